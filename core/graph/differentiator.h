@@ -13,8 +13,9 @@ namespace tenon::core {
 // Reverse mode over the nodes of a graph: appends the nodes that compute gradients.
 class Differentiator {
  public:
+  // missing: as of differentiate.
   Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& row_sparse,
-                 tn_dtype compute);
+                 tn_dtype compute, std::vector<MissingBackward>* missing);
   void run(const std::vector<GradientSeed>& seeds);
   [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[index(value)]; }
 
@@ -31,6 +32,8 @@ class Differentiator {
   void add_rows(const Node& gather);
   // Adds a contribution to the gradient of some rows of a table, row-sparse or not.
   void add_rows(ValueId table, const GraphWriter::Contribution& contribution, int32_t layer);
+  // Reports that the node which is being differentiated has no backward; throws unless the caller collects such nodes.
+  void no_backward(const std::string& reason);
   // Adds an output to node `number`, a value of its own.
   ValueId append_value(int32_t number, const Spec& spec);
   // Adds an output to node `number` that it does not compute.
@@ -51,8 +54,10 @@ class Differentiator {
   // By table: contributions to gradients that are to be row-sparse.
   std::map<ValueId, std::vector<GraphWriter::Contribution>> rows_;
   std::map<ValueId, int32_t> rows_layer_;  // by table: the layer of the first contribution
-  std::vector<bool> needed_;               // per value that existed at the start: depends on a wanted value
-  std::vector<ValueId> gradients_;         // per value that existed at the start: its gradient so far, or kNoValue
+  std::vector<MissingBackward>* missing_;
+  size_t node_ = 0;                 // that is being differentiated
+  std::vector<bool> needed_;        // per value that existed at the start: depends on a wanted value
+  std::vector<ValueId> gradients_;  // per value that existed at the start: its gradient so far, or kNoValue
 };
 
 }  // namespace tenon::core

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/error.h"
 #include "core/graph/differentiator.h"
 
 namespace tenon::core {
 
 Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& row_sparse,
-                               tn_dtype compute)
+                               tn_dtype compute, std::vector<MissingBackward>* missing)
     : graph_(graph),
       wanted_(wanted.begin(), wanted.end()),
       row_sparse_(row_sparse),
       compute_(compute),
+      missing_(missing),
       needed_(graph.values.size(), false),
       gradients_(graph.values.size(), kNoValue) {
   // Nodes are in execution order, so one sweep reaches every value that depends on a wanted one.
@@ -23,6 +25,7 @@ Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted,
 void Differentiator::run(const std::vector<GradientSeed>& seeds) {
   for (const GradientSeed& seed : seeds) add(seed.value, seed.gradient, -1);
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    node_ = i;
     const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
     bool reached = false;
     for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
@@ -41,6 +44,12 @@ void Differentiator::add(ValueId value, ValueId contribution, int32_t layer) {
   ProgramWriter program;
   program.output(program.apply(TN_OP_ADD, program.input(TN_FULL), program.input(TN_FULL)));
   sum = writer(layer).pointwise(std::make_shared<Program>(program.finish()), {sum, contribution}, 0)[0];
+}
+
+void Differentiator::no_backward(const std::string& reason) {
+  if (missing_ == nullptr)
+    fail(TN_UNSUPPORTED, "layer \"", graph_.layers[static_cast<size_t>(graph_.nodes[node_].layer)], "\": ", reason);
+  missing_->push_back({node_, reason});
 }
 
 int32_t Differentiator::append(Node node) {
@@ -70,8 +79,8 @@ void Differentiator::append_nothing(int32_t number) {
 
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute,
-                                         const std::set<ValueId>& row_sparse) {
-  Differentiator differentiator(graph, wanted, row_sparse, compute);
+                                         const std::set<ValueId>& row_sparse, std::vector<MissingBackward>* missing) {
+  Differentiator differentiator(graph, wanted, row_sparse, compute, missing);
   differentiator.run(seeds);
   std::map<ValueId, ValueId> result;
   for (const ValueId value : wanted) result[value] = differentiator.gradient(value);

@@ -52,8 +52,7 @@ void NativeCall::derive(Differentiator& gradients, const Node& node) const {
   bool any = false;
   for (size_t i = 0; i < wanted; ++i) any = any || gradients.needed(node.inputs[i]);
   if (!any) return;
-  if (!no_gradient.empty())
-    fail(TN_UNSUPPORTED, "layer \"", gradients.graph().layers[static_cast<size_t>(node.layer)], "\": ", no_gradient);
+  if (!no_gradient.empty()) return gradients.no_backward(no_gradient);
   Node backward;
   NativeCall call = *this;
   call.in_place = shared_gradients(*this);

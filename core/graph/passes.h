@@ -16,12 +16,20 @@ struct GradientSeed {
   ValueId gradient;
 };
 
+// A node that a gradient reaches and that has no backward, and why.
+struct MissingBackward {
+  size_t node;
+  std::string reason;
+};
+
 // Appends the nodes that compute the gradients of `wanted`, and no others. Returns the gradient of each; kNoValue if no
 // seed depends on it. The gradient of a value in `row_sparse` is TN_ROW_SPARSE if the value is read by gathers only.
-// Throws TN_UNSUPPORTED naming the layer if a native kernel on the way lacks a backward.
+// If a native kernel on the way lacks a backward: appends it to `missing` and continues without the gradients of its
+// inputs; without `missing` throws TN_UNSUPPORTED naming the layer.
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute,
-                                         const std::set<ValueId>& row_sparse = {});
+                                         const std::set<ValueId>& row_sparse = {},
+                                         std::vector<MissingBackward>* missing = nullptr);
 
 // Makes a pointwise node the epilogue of the gemm that computes one of its inputs if `better` returns true for the gemm
 // with the epilogue. Run after fuse.

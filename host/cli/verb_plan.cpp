@@ -5,11 +5,10 @@
 
 #include "host/cli/child.h"
 #include "host/cli/console.h"
-#include "host/cli/job/fit.h"
 #include "host/cli/job/listing.h"
 #include "host/cli/job/topology.h"
-#include "host/cli/job/updater.h"
 #include "host/cli/options.h"
+#include "host/cli/planning.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"
 
@@ -34,6 +33,37 @@ std::string names_of(const json& layers, const std::map<std::string, std::string
   return result.empty() ? "-" : result;
 }
 
+// "tenon.cpu", or "fast of org.vendor" for a kernel or provider; of a layer that no gradient passes through "MISSING".
+std::string kernels_of(const json& kernels, bool missing) {
+  std::string result = missing ? "MISSING" : "";
+  for (const json& each : kernels) {
+    const std::string kernel = each.at("kernel"), plugin = each.at("plugin");
+    result += (result.empty() ? "" : ", ") + (kernel == plugin ? kernel : kernel + " of " + plugin);
+  }
+  return result.empty() ? "-" : result;
+}
+
+// Prints what serves each layer, and why a layer cannot be trained through.
+void print_layers_served(const json& plan) {
+  const auto reason_of = [&](const json& layer) {
+    for (const json& missing : plan.at("missing_backward"))
+      if (missing.at("layer") == layer) return missing.at("reason").get<std::string>();
+    return std::string();
+  };
+  Table table({"layer", "type", "plugin", "forward", "backward"});
+  for (const json& layer : plan.at("layers"))
+    if (!layer.at("plugin").get<std::string>().empty())
+      table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(),
+                 layer.at("plugin").get<std::string>(), kernels_of(layer.at("forward"), false),
+                 kernels_of(layer.at("backward"), !reason_of(layer.at("name")).empty())});
+  table.print(std::cout, output_width());
+  for (const json& missing : plan.at("missing_backward"))
+    std::cout << plain("MISSING layer \"" + missing.at("layer").get<std::string>() +
+                       "\": " + missing.at("reason").get<std::string>())
+              << "\n";
+  std::cout << "\n";
+}
+
 std::string outputs_of(const json& call) {
   std::string result;
   for (const json& output : call.at("outputs")) result += (result.empty() ? "" : ", ") + output.get<std::string>();
@@ -47,6 +77,7 @@ void print(const json& plan) {
   std::cout << "device " << plain(plan.at("device").get<std::string>()) << ", compute "
             << plan.at("compute").get<std::string>() << ", minibatches of at most " << plan.at("max_samples")
             << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
+  print_layers_served(plan);
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))
     table.row({call.at("phase").get<std::string>(), names_of(call.at("layers"), types, false),
@@ -56,10 +87,11 @@ void print(const json& plan) {
                std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
   table.print(std::cout, output_width());
   std::cout << "\n";
-  Table plugins({"plugin", "version", "interface", "file"});
+  Table plugins({"plugin", "version", "interface", "needs", "file"});
   for (const json& plugin : plan.at("plugins"))
     plugins.row({plugin.at("id").get<std::string>(), plugin.at("version").get<std::string>(),
-                 plugin.at("interface").get<std::string>(), plugin.at("file").get<std::string>()});
+                 plugin.at("interface").get<std::string>(), plugin.at("requires").get<std::string>(),
+                 plugin.at("file").get<std::string>()});
   plugins.print(std::cout, output_width());
   std::cout << "\n";
   Table bytes({"memory", ">bytes", ""});
@@ -83,62 +115,31 @@ void print(const json& plan) {
                "except \"row_sparse\".\n";
 }
 
-// The bytes of the states of all updaters.
-uint64_t state_bytes(const Host& host, const Job& job, const Parameters& parameters) {
-  std::vector<UpdaterGroup> updaters = make_updater_groups(host, job);
-  updaters.push_back({make_updater(host, job), {}});
-  uint64_t bytes = 0;
-  for (const UpdaterGroup& each : updaters)
-    bytes += json::parse(each.updater.describe(parameters)).at("state_bytes").get<uint64_t>();
-  return bytes;
-}
-
 struct PlanArguments {
   bool as_json = false, inference = false, list = false;
 };
 
-// Returns the plugins that are loaded: {id, version, interface, file}.
-json plugins_of(const Host& host) {
-  json result = json::array();
-  for (const json& plugin : json::parse(host.plugins())) {
-    if (plugin.at("status") != "loaded") continue;
-    const json &manifest = plugin.at("manifest"), &abi = manifest.at("abi");
-    result.push_back({{"id", manifest.at("id")},
-                      {"version", manifest.at("version")},
-                      {"interface", abi.at("major").dump() + "." + abi.at("built").dump()},
-                      {"file", plugin.at("file")}});
-  }
-  return result;
+int list_here(const Host& host, const Job& job, const JobReader& reader, const PlanArguments& given) {
+  const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
+  Topology topology(host, job, reader, open);
+  const json listing = list_layers(job, reader, open, topology, host.declare(topology.layers(topology.outputs())));
+  if (given.as_json)
+    std::cout << listing.dump(2) << "\n";
+  else
+    print_layers(listing);
+  return kDone;
 }
 
 int plan_here(const Job& job, const JobOptions& common, const PlanArguments& given) {
   const Host host = common.host(job);
   const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
-  const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
-  Topology topology(host, job, reader, open);
-  const Layers outputs = topology.layers(topology.outputs());
-  const Parameters parameters = host.declare(outputs);
-  if (given.list) {
-    const json listing = list_layers(job, reader, open, topology, parameters);
-    if (given.as_json)
-      std::cout << listing.dump(2) << "\n";
-    else
-      print_layers(listing);
-    return kDone;
-  }
-  MachineOptions wanted;
-  wanted.max_samples = open.batch;
-  wanted.training = !given.inference;
-  wanted.device = job.device;
-  if (!given.inference) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
-  const Layers computed = given.inference ? outputs : topology.layers(topology.trained());
-  json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
-  if (!given.inference) plan["bytes"]["state"] = state_bytes(host, job, parameters);
-  plan["plugins"] = plugins_of(host);
+  if (given.list) return list_here(host, job, reader, given);
+  const json plan = plan_job(host, job, reader, !given.inference);
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
   else
     print(plan);
+  require_backward(plan);
   return kDone;
 }
 
@@ -152,7 +153,8 @@ int run_plan(const Arguments& arguments) {
       "plan", {"JOB.toml"},
       "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
       "bytes it takes. Nothing is trained. The code of plugins runs in a process of its own: if it crashes or\n"
-      "does not end, a message names layer, plugin and call, and the exit code is 70.");
+      "does not end, a message names layer, plugin and call, and the exit code is 70. If a layer has no backward\n"
+      "that the training needs, the exit code is 78.");
   namespace po = boost::program_options;
   options.list.add_options()("json", po::bool_switch(&given.as_json), "print JSON, as docs/plan.md describes it")(
       "inference", po::bool_switch(&given.inference), "plan the computation of the outputs instead, without training")(

@@ -279,6 +279,7 @@ nlohmann::json CallArray::describe() const {
                     {"layers", layers},
                     {"call", primitive_name(node.operation)},
                     {"kernel", call.kernel},
+                    {"plugin", call.prepared.by().plugin},
                     {"operations", node.pointwise() == nullptr ? 1 : node.pointwise()->program->instructions.size()},
                     {"outputs", outputs},
                     {"reads", total(node.inputs)},

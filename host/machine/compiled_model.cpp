@@ -6,6 +6,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/graph/passes.h"
+#include "host/compile/native_kernel.h"
 #include "host/compile/prepare_call.h"
 
 namespace tenon::host {
@@ -142,6 +143,15 @@ void place_sparse_gradients(CompiledModel& model, const CompileTarget& target) {
   }
 }
 
+std::vector<UntrainableLayer> untrainable_layers(const Graph& graph, const std::vector<MissingBackward>& missing) {
+  std::vector<UntrainableLayer> result;
+  for (const MissingBackward& each : missing) {
+    const auto& site = *static_cast<const KernelSite*>(graph.nodes[each.node].as<NativeCall>()->site.get());
+    result.push_back({site.layer->name, site.layer->type, site.kernel->plugin, site.kernel->table.name, each.reason});
+  }
+  return result;
+}
+
 }  // namespace
 
 bool MachineOptions::is_immutable(const std::string& name) const {
@@ -168,7 +178,10 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
       model.given = add_given_gradients(graph, topology, model.lowered);
     else
       check_costs(topology);
-    differentiate_machine(graph, model.lowered, {model.costs, model.given}, options, model.inverses);
+    std::vector<MissingBackward> missing;
+    differentiate_machine(graph, model.lowered, {model.costs, model.given}, options, model.inverses,
+                          target.set.has_values() ? nullptr : &missing);
+    model.untrainable = untrainable_layers(graph, missing);
   }
   model.kept = kept_values(model, topology, graph, options);
   fuse(graph, model.kept);

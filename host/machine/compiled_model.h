@@ -46,6 +46,11 @@ struct MachineOptions {
 using RaggedBounds = std::map<int32_t, int64_t>;
 
 // Everything that depends on the bounds: a machine that grows replaces its CompiledModel by a larger one.
+// A layer through which no gradient passes, since its kernel has no backward: of a model that can only be described.
+struct UntrainableLayer {
+  std::string layer, type, plugin, kernel, reason;
+};
+
 struct CompiledModel {
   RaggedBounds ragged_bounds;
   std::vector<int64_t> bounds;  // per symbol
@@ -57,6 +62,7 @@ struct CompiledModel {
   std::vector<PlacedGradient> gradients;  // the dense ones, in the order of the set
   std::vector<std::unique_ptr<SparseGradient>> sparse_gradients;
   std::unique_ptr<CallArray> calls;
+  std::vector<UntrainableLayer> untrainable;
   MemoryPlan memory_plan;
   MachineMemory memory;  // without a block if the set has no values: the model can be described, not run
 };

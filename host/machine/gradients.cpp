@@ -7,7 +7,6 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
-#include "core/graph/passes.h"
 #include "host/machine/compiled_model.h"
 
 namespace tenon::host {
@@ -111,7 +110,7 @@ std::vector<GradientSeed> seeds_of(Graph& graph, const std::vector<Cost>& costs,
 }  // namespace
 
 void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
-                           Inverses& inverses) {
+                           Inverses& inverses, std::vector<MissingBackward>* missing) {
   std::vector<GradientSeed> seeds;
   if (options.given_gradients) {
     for (const GivenGradient& given : start.given) seeds.push_back({given.value, given.gradient});
@@ -131,7 +130,8 @@ void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& 
   }
   if (wanted.empty() && !options.immutable.empty())
     fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
-  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options.compute, row_sparse);
+  const std::map<ValueId, ValueId> gradients =
+      differentiate(graph, seeds, wanted, options.compute, row_sparse, missing);
   std::map<ValueId, int> owners;  // per gradient: number of its parameters
   for (const auto& [computed, gradient] : gradients) ++owners[gradient];
   const std::set<ValueId> shared = shared_values(graph);

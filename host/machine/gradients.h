@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/passes.h"
 #include "core/parameter_set.h"
 #include "core/topology.h"
 #include "host/compile/lowering.h"
@@ -36,9 +37,9 @@ struct BackwardStart {
 
 // Appends the backward nodes of all parameters that are not immutable and, if they are wanted, of data layers of
 // floats; sets ParameterUse::gradient and Feed::gradient. Throws TN_INVALID if there is no cost to begin at, or if all
-// parameters are immutable and no other gradient is wanted.
+// parameters are immutable and no other gradient is wanted. missing: as of differentiate.
 void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
-                           Inverses& inverses);
+                           Inverses& inverses, std::vector<MissingBackward>* missing);
 
 // The place of a dense gradient in the section of gradients of a machine's memory.
 struct PlacedGradient {

@@ -153,6 +153,13 @@ nlohmann::json Machine::describe() const {
     layers.push_back({{"name", leaf->name},
                       {"type", leaf->type},
                       {"output", leaf->outputs.empty() ? std::string() : to_string(leaf->outputs[0])}});
+  nlohmann::json missing = nlohmann::json::array();
+  for (const UntrainableLayer& each : model_.untrainable)
+    missing.push_back({{"layer", each.layer},
+                       {"type", each.type},
+                       {"plugin", each.plugin},
+                       {"kernel", each.kernel},
+                       {"reason", each.reason}});
   uint64_t parameter_bytes = 0;
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
   uint64_t rows_bytes = 0;
@@ -163,6 +170,7 @@ nlohmann::json Machine::describe() const {
           {"training", options_.training},
           {"layers", layers},
           {"calls", model_.calls->describe()},
+          {"missing_backward", missing},
           {"saved", model_.calls->describe_saved()},
           {"bytes",
            {{"parameters", parameter_bytes},

@@ -153,6 +153,8 @@ class Prepared {
   }
   // The component that failures of prepare and run name.
   [[nodiscard]] const std::string& who() const { return who_; }
+  // The plugin that prepared it.
+  [[nodiscard]] const Origin& by() const { return by_; }
   [[nodiscard]] const tn_prepared& operator*() const { return prepared_; }
   [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
 

@@ -2,12 +2,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "host/cli/child.h"
-#include "host/cli/job/fit.h"
-#include "host/cli/job/topology.h"
-#include "host/cli/job/updater.h"
+#include "host/cli/job/reader.h"
 #include "host/cli/options.h"
+#include "host/cli/planning.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -16,29 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Plans what a verb does with one reader, which loads every plugin that the verb needs; trains nothing.
-void load_plugins(const Host& host, const Job& job, const JobReader& reader, bool training) {
-  const OpenReader open = open_reader(host, job, reader, !training, {}, true);
-  Topology topology(host, job, reader, open);
-  const Parameters parameters = host.declare(topology.layers(topology.outputs()));
-  MachineOptions wanted;
-  wanted.max_samples = open.batch;
-  wanted.training = training;
-  wanted.device = job.device;
-  if (training) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
-  const Layers computed = topology.layers(training ? topology.trained() : topology.outputs());
-  (void)topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); });
-  if (!training) return;
-  (void)make_updater(host, job).describe(parameters);
-  for (const UpdaterGroup& group : make_updater_groups(host, job)) (void)group.updater.describe(parameters);
-}
-
 int lock_here(const Job& job, const JobOptions& common, const std::string& output) {
   const Host host = common.host(job);
   if (!job.train && !job.test) (void)reader_of(job, "train");  // says that it is missing
-  if (job.train) load_plugins(host, job, *job.train, job.updater.has_value());
-  if (job.train && job.updater) load_plugins(host, job, *job.train, false);
-  if (job.test) load_plugins(host, job, *job.test, false);
+  if (job.train) require_backward(plan_job(host, job, *job.train, job.updater.has_value()));
+  if (job.train && job.updater) (void)plan_job(host, job, *job.train, false);
+  if (job.test) (void)plan_job(host, job, *job.test, false);
   fs::path folder = fs::path(output).parent_path();
   if (folder.empty()) folder = ".";
   const std::string text = host.lock_plugins(folder.string());

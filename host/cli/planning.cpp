@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/planning.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/cli.h"
+#include "host/cli/job/fit.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/job/updater.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// Returns the bytes of the states of all updaters.
+uint64_t state_bytes(const Host& host, const Job& job, const Parameters& parameters) {
+  std::vector<UpdaterGroup> updaters = make_updater_groups(host, job);
+  updaters.push_back({make_updater(host, job), {}});
+  uint64_t bytes = 0;
+  for (const UpdaterGroup& each : updaters)
+    bytes += json::parse(each.updater.describe(parameters)).at("state_bytes").get<uint64_t>();
+  return bytes;
+}
+
+// Adds the plugins that are loaded: {id, version, interface, requires, file}. Returns the plugin of each layer type.
+std::map<std::string, json> add_plugins(json& plan, const Host& host) {
+  std::map<std::string, json> of_types;
+  json list = json::array();
+  for (const json& plugin : json::parse(host.plugins())) {
+    if (plugin.at("status") != "loaded") continue;
+    const json &manifest = plugin.at("manifest"), &abi = manifest.at("abi");
+    list.push_back({{"id", manifest.at("id")},
+                    {"version", manifest.at("version")},
+                    {"interface", abi.at("major").dump() + "." + abi.at("built").dump()},
+                    {"requires", abi.at("major").dump() + "." + abi.at("required").dump()},
+                    {"file", plugin.at("file")}});
+    if (manifest.contains("layers"))
+      for (const json& layer : manifest.at("layers")) of_types[layer.at("type")] = manifest.at("id");
+  }
+  plan["plugins"] = std::move(list);
+  return of_types;
+}
+
+// Adds to each layer the plugin of its type, and which kernels of which plugins serve it: {kernel, plugin}.
+void add_kernels(json& plan, const std::map<std::string, json>& plugins) {
+  std::map<std::string, json*> layers;
+  for (json& layer : plan.at("layers")) {
+    const auto plugin = plugins.find(layer.at("type").get<std::string>());
+    layer["plugin"] = plugin == plugins.end() ? json("") : plugin->second;
+    layer["forward"] = layer["backward"] = json::array();
+    layers[layer.at("name").get<std::string>()] = &layer;
+  }
+  for (const json& call : plan.at("calls"))
+    for (const json& name : call.at("layers")) {
+      const auto layer = layers.find(name.get<std::string>());
+      if (layer == layers.end()) continue;
+      json& kernels = (*layer->second)[call.at("phase").get<std::string>()];
+      const json kernel = {{"kernel", call.at("kernel")}, {"plugin", call.at("plugin")}};
+      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+    }
+}
+
+}  // namespace
+
+json plan_job(const Host& host, const Job& job, const JobReader& reader, bool training) {
+  const OpenReader open = open_reader(host, job, reader, !training, {}, true);
+  Topology topology(host, job, reader, open);
+  const Layers outputs = topology.layers(topology.outputs());
+  const Parameters parameters = host.declare(outputs);
+  MachineOptions wanted;
+  wanted.max_samples = open.batch;
+  wanted.training = training;
+  wanted.device = job.device;
+  if (training) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
+  const Layers computed = training ? topology.layers(topology.trained()) : outputs;
+  json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
+  if (training) plan["bytes"]["state"] = state_bytes(host, job, parameters);
+  add_kernels(plan, add_plugins(plan, host));
+  return plan;
+}
+
+void require_backward(const json& plan) {
+  const json& missing = plan.at("missing_backward");
+  if (missing.empty()) return;
+  const json& first = missing.front();
+  throw Failure(kBadConfig, "the job cannot be trained: layer \"" + first.at("layer").get<std::string>() + "\" (" +
+                                first.at("type").get<std::string>() + "): " + first.at("reason").get<std::string>() +
+                                (missing.size() == 1 ? "" : "; and " + std::to_string(missing.size() - 1) + " more"));
+}
+
+}  // namespace tenon::cli
