@@ -204,10 +204,13 @@ class LinkReader : ElfFile {
  private:
   // Returns the place of the texts that the dynamic segment names.
   std::optional<Range> texts(const std::vector<Elf64_Dyn>& entries) {
+    // Of two entries the loader takes one and another reader the other.
     const auto value = [&](int64_t tag) {
-      const auto found =
-          std::find_if(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) { return entry.d_tag == tag; });
-      return found == entries.end() ? 0 : found->d_un.d_val;
+      const auto is_tag = [&](const Elf64_Dyn& entry) { return entry.d_tag == tag; };
+      const auto found = std::find_if(entries.begin(), entries.end(), is_tag);
+      if (found == entries.end()) return uint64_t{0};
+      if (std::any_of(found + 1, entries.end(), is_tag)) fail(TN_REFUSED, "it names two tables of texts");
+      return uint64_t{found->d_un.d_val};
     };
     return mapped(value(DT_STRTAB), value(DT_STRSZ));
   }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 #include "core/sha256.h"
@@ -20,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "tenon-plugin-";
-constexpr size_t kDrawn = 6;  // characters that mkdtemp draws
 
 [[noreturn]] void fail_system(const char* what, const fs::path& path) {
   const int failure = errno;
@@ -35,11 +33,6 @@ fs::path common_folder(const fs::path& folder, const fs::path& file) {
   fs::path result;
   for (auto part = folder.begin(); part != end; ++part) result /= *part;
   return result;
-}
-
-fs::path temporary_folder() {
-  const char* const given = std::getenv("TMPDIR");
-  return given != nullptr && given[0] == '/' ? given : "/tmp";
 }
 
 class Descriptor {
@@ -70,39 +63,26 @@ Bundle::Bundle(const SetPlugin& entry, const fs::path& plugin, const std::string
   digest_ = hash.finish();
 }
 
-CheckedCopy::CheckedCopy(const Bundle& bundle, FileSystem& files) {
-  try {
-    make(bundle, files);
-  } catch (...) {
-    remove();
-    throw;
-  }
-}
-
-void CheckedCopy::make(const Bundle& bundle, FileSystem& files) {
-  const fs::path base = temporary_folder();
-  std::string name = (base / (kPrefix + std::string(kDrawn, 'X'))).string();
-  if (mkdtemp(name.data()) == nullptr) fail_system("cannot create a folder for the checked copy of a plugin", base);
-  root_ = name;
+CheckedCopy::CheckedCopy(const Bundle& bundle, FileSystem& files) : root_(kPrefix) {
   struct statvfs system = {};
-  if (statvfs(root_.c_str(), &system) != 0) fail_system("cannot examine the file system", root_);
-  if ((system.f_flag & ST_NOEXEC) != 0)
-    fail(TN_IO, SubjectName{base.string()}, base.string(),
+  if (statvfs(root_.path().c_str(), &system) != 0) fail_system("cannot examine the file system", root_.path());
+  if ((system.f_flag & ST_NOEXEC) != 0) {
+    const std::string base = root_.path().parent_path().string();
+    fail(TN_IO, SubjectName{base}, base,
          " is on a file system from which no code may run (noexec), so that the checked copy of a plugin cannot be "
          "loaded from it; set TMPDIR to a folder on another");
-  make_folder(root_ / bundle.digest());
+  }
   for (const Bundle::File& file : bundle.files()) {
-    fs::path folder = root_ / bundle.digest();
-    for (const fs::path& part : file.place.parent_path()) make_folder(folder /= part);
-    copies_.push_back(root_ / bundle.digest() / file.place);
+    copies_.push_back(root_.path() / bundle.digest() / file.place);
+    make_folders(copies_.back().parent_path());
     copy(file, files);
   }
 }
 
-void CheckedCopy::make_folder(const fs::path& folder) {
-  if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) return;
-  folders_.push_back(folder);
-  if (::mkdir(folder.c_str(), 0700) != 0) fail_system("cannot create the folder", folder);
+void CheckedCopy::make_folders(const fs::path& folder) const {
+  if (folder == root_.path()) return;
+  make_folders(folder.parent_path());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail_system("cannot create the folder", folder);
 }
 
 // The bytes that are hashed are those that are written.
@@ -130,19 +110,13 @@ void CheckedCopy::copy(const Bundle::File& file, FileSystem& files) {
          " has changed since it was checked: its SHA-256 is ", found, ", and that of the admitted file ", file.sha256);
 }
 
-void CheckedCopy::remove() noexcept {
-  for (const fs::path& file : copies_) ::unlink(file.c_str());
-  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) ::rmdir(folder->c_str());
-  if (!root_.empty()) ::rmdir(root_.c_str());
-}
-
 bool CheckedCopy::is_name_of(const std::string& name, const std::string& digest, const fs::path& place) {
   const std::string prefix = std::string("/") + kPrefix;
   const size_t at = name.find(prefix);
   if (at == std::string::npos) return false;
   const std::string_view rest = std::string_view(name).substr(at + prefix.size());
   if (digest.empty()) return true;
-  return rest.size() > kDrawn && rest.substr(kDrawn) == "/" + digest + "/" + place.string();
+  return rest.size() > OwnFolder::kDrawn && rest.substr(OwnFolder::kDrawn) == "/" + digest + "/" + place.string();
 }
 
 }  // namespace tenon::host

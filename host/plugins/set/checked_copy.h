@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/plugins/set/own_folder.h"
 #include "host/plugins/set/plugin_set.h"
 
 namespace tenon::host {
@@ -31,16 +32,12 @@ class Bundle {
   std::string digest_;
 };
 
-// Copies in a new folder below that for temporary files, which only this user may enter. Removed with the object: what
-// is mapped stays.
+// Copies in a folder of their own, which is removed with the object: what is mapped stays.
 class CheckedCopy {
  public:
   // Throws TN_REFUSED if the bytes of a file are not those of the bundle; TN_IO if no folder can be made from which
   // code may run.
   CheckedCopy(const Bundle& bundle, FileSystem& files);
-  ~CheckedCopy() { remove(); }
-  CheckedCopy(const CheckedCopy&) = delete;
-  CheckedCopy& operator=(const CheckedCopy&) = delete;
 
   // In the order of the bundle.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return copies_; }
@@ -51,13 +48,12 @@ class CheckedCopy {
                                        const std::filesystem::path& place);
 
  private:
-  void make(const Bundle& bundle, FileSystem& files);
-  void make_folder(const std::filesystem::path& folder);
+  // Makes the folders that lead from the folder of the copies to `folder`.
+  void make_folders(const std::filesystem::path& folder) const;
   void copy(const Bundle::File& file, FileSystem& files);
-  void remove() noexcept;
 
-  std::filesystem::path root_;
-  std::vector<std::filesystem::path> folders_, copies_;
+  const OwnFolder root_;
+  std::vector<std::filesystem::path> copies_;
 };
 
 }  // namespace tenon::host

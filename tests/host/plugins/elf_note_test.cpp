@@ -314,5 +314,134 @@ TEST(ElfNote, AReservedNoteIsEmpty) {
   EXPECT_EQ(read(ElfFile(note_of("{}" + std::string(62, '\0'))).bytes()), "{}") << "sealed: zeros follow the text";
 }
 
+// ---- how a file was linked
+
+// A file with one segment that is mapped at `kAddress`: the texts, then the dynamic segment.
+struct DynamicFile {
+  static constexpr uint64_t kAddress = 0x4000;
+  std::string texts = std::string(1, '\0');
+  std::vector<Elf64_Dyn> entries;
+  bool with_table = true;
+  uint64_t more_bytes = 0;  // that the table of texts states beside its own
+
+  uint64_t text(const std::string& value) {
+    const uint64_t at = texts.size();
+    texts += value + '\0';
+    return at;
+  }
+  void add(int64_t tag, const std::string& value) { add(tag, text(value)); }
+  void add(int64_t tag, uint64_t value) {
+    Elf64_Dyn entry = {};
+    entry.d_tag = tag;
+    entry.d_un.d_val = value;
+    entries.push_back(entry);
+  }
+  [[nodiscard]] std::string bytes() const {
+    ElfFile file("");
+    file.header.e_phnum = 2;
+    std::vector<Elf64_Dyn> all = entries;
+    const auto put = [&](int64_t tag, uint64_t value) {
+      all.push_back({});
+      all.back().d_tag = tag;
+      all.back().d_un.d_val = value;
+    };
+    if (with_table) {
+      put(DT_STRTAB, kAddress);
+      put(DT_STRSZ, texts.size() + more_bytes);
+    }
+    put(DT_NULL, 0);
+    put(DT_NEEDED, 1);  // behind the end
+    Elf64_Phdr segments[2] = {};
+    const uint64_t begin = sizeof file.header + sizeof segments;
+    segments[0].p_type = PT_LOAD;
+    segments[0].p_offset = begin;
+    segments[0].p_vaddr = kAddress;
+    segments[0].p_filesz = texts.size();
+    segments[1].p_type = PT_DYNAMIC;
+    segments[1].p_offset = begin + texts.size();
+    segments[1].p_filesz = all.size() * sizeof(Elf64_Dyn);
+    std::string result(begin, '\0');
+    std::memcpy(result.data(), &file.header, sizeof file.header);
+    std::memcpy(result.data() + sizeof file.header, segments, sizeof segments);
+    return result + texts + std::string(reinterpret_cast<const char*>(all.data()), segments[1].p_filesz);
+  }
+};
+
+Links links_of(const std::string& bytes) {
+  MemoryFiles files;
+  files.files["f"] = bytes;
+  return read_links(*files.open("f"));
+}
+std::string links_refusal(const DynamicFile& file) {
+  const Error error = error_of([&] { (void)links_of(file.bytes()); });
+  EXPECT_EQ(error.code(), TN_REFUSED);
+  return error.message();
+}
+
+TEST(ElfLinks, AreThoseOfTheLoader) {
+  DynamicFile file;
+  file.add(DT_NEEDED, "libone.so.1");
+  file.add(DT_SONAME, "libself.so");
+  file.add(DT_FILTER, "libfilter.so");
+  file.add(DT_AUXILIARY, "libaux.so");
+  file.add(DT_RPATH, "$ORIGIN:/usr/lib");
+  file.add(DT_RUNPATH, ":${ORIGIN}/../lib::");
+  file.add(DT_NEEDED, "libtwo.so");
+  const Links found = links_of(file.bytes());
+  EXPECT_EQ(found.soname, "libself.so");
+  EXPECT_THAT(found.needed, ::testing::ElementsAre("libone.so.1", "libfilter.so", "libaux.so", "libtwo.so"));
+  EXPECT_THAT(found.search, ::testing::ElementsAre("$ORIGIN", "/usr/lib", "${ORIGIN}/../lib"));
+  const Links none = links_of(ElfFile("").bytes());
+  EXPECT_TRUE(none.soname.empty() && none.needed.empty() && none.search.empty()) << "without a dynamic segment";
+}
+
+TEST(ElfLinks, StayWithinTheirTable) {
+  DynamicFile file;
+  file.add(DT_NEEDED, uint64_t{1} << 40);
+  EXPECT_THAT(links_refusal(file), HasSubstr("lies outside of its table"));
+  file = {};
+  file.add(DT_NEEDED, "a");
+  file.with_table = false;
+  EXPECT_THAT(links_refusal(file), HasSubstr("its table of texts lies outside of its segments"));
+  file.with_table = true;
+  file.more_bytes = 1;
+  EXPECT_THAT(links_refusal(file), HasSubstr("its table of texts lies outside of its segments"));
+  file = {};
+  file.add(DT_NEEDED, std::string(100000, 'x'));
+  EXPECT_THAT(links_refusal(file), HasSubstr("does not end within"));
+  file = {};
+  file.add(DT_SONAME, "a");
+  file.texts.pop_back();  // the NUL at the end
+  EXPECT_THAT(links_refusal(file), HasSubstr("does not end within"));
+}
+
+// The system's loader takes the last of two tables, and another reader the first.
+TEST(ElfLinks, HaveOneTable) {
+  DynamicFile file;
+  file.add(DT_NEEDED, "a");
+  file.add(DT_STRTAB, DynamicFile::kAddress);
+  EXPECT_EQ(links_refusal(file), "it names two tables of texts");
+}
+
+// Every change of one byte, and every cut, gives links or a refusal.
+TEST(ElfLinks, OfDamagedFiles) {
+  DynamicFile file;
+  file.add(DT_NEEDED, "libone.so.1");
+  file.add(DT_RUNPATH, "$ORIGIN");
+  const std::string good = file.bytes();
+  const auto expect_answer = [](const std::string& bytes) {
+    const Error error = error_of([&] { (void)links_of(bytes); });
+    EXPECT_TRUE(error.message().empty() || error.code() == TN_REFUSED) << error.message();
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    expect_answer(good.substr(0, i));
+    for (const int change : {1, 0x80, 0xff}) {
+      std::string bytes = good;
+      bytes[i] = static_cast<char>(bytes[i] ^ change);
+      expect_answer(bytes);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon_tests
