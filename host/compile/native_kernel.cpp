@@ -286,8 +286,8 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
     if (error.code() != TN_UNSUPPORTED) throw;
     reason = reason_of(error, site);
     if (!forward_alone) return std::nullopt;
-    choice.call.no_gradient = text("kernel \"", kernel.table.name, "\" of plugin \"", kernel.plugin,
-                                   "\" has no backward: ", reason);
+    choice.call.no_gradient =
+        text("kernel \"", kernel.table.name, "\" of plugin \"", kernel.plugin, "\" has no backward: ", reason);
   }
   return choice;
 }

@@ -97,8 +97,8 @@ typedef struct tn_host_counters {
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
 
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused" | "unused", reason,
- * refused, options, manifest}. "unused": another file with the same id has a newer version, or the same and was found first.
- * `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
+ * refused, options, manifest}. "unused": another file with the same id has a newer version, or the same and was found
+ * first. `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
  * "kernel", index in the manifest's list, name, reason}; `options` has the values of the plugin's options on this
  * host: {name: value}. A folder that cannot be read is listed as a refused file, with
  * the manifest null. Runs no plugin code. */
