@@ -50,12 +50,18 @@ void print_layers_served(const json& plan) {
       if (missing.at("layer") == layer) return missing.at("reason").get<std::string>();
     return std::string();
   };
-  Table table({"layer", "type", "plugin", "forward", "backward"});
-  for (const json& layer : plan.at("layers"))
-    if (!layer.at("plugin").get<std::string>().empty())
-      table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(),
-                 layer.at("plugin").get<std::string>(), kernels_of(layer.at("forward"), false),
-                 kernels_of(layer.at("backward"), !reason_of(layer.at("name")).empty())});
+  const bool training = plan.at("training").get<bool>();
+  std::vector<std::string> headings = {"layer", "type", "plugin", "forward"};
+  if (training) headings.emplace_back("backward");
+  Table table(headings);
+  for (const json& layer : plan.at("layers")) {
+    if (layer.at("plugin").get<std::string>().empty()) continue;  // of data
+    std::vector<std::string> cells;
+    for (const char* key : {"name", "type", "plugin"}) cells.push_back(layer.at(key).get<std::string>());
+    cells.push_back(kernels_of(layer.at("forward"), false));
+    if (training) cells.push_back(kernels_of(layer.at("backward"), !reason_of(layer.at("name")).empty()));
+    table.row(cells);
+  }
   table.print(std::cout, output_width());
   for (const json& missing : plan.at("missing_backward"))
     std::cout << plain("MISSING layer \"" + missing.at("layer").get<std::string>() +
