@@ -4,6 +4,7 @@
 #   container.sh <packaging/container-root> <folder of the packages> <work folder>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
+umask 022 # sets, and folders around them, that others may write are refused
 
 make_root="$1" packages="$2" work="$3"
 rm -rf "$work"
@@ -33,7 +34,6 @@ files = ["points.csv"]
 columns = ["x = x1..x4: f32", "y = y1..y4: f32"]
 batch = 8
 END
-umask 022
 # There is no shell inside.
 within() { unshare --user --map-root-user --mount --pid --fork chroot "$work/root" /usr/bin/tenon "$@"; }
 within version

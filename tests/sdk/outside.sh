@@ -72,6 +72,16 @@ awk 'BEGIN { srand(1); print "x,y,label"
   >"$work/points.csv"
 "$tenon" plan "$work/swish.toml" >"$work/plan.out"
 expect "$work/plan.out" outside_swish
+# Its option in a plugin set turns the kernel off.
+guarded="$(mktemp -d)" # that others may not write, whatever the umask
+printf 'mode = "dev"\n[[plugin]]\nid = "org.example.outside.swish"\noptions = { kernel = false }\n' >"$guarded/off.toml"
+chmod go-w "$guarded/off.toml"
+"$tenon" plan "$work/swish.toml" --plugin-set "$guarded/off.toml" >"$work/off.out"
+rm -r "$guarded"
+if grep -q outside_swish "$work/off.out"; then
+  echo "an option did not turn the kernel off"
+  exit 1
+fi
 "$tenon" train "$work/swish.toml" >"$work/train.out"
 tail -n 1 "$work/train.out" >"$work/last.out"
 expect "$work/last.out" 'accuracy (0\.9|1)'

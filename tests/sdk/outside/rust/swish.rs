@@ -36,6 +36,10 @@ struct SwishKernel {
 
 impl Kernel for SwishKernel {
     fn supports(site: &Site) -> Done {
+        let options = site.options(text!("org.example.outside.swish"));
+        if !options.map_or(true, |given| given.truth("kernel")) {
+            return fail(UNSUPPORTED, "", "a deployer has turned it off");
+        }
         match site.input(0).map(|input| input.dtype()) {
             Some(F32) => Ok(()),
             _ => fail(UNSUPPORTED, "in", "must be float32"),
@@ -87,5 +91,6 @@ layer! {
 kernel! { KERNEL: SwishKernel, "outside.swish", "cpu", "outside_swish", 10, [F32] }
 plugin! {
     "org.example.outside.swish", "1.0.0", "The activation swish, in Rust", "Apache-2.0",
-    layers [LAYER], kernels [KERNEL], updaters [], readers []
+    layers [LAYER], kernels [KERNEL], updaters [], readers [],
+    options [Attribute::truth(text!("kernel"), text!("whether the native kernel is offered"), true)]
 }
