@@ -164,6 +164,7 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     settings.shards = shards;
     settings.names = std::move(names);
     settings.seed = given.seed;
+    settings.threads = it.pool.parallel();
     settings.schema_alone = (given.flags & TN_READER_SCHEMA) != 0;
     *reader =
         hold(it, open_reader(type, attributes, it.services.get(), std::move(settings)), json::array({std::move(step)}));

@@ -2,11 +2,14 @@
 #include "host/readers/reader.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/plugins/error_sink.h"
+#include "host/readers/parallel_read.h"
 #include "host/readers/wrapper.h"
+#include "host/threads/thread_pool.h"
 
 namespace tenon::host {
 
@@ -25,12 +28,14 @@ class PluginReader final : public CountingReader {
         who_("reader \"" + type.description.type + "\""),
         sink_(who_, type.tags),
         cancel_(settings.cancel != nullptr ? settings.cancel : &cancelled_),
+        threads_(settings.threads != nullptr ? *settings.threads : calling_thread()),
         schema_alone_(settings.schema_alone) {
     if (settings.shards < 1 || settings.shard >= settings.shards)
       fail(TN_INVALID, ComponentName{who_}, "shard ", settings.shard, " of ", settings.shards, " does not exist");
     try {
       open(attributes, services, settings);
       adopt_schema();
+      adopt_parallel_read();
       for (const SlotNames& known : settings.names)
         for (const Slot& slot : slots_)
           if (slot.name == known.slot) require_known(who_, slot, *known.names);
@@ -50,6 +55,7 @@ class PluginReader final : public CountingReader {
   int64_t next(SampleBlock& to, int64_t most) override {
     require_data();
     require_room(who_.c_str(), most);
+    if (parallel_ != nullptr) return next_by_index(to, most);
     most = std::min(most, room_for_next());
     int64_t count = 0;
     const tn_status status = with_room(to, most, [&](const tn_reader_buffers* room) {
@@ -81,6 +87,12 @@ class PluginReader final : public CountingReader {
     if (!indexed()) fail(TN_UNSUPPORTED, ComponentName{who_}, "samples cannot be read by index");
     require_indices(who_.c_str(), indices, count, size_);
     if (count <= 0) return;
+    if (parallel_ != nullptr) {
+      for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = to.columns()[i].offer(count);
+      read_in_parallel({type_, who_, *parallel_, instance_, threads_, cancel_}, slots_, indices, count,
+                       buffers_.data());
+      return accept(to, count, -1);
+    }
     sink_.check(with_room(to, count, [&](const tn_reader_buffers* room) {
       return call_plugin(type_, who_, io("read_at"), type_.table.read_at, instance_, indices, count, room);
     }));
@@ -91,7 +103,7 @@ class PluginReader final : public CountingReader {
     require_place(who_.c_str(), pass, position, size_);
     require_data();
     begin_pass(pass);
-    sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
+    if (parallel_ == nullptr) sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
     place(pass, position);
     damaged_ = false;
   }
@@ -111,6 +123,18 @@ class PluginReader final : public CountingReader {
   void require_data() const {
     if (schema_alone_)
       fail(TN_MISUSE, ComponentName{who_}, "it was opened for its schema alone; samples cannot be read");
+  }
+
+  // next of a reader whose samples are all read by index.
+  int64_t next_by_index(SampleBlock& to, int64_t most) {
+    const int64_t count = std::min(most, size_ - position());
+    if (count == 0) {
+      begin_pass(pass() + 1);
+      return given(0);
+    }
+    indices_.resize(static_cast<size_t>(count));
+    std::iota(indices_.begin(), indices_.end(), position());
+    return give_at(*this, indices_.data(), count, to);
   }
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
@@ -165,12 +189,28 @@ class PluginReader final : public CountingReader {
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
     sink_.check(status);
     if (instance_ == nullptr) fault("open returned TN_OK and no instance");
-    if (type_.table.extension == nullptr) return;
-    const void* const found = call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension,
-                                          type_.table.user, static_cast<const char*>(TN_PASS));
-    passes_ = static_cast<const tn_pass*>(found);
+    passes_ = static_cast<const tn_pass*>(extension(TN_PASS));
     if (passes_ != nullptr && (!TN_HAS(passes_, tn_pass, begin) || passes_->begin == nullptr))
       fault("the extension \"", TN_PASS, "\" is too short or has no begin");
+  }
+
+  const void* extension(const char* id) {
+    if (type_.table.extension == nullptr) return nullptr;
+    return call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, type_.table.user, id);
+  }
+
+  // Call it after adopt_schema.
+  void adopt_parallel_read() {
+    const auto* const table = static_cast<const tn_parallel_read*>(extension(TN_PARALLEL_READ));
+    if (table == nullptr) return;
+    if (!TN_HAS(table, tn_parallel_read, read_at) || table->read_at == nullptr)
+      fault("the extension \"", TN_PARALLEL_READ, "\" is too short or has no read_at");
+    if (!indexed()) fault("the extension \"", TN_PARALLEL_READ, "\" needs read_at and a known number of samples");
+    for (const Slot& slot : slots_)
+      if (slot.storage != TN_DENSE)
+        fault("the extension \"", TN_PARALLEL_READ, "\" is for dense slots; slot \"", slot.name, "\" holds ",
+              to_string(slot));
+    parallel_ = table;
   }
 
   void adopt_schema() {
@@ -223,11 +263,14 @@ class PluginReader final : public CountingReader {
   ErrorSink sink_;
   volatile int32_t cancelled_ = 0;
   volatile int32_t* const cancel_;
+  const tn_parallel& threads_;
   const bool schema_alone_;
   void* instance_ = nullptr;
   const tn_pass* passes_ = nullptr;
+  const tn_parallel_read* parallel_ = nullptr;  // null: one thread reads
   std::vector<Slot> slots_;
   std::vector<void*> buffers_;
+  std::vector<int64_t> indices_;  // used by next_by_index
   int64_t size_ = -1;
   bool damaged_ = false;  // next failed in this pass, which may therefore be shorter
 };

@@ -55,7 +55,9 @@ struct ReaderSettings {
   volatile int32_t* cancel = nullptr;
   // Names of slots that those of the reader must agree with; ignored for slots that the reader lacks or does not name.
   std::vector<SlotNames> names;
-  uint64_t seed = 0;          // of its random choices
+  uint64_t seed = 0;  // of its random choices
+  // On which a reader that can be read by several threads is read; valid as long as the reader; null: the calling one.
+  const tn_parallel* threads = nullptr;
   bool schema_alone = false;  // slots and size are wanted alone: samples cannot be read
 };
 // Opens a plugin's reader; `type` and `services` must outlive it.

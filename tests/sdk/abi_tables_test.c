@@ -226,6 +226,10 @@ GROWS(tn_pass, 16);
 AT(tn_pass, size, 0);
 AT(tn_pass, reserved, 4);
 AT(tn_pass, begin, 8);
+GROWS(tn_parallel_read, 16);
+AT(tn_parallel_read, size, 0);
+AT(tn_parallel_read, reserved, 4);
+AT(tn_parallel_read, read_at, 8);
 
 /* tenon/device.h */
 GROWS(tn_device_properties, 144);

@@ -122,6 +122,16 @@ class TableReader {
     sink_.check(with_room(count, [&] { return table_.read_at(instance_, indices.data(), count, &buffers_); }));
     return taken(count);
   }
+  // Whether several threads may read at the same time; read_parallel then reads like read_at, with errors of its own.
+  [[nodiscard]] bool parallel() const { return table_.extension(table_.user, TN_PARALLEL_READ) != nullptr; }
+  std::vector<Sample> read_parallel(const Ints& indices) {
+    const auto& table = *static_cast<const tn_parallel_read*>(table_.extension(table_.user, TN_PARALLEL_READ));
+    const auto count = static_cast<int64_t>(indices.size());
+    ErrorSink errors("reader");
+    prepare(count);
+    errors.check(table.read_at(instance_, indices.data(), count, &buffers_, errors.get()));
+    return taken(count);
+  }
   // Reads the rest of the pass.
   std::vector<Sample> all(int64_t capacity = 3) {
     std::vector<Sample> samples;
@@ -272,6 +282,9 @@ class ReaderTest : public ::testing::Test {
     for (const int64_t i : order) expected.push_back(all[static_cast<size_t>(i)]);
     EXPECT_TRUE(reader->read_at(order) == expected);
     EXPECT_EQ(error_of([&] { reader->read_at({count}); }).code(), TN_INVALID);
+    if (reader->parallel()) {
+      EXPECT_TRUE(reader->read_parallel(order) == expected);
+    }
     for (int64_t position = 0; position <= count; position += std::max<int64_t>(count / 5, 1)) {
       reader->seek(position);
       EXPECT_EQ(reader->position(), position);

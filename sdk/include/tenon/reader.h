@@ -119,6 +119,19 @@ typedef struct tn_pass {
   tn_status (*begin)(void* instance, int64_t pass);
 } tn_pass;
 
+/* "tenon.parallel_read/1", an extension for readers of dense slots whose samples take long to make, such as images that
+ * are decoded. The host then reads every sample by it, on several of its threads at the same time. The reader has
+ * read_at, too, for other hosts. */
+#define TN_PARALLEL_READ "tenon.parallel_read/1"
+typedef struct tn_parallel_read {
+  uint32_t size;
+  uint32_t reserved;
+  /* [io] As read_at of the type. Calls run at the same time on several threads, each with other samples and with
+   * buffers and errors of its own; no other function of the instance is called meanwhile. */
+  tn_status (*read_at)(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers,
+                       const tn_errors* errors);
+} tn_parallel_read;
+
 #ifdef __cplusplus
 }
 #endif

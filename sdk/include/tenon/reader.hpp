@@ -11,6 +11,8 @@
  *     void read(int64_t index, tn::Samples& to);        // writes sample `index` of this shard, every slot of it
  *     // optional
  *     void ahead(int64_t index) const;                  // `index` is read soon: tn::prefetch its memory
+ *     static constexpr bool parallel_reads = true;      // `read` is const, and runs on several threads at the same
+ *                                                       // time; for dense slots whose samples take long to make
  *   };
  *
  * A reader that numbers names, such as classes, uses the numbers of ReaderOpen::names if there are any, and puts the
@@ -28,6 +30,7 @@
 #include <tenon/attribute.hpp>
 #include <tenon/samples.hpp>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace tn {
@@ -183,7 +186,21 @@ class ReaderInstance {
   }
 
   tn_status read_at(const int64_t* indices, int64_t count, const tn_reader_buffers* buffers) {
-    room_.begin(buffers, pass_);
+    return read_at(reader_, room_, indices, count, buffers);
+  }
+  // The same on several threads at the same time.
+  tn_status read_parallel(const int64_t* indices, int64_t count, const tn_reader_buffers* buffers) const {
+    Samples room(slots_);
+    return read_at(reader_, room, indices, count, buffers);
+  }
+
+ private:
+  static constexpr int64_t kAhead = 8;  // samples; the processor cannot prefetch samples in random order by itself
+
+  template <typename Reads>
+  tn_status read_at(Reads& reader, Samples& room, const int64_t* indices, int64_t count,
+                    const tn_reader_buffers* buffers) const {
+    room.begin(buffers, pass_);
     for (int64_t i = 0; i < count; ++i)
       if (indices[i] < 0 || indices[i] >= samples_)
         throw Failure(
@@ -194,17 +211,14 @@ class ReaderInstance {
     for (int64_t i = 0; i < std::min(kAhead, count); ++i) ahead(indices[i]);
     for (int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) ahead(indices[i + kAhead]);
-      reader_.read(indices[i], room_);
-      fits = fits && room_.fits();
-      room_.commit();
+      reader.read(indices[i], room);
+      fits = fits && room.fits();
+      room.commit();
     }
     if (fits) return TN_OK;
-    room_.report_needed();
+    room.report_needed();
     return TN_NEED_CAPACITY;
   }
-
- private:
-  static constexpr int64_t kAhead = 8;  // samples; the processor cannot prefetch samples in random order by itself
 
   template <typename R, typename = void>
   struct Prefetches : std::false_type {};
@@ -291,8 +305,24 @@ class ReaderTable {
     of(self).pass(pass);
     return TN_OK;
   }
+  template <typename R, typename = void>
+  struct ReadsInParallel : std::false_type {};
+  template <typename R>
+  struct ReadsInParallel<R, std::void_t<decltype(R::parallel_reads)>> : std::bool_constant<R::parallel_reads> {};
+
+  static tn_status read_parallel(void* self, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers,
+                                 const tn_errors* errors) {
+    tn_status answer = TN_OK;
+    const tn_status status =
+        guarded(errors, [&] { answer = std::as_const(of(self)).read_parallel(indices, count, buffers); });
+    return status == TN_OK ? answer : status;
+  }
   static const void* extension(void* /*user*/, const char* id) {
     static constexpr tn_pass kPass = {sizeof(tn_pass), 0, &begin_pass};
+    if constexpr (ReadsInParallel<T>::value) {
+      static constexpr tn_parallel_read kParallel = {sizeof(tn_parallel_read), 0, &read_parallel};
+      if (std::strcmp(id, TN_PARALLEL_READ) == 0) return &kParallel;
+    }
     return std::strcmp(id, TN_PASS) == 0 ? &kPass : nullptr;
   }
 

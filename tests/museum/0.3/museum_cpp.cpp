@@ -19,7 +19,8 @@ class Line {
 
   const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   int64_t samples() const { return shard_.samples(count_); }
-  void read(int64_t index, tn::Samples& to) {
+  static constexpr bool parallel_reads = true;
+  void read(int64_t index, tn::Samples& to) const {
     const float at = static_cast<float>(shard_.sample(index)) / static_cast<float>(count_);
     float* const x = to.dense<float>(0);
     float* const y = to.dense<float>(1);
