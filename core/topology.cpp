@@ -171,6 +171,7 @@ nlohmann::json members_of(const DataSource& data) {
     result["levels"] = data.levels;
     result["sequence"] = data.sequence;
   }
+  if (data.channels_first) result["layout"] = "channels_first";
   return result;
 }
 

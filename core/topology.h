@@ -30,12 +30,13 @@ struct LayerOutput {
 // Type, shape and storage of the values that a data layer is fed.
 struct DataSource {
   tn_dtype dtype = TN_COMPUTE;  // of the fed array
-  std::vector<int64_t> shape;   // of one sample
+  std::vector<int64_t> shape;   // of one sample, as fed
   int64_t index_limit = -1;
   double scale = 1, offset = 0;  // integers are converted to scale * x + offset at float ports
   int32_t storage = TN_DENSE;    // TN_RAGGED: `shape` is that of one row; TN_CSR: `shape` is [width]
   uint32_t levels = 0;           // TN_RAGGED: 1 or 2
   std::string sequence;          // TN_RAGGED: data layers with an equal `sequence` have sequences of equal lengths
+  bool channels_first = false;   // fed as [channels, height, width]; the output is [height, width, channels]
 };
 
 // A ragged dimension that a layer makes, with the members of tn_rows_rule.

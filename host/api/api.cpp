@@ -45,6 +45,13 @@ std::vector<std::string> strings(const char* const* texts, uint32_t count, const
 
 std::string string(const char* text, const char* argument) { return &required(text, argument); }
 
+bool channels_first(uint32_t layout, const char* argument) {
+  if (layout != TN_CHANNELS_LAST && layout != TN_CHANNELS_FIRST)
+    fail(TN_INVALID, SubjectName{argument}, argument, " is ", layout,
+         "; expected TN_CHANNELS_LAST or TN_CHANNELS_FIRST");
+  return layout == TN_CHANNELS_FIRST;
+}
+
 std::string string(const char* text, const char* list, size_t index, const char* member) {
   if (text == nullptr) fail(TN_MISUSE, SubjectName{list}, list, "[", index, "]", member, " is null");
   return text;

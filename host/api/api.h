@@ -131,6 +131,7 @@ void give(T* to, const char* argument, T made) {
 }
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
+bool channels_first(uint32_t layout, const char* argument);  // of TN_CHANNELS_*; throws TN_INVALID for another number
 // The same for an element of a list, or a member of it.
 std::string string(const char* text, const char* list, size_t index, const char* member = "");
 Values values(const tn_named_value* attributes, uint32_t count, const char* argument);

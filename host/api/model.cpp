@@ -29,6 +29,7 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     source.storage = given.storage;
     source.levels = given.levels;
     if (given.sequence != nullptr) source.sequence = api::string(given.sequence, "options.sequence");
+    source.channels_first = api::channels_first(given.layout, "options.layout");
     const SetupLock lock = it.registry.setup();
     *layer = it.layers.add<tn_layer>({it.factory.data(api::string(given.name, "options.name"), source), 0});
   });

@@ -156,6 +156,7 @@ tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, 
     made.storage = source.storage;
     made.levels = source.levels;
     made.sequence = source.storage == TN_RAGGED ? source.sequence.c_str() : nullptr;
+    made.layout = source.channels_first ? TN_CHANNELS_FIRST : TN_CHANNELS_LAST;
     api::give(data, "data", made);
   });
 }

@@ -83,6 +83,7 @@ class Lowerer {
     Feed feed;
     feed.name = layer.name;
     feed.spec = concrete(layer.outputs[0]);
+    feed.channels_first = layer.data->channels_first;
     if (feed.spec.storage == TN_CSR) {
       const Dim entries = feed.spec.outer.at(0);
       add_rows(entries.symbol, feed.spec.shape[0], layer.name, {});

@@ -33,7 +33,8 @@ struct Feed {
   ValueId weights = kNoValue;   // of a sparse feed: the values of its entries
   ValueId gradient = kNoValue;  // in the compute type; set by differentiate_machine; kNoValue if there is none
   std::vector<int32_t> rows;    // ragged symbols by level, as in tn_array.offsets; empty: dense
-  Spec spec;                    // as declared
+  Spec spec;                    // of the layer's output
+  bool channels_first = false;  // arrays have the channels before the other dimensions; `spec` has them last
   std::vector<std::pair<IndexLimit, std::string>> limits;  // of its integers, with the layers that state them
 };
 

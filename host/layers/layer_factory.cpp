@@ -195,6 +195,9 @@ void check_source(const std::string& name, const DataSource& source) {
     bad("index_limit is for integers; it holds ", dtype_name(source.dtype));
   if (source.index_limit < -1 || source.index_limit == 0)
     bad("index_limit is ", source.index_limit, "; expected at least 1, or -1 if unknown");
+  if (source.channels_first && (source.storage != TN_DENSE || source.shape.size() < 2))
+    bad("channels first are for dense images, [channels, height, width]; it is fed ", storage_name(source.storage), " ",
+        to_string(source.shape));
   if (source.storage == TN_RAGGED) return;
   if (!source.sequence.empty() && source.sequence != name)
     bad("sequence is \"", source.sequence, "\"; expected none where storage is not TN_RAGGED");
@@ -247,6 +250,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
     if (extent < 0) fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": negative dimension ", extent);
     spec.shape.push_back(tn_dim_constant(extent));
   }
+  if (source.channels_first) std::rotate(spec.shape.begin() + 1, spec.shape.begin() + 2, spec.shape.end());
   Layer layer;
   layer.name = name;
   layer.type = "data";

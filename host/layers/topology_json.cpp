@@ -112,6 +112,11 @@ DataSource source_from(const JsonNode& entry) {
   source.index_limit = entry.at("index_limit").integer();
   source.scale = entry.at("scale").number();
   source.offset = entry.at("offset").number();
+  if (entry.has("layout")) {
+    const std::string layout = entry.at("layout").text();
+    if (layout != "channels_first") bad("layout \"", layout, "\"; expected \"channels_first\", or none");
+    source.channels_first = true;
+  }
   if (!entry.has("storage")) return source;
   const std::string storage = entry.at("storage").text();
   if (storage != "ragged" && storage != "csr") bad("storage \"", storage, "\"");

@@ -127,15 +127,44 @@ void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& s
   }
 }
 
+namespace {
+
+// The spec of the arrays for a data layer.
+Spec as_fed(const Feed& feed) {
+  Spec spec = feed.spec;
+  if (feed.channels_first) std::rotate(spec.shape.begin() + 1, spec.shape.end() - 1, spec.shape.end());
+  return spec;
+}
+
+// The dimension of an array for the data layer that is dimension `i` of the layer's output, above 0.
+size_t place_as_fed(const Feed& feed, size_t i) {
+  if (!feed.channels_first) return i;
+  return i + 1 == feed.spec.shape.size() ? 1 : i + 1;
+}
+
+// The elements of an array with channels first, in the order of the data layer's output.
+ArrayView channels_last(ArrayView array) {
+  if (array.strides.empty()) {
+    array.strides.assign(array.shape.size(), 1);
+    for (size_t i = array.shape.size() - 1; i > 0; --i) array.strides[i - 1] = array.strides[i] * array.shape[i];
+  }
+  std::rotate(array.shape.begin() + 1, array.shape.begin() + 2, array.shape.end());
+  std::rotate(array.strides.begin() + 1, array.strides.begin() + 2, array.strides.end());
+  return array;
+}
+
+}  // namespace
+
 // Checks type, shape and data. Returns the first dimension: the samples, or the rows of a ragged array.
 int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const {
   const Shape& shape = feed.spec.shape;
   const bool widened = feed.weights == kNoValue && widens(array.dtype, feed.spec.dtype);
   bool fits = (array.dtype == feed.spec.dtype || widened) && array.shape.size() == shape.size();
-  for (size_t i = 1; fits && i < shape.size(); ++i) fits = array.shape[i] == shape[i].offset;
+  for (size_t i = 1; fits && i < shape.size(); ++i) fits = array.shape[place_as_fed(feed, i)] == shape[i].offset;
   if (!fits)
-    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": expected ", to_string(feed.spec),
-         ", got ", dtype_name(array.dtype), " ", to_string(array.shape));
+    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": expected ", to_string(as_fed(feed)),
+         feed.channels_first ? " (channels first)" : "", ", got ", dtype_name(array.dtype), " ",
+         to_string(array.shape));
   const int64_t first = array.shape[0];
   if (first < 0)
     fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": a negative number of rows, ", first);
@@ -232,19 +261,13 @@ class FeedTaker {
         in_place_(mode == FeedMode::kLent && device.reads_host_memory()) {}
 
   void take(const Feed& feed, const ArrayView& array) {
+    if (feed.channels_first) return take_values(feed, channels_last(array));
     for (size_t level = 0; level < feed.rows.size(); ++level) {
       const RaggedDim& of = calls_.graph().rows.at(feed.rows[level]);
       // Always copied: sealed calls hold the address of the offsets.
       copy(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
     }
-    if (feed.weights != kNoValue) return take_entries(feed, array);
-    if (array.dtype != feed.spec.dtype || !is_row_major(array)) {
-      copy_widened(array, feed.spec.dtype, model_.memory.fed.at(feed.value).own);
-      return place(feed.value, model_.memory.fed.at(feed.value).own);
-    }
-    uint64_t elements = 1;
-    for (const int64_t extent : array.shape) elements *= static_cast<uint64_t>(extent);
-    put(feed.value, array.data, tn_dtype_storage(array.dtype, elements));
+    feed.weights != kNoValue ? take_entries(feed, array) : take_values(feed, array);
   }
 
   void take_offsets(const RaggedUse& rows, const std::vector<int64_t>& offsets) {
@@ -253,6 +276,16 @@ class FeedTaker {
 
  private:
   [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
+
+  void take_values(const Feed& feed, const ArrayView& array) {
+    if (array.dtype != feed.spec.dtype || !is_row_major(array)) {
+      copy_widened(array, feed.spec.dtype, model_.memory.fed.at(feed.value).own);
+      return place(feed.value, model_.memory.fed.at(feed.value).own);
+    }
+    uint64_t elements = 1;
+    for (const int64_t extent : array.shape) elements *= static_cast<uint64_t>(extent);
+    put(feed.value, array.data, tn_dtype_storage(array.dtype, elements));
+  }
 
   // Takes the entries of a sparse feed: ids, and values in the compute type (1 if the array has none).
   void take_entries(const Feed& feed, const ArrayView& array) {

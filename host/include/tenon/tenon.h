@@ -121,7 +121,7 @@ typedef struct tn_data_options {
   uint32_t size;
   tn_dtype dtype; /* as fed; TN_COMPUTE: the machine's compute type */
   const char* name;
-  const int64_t* shape; /* of one sample */
+  const int64_t* shape; /* of one sample, as fed */
   int32_t rank;
   int32_t reserved;
   int64_t index_limit; /* integers are in [0, index_limit); -1 if unknown */
@@ -133,6 +133,9 @@ typedef struct tn_data_options {
   /* TN_RAGGED: data layers with the same `sequence` have sequences of equal length in every sample, so that layers can
    * combine their rows. Null: the layer's own name. */
   const char* sequence;
+  uint32_t layout; /* TN_CHANNELS_*. TN_CHANNELS_FIRST: arrays are fed in that order, and `shape` has it; each feed is
+                      converted, and the output of the layer has the channels last. Dense, of at least two dimensions */
+  uint32_t reserved2;
 } tn_data_options;
 TENON_API tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error);
 

@@ -128,6 +128,7 @@ class Host {
     c.storage = options.storage;
     c.levels = options.storage == TN_RAGGED ? options.levels : 0;
     c.sequence = options.sequence.empty() ? nullptr : detail::c_text(options.sequence, "options.sequence");
+    c.layout = options.layout;
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }

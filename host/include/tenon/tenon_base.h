@@ -83,6 +83,10 @@ typedef struct tn_array {
   void* reserved[2];         /* null */
 } tn_array;
 
+/* The order of the dimensions of a fed image. TN_CHANNELS_LAST: [height, width, channels], as layers read it.
+ * TN_CHANNELS_FIRST: [channels, height, width]. The same with one or three spatial dimensions. */
+enum { TN_CHANNELS_LAST = 0, TN_CHANNELS_FIRST = 1 };
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,13 +17,14 @@ inline namespace v0 {
 struct DataOptions {
   std::string name;
   tn_dtype dtype = TN_F32;
-  std::vector<int64_t> shape;  // of one sample
+  std::vector<int64_t> shape;  // of one sample, as fed
   int64_t index_limit = -1;    // integers are in [0, index_limit); -1 if unknown
   int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: sparse vectors of shape[0] numbers
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
   std::string sequence = {};   // TN_RAGGED: data layers of one `sequence` have equal lengths; empty: the name
   double scale = 1;            // integers become scale * x + offset at a float port
   double offset = 0;
+  uint32_t layout = TN_CHANNELS_LAST;  // TN_CHANNELS_FIRST: fed as [channels, height, width], the order of `shape`
 };
 
 // One output of a layer. As an output of a model it stands for all layers that it depends on.

@@ -152,6 +152,7 @@ inline DataOptions inspect_data(const Layer& layer) {
   options.sequence = info.sequence == nullptr ? "" : info.sequence;
   options.scale = info.scale;
   options.offset = info.offset;
+  options.layout = info.layout;
   return options;
 }
 // JSON, without values. `outputs` must not be empty.

@@ -122,7 +122,8 @@ SKIPPED = {
 # Calls out of order: variable, its value, what is wrong, a part of the message; the status, if not TN_MISUSE.
 ORDERS = {
     "tn_host_add_plugin": [("plugin", "&no_plugin()", "of zeros", "plugin", "TN_REFUSED")],
-    "tn_data_create": [("options_room.rank", "1", "a rank without shape", "options.shape")],
+    "tn_data_create": [("options_room.rank", "1", "a rank without shape", "options.shape"),
+                       ("options_room.layout", "2", "an unknown layout", "options.layout", "TN_INVALID")],
     "tn_machine_backward": [("machine", "world.make<tn_machine>()", "a second time", "forward"),
                             ("machine", "world.fresh", "before a forward", "forward"),
                             ("machine", "world.inference", "not for training", "training")],
