@@ -206,6 +206,44 @@ tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t sh
   });
 }
 
+tn_status tn_reader_split(tn_host* host, tn_reader of, double fraction, uint64_t seed, int32_t held_out,
+                          tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, {{"split", fraction}, {"seed", seed}, {"held_out", held_out != 0}}, [&](const auto& inner) {
+      return split(inner, {fraction, seed, held_out != 0}, it.allocator);
+    });
+  });
+}
+
+tn_status tn_reader_augment(tn_host* host, tn_reader of, const tn_augment_options* options, tn_reader* reader,
+                            tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tn_augment_options given = api::sized(options, "options");
+    AugmentOptions wanted;
+    wanted.slot = api::string(given.slot, "options.slot");
+    wanted.channels_first = api::channels_first(given.layout, "options.layout");
+    wanted.pad = given.pad;
+    wanted.height = given.height;
+    wanted.width = given.width;
+    wanted.flip = given.flip != 0;
+    wanted.centre = given.centre != 0;
+    wanted.brightness = given.brightness;
+    wanted.contrast = given.contrast;
+    wanted.saturation = given.saturation;
+    wanted.seed = given.seed;
+    const json step = {{"augment", wanted.slot},
+                       {"channels_first", wanted.channels_first},
+                       {"pad", wanted.pad},
+                       {"size", {wanted.height, wanted.width}},
+                       {"flip", wanted.flip},
+                       {"centre", wanted.centre},
+                       {"colours", {wanted.brightness, wanted.contrast, wanted.saturation}},
+                       {"seed", wanted.seed}};
+    wrap(it, of, reader, step,
+         [&](const auto& inner) { return augment(inner, wanted, *it.pool.parallel(), it.allocator); });
+  });
+}
+
 tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     join(it, of, of_count, reader, "chain", [&](Readers inner) { return chain(std::move(inner), it.allocator); });

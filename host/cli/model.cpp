@@ -23,6 +23,7 @@ class Comparison {
     if (!found_.empty()) return;
     if (saved.contains("scale")) {
       for (const char* key : {"dtype", "shape", "scale", "offset"}) compare(key, saved.at(key), job.at(key));
+      compare("layout", saved.value("layout", json()), job.value("layout", json()));
       if (saved.at("index_limit") != -1 && job.at("index_limit") != -1)
         compare("index_limit", saved.at("index_limit"), job.at("index_limit"));
       return;

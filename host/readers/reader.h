@@ -91,6 +91,30 @@ std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std
 std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
                               std::shared_ptr<Allocator> allocator);
 
+// One of the two parts into which fraction and seed divide the samples (Philox): the round(fraction * size) samples
+// that are held out, or all others, each in the order of the data. `of` must be indexed.
+struct SplitOptions {
+  double fraction = 0;
+  uint64_t seed = 0;
+  bool held_out = false;
+};
+std::unique_ptr<Reader> split(std::shared_ptr<Reader> of, const SplitOptions& options,
+                              std::shared_ptr<Allocator> allocator);
+
+// Random changes of the images of a dense slot, [height, width] or [height, width, channels]; tn_augment_options
+// documents them. They depend on seed, pass and number of the sample in `of` alone. threads: compute the changes of
+// several samples; must outlive the reader.
+struct AugmentOptions {
+  std::string slot;
+  bool channels_first = false;
+  int64_t pad = 0, height = 0, width = 0;
+  bool flip = false, centre = false;
+  double brightness = 0, contrast = 0, saturation = 0;
+  uint64_t seed = 0;
+};
+std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
+                                std::shared_ptr<Allocator> allocator);
+
 // Join several readers. chain reads one reader after the other, interleave one sample of each in turn; both need equal
 // slots. compose reads a sample of each reader and joins their slots: slot names must differ, and sizes be equal.
 using Readers = std::vector<std::shared_ptr<Reader>>;

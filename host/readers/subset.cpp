@@ -1,7 +1,9 @@
-// Wrappers that read a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
+// Wrappers that read a part of the samples: first_n, shard and split. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "core/checked.h"
+#include "core/philox.h"
 #include "host/readers/wrapper.h"
 
 namespace tenon::host {
@@ -142,7 +144,76 @@ class Shard final : public Wrapper {
   std::vector<int64_t> indices_;
 };
 
+// Reads a list of samples by index.
+class Split final : public Wrapper {
+ public:
+  // Divides the samples of `of`: `held` of them are held out.
+  Split(std::shared_ptr<Reader> of, int64_t held, const SplitOptions& options, std::shared_ptr<Allocator> allocator)
+      : Wrapper(std::move(of)),
+        count_(options.held_out ? held : of_->size() - held),
+        memory_(std::move(allocator), checked_multiply(static_cast<uint64_t>(count_), uint64_t{8}, "split")) {
+    // Selection sampling: sample i is held out with the probability (still to be held out) / (samples from i on).
+    constexpr uint64_t kStream = uint64_t{0x73706C69} << 32;  // separates the draws from those of shuffle
+    const Philox philox(options.seed, kStream);
+    uint64_t counter = 0;
+    int64_t* to = samples();
+    for (int64_t i = 0; i < of_->size(); ++i) {
+      const auto left = static_cast<uint64_t>(of_->size() - i);
+      const bool out = below(philox, &counter, left) < static_cast<uint64_t>(held);
+      if (out) --held;
+      if (out == options.held_out) *to++ = i;
+    }
+  }
+
+  [[nodiscard]] int64_t size() const override { return count_; }
+  [[nodiscard]] bool indexed() const override { return true; }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("split", most);
+    const int64_t count = std::min(most, size() - position());
+    if (count > 0) return give_at(*of_, samples() + position(), count, to);
+    of_->begin_pass(pass() + 1);
+    return given(0);
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    require_indices("split", indices, count, size());
+    indices_.clear();
+    for (int64_t i = 0; i < count; ++i) indices_.push_back(samples()[indices[i]]);
+    of_->read_at(indices_.data(), count, to);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("split", pass, position, size());
+    of_->begin_pass(pass);
+    place(pass, position);
+  }
+
+ private:
+  [[nodiscard]] int64_t* samples() const { return reinterpret_cast<int64_t*>(memory_.data()); }
+
+  int64_t count_;
+  Buffer memory_;                 // int64 [count_]: the samples of this part, ascending
+  std::vector<int64_t> indices_;  // used by read_at
+};
+
 }  // namespace
+
+std::unique_ptr<Reader> split(std::shared_ptr<Reader> of, const SplitOptions& options,
+                              std::shared_ptr<Allocator> allocator) {
+  require_samples("split", *of);
+  require_start("split", *of);
+  if (!of->indexed())
+    fail(TN_UNSUPPORTED, ComponentName{"split"}, "the reader cannot read samples by index, which a split needs");
+  if (!(options.fraction > 0 && options.fraction < 1))
+    fail(TN_INVALID, ComponentName{"split"}, SubjectName{"fraction"}, "fraction is ", options.fraction,
+         "; expected a number between 0 and 1");
+  const auto held = static_cast<int64_t>(std::llround(options.fraction * static_cast<double>(of->size())));
+  if (of->size() > 0 && (held < 1 || held >= of->size()))
+    fail(TN_INVALID, ComponentName{"split"}, SubjectName{"fraction"}, "fraction ", options.fraction, " of ", of->size(),
+         " samples is ", held, "; expected at least 1 sample in each part");
+  return std::make_unique<Split>(std::move(of), held, options, std::move(allocator));
+}
 
 std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator) {
   require_samples("first_n", *of);

@@ -9,6 +9,7 @@
 #include "host/cli/cli.h"
 #include "host/cli/job/expand.h"
 #include "host/cli/job/include.h"
+#include "host/cli/job/reader_section.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/suggest.h"
 
@@ -18,17 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostPrefetch = 4096;
 constexpr int64_t kMostKept = 1'000'000;  // checkpoints
-
-JobType type_of(Section& section) {
-  JobType result;
-  result.place = section.place();
-  const auto type = section.string("type");
-  if (!type) section.missing("type");
-  result.type = *type;
-  return result;
-}
 
 JobLayer layer_of(const Node& table) {
   const std::string* const given = table.text("name");
@@ -63,176 +54,6 @@ std::vector<JobLayer> layers_of(Section& top, std::map<std::string, Place> names
     result.push_back(std::move(layer));
   }
   return result;
-}
-
-JobSlot slot_of(const std::string& name, const Node& node, const std::string& what) {
-  JobSlot result;
-  result.place = node.place;
-  result.slot = result.layer = name;
-  if (const auto* layer = node.get<std::string>(); layer != nullptr && !layer->empty()) {
-    result.layer = *layer;
-    return result;
-  }
-  const std::string who = what + ": slot \"" + name + "\"";
-  if (!node.is_table())
-    throw Failure(kBadConfig,
-                  result.place + ": " + who + ": expected the name of a data layer, or a table, got " + kind_of(node));
-  Section section(node, who);
-  result.layer = section.string("layer").value_or(name);
-  result.scale = section.number("scale").value_or(1);
-  result.offset = section.number("offset").value_or(0);
-  result.sequence = section.string("sequence").value_or("");
-  if (!std::isfinite(result.scale) || !std::isfinite(result.offset) || result.scale == 0)
-    section.fail(result.place, "scale and offset must be finite, and scale not 0");
-  section.finish();
-  return result;
-}
-
-void read_slots(Section& section, const std::string& what, JobReader& to) {
-  const Node* slots = section.table("slots");
-  if (slots == nullptr) return;
-  for (const auto& [key, value] : *slots->get<Node::Members>()) {
-    JobSlot slot = slot_of(key, value, what);
-    for (const JobSlot& other : to.slots)
-      if (other.layer == slot.layer)
-        section.fail(slot.place, "slots \"" + other.slot + "\" and \"" + slot.slot + "\" feed the same data layer \"" +
-                                     slot.layer + "\"");
-    to.slots.push_back(std::move(slot));
-  }
-}
-
-// Reads the key "choose": a list of slots, or a table of slots and their new names.
-void read_choice(Section& section, JobSource& to) {
-  const Node* node = section.find("choose");
-  if (node == nullptr) return;
-  const auto* renames = node->get<Node::Members>();
-  if (renames == nullptr) {
-    const std::vector<std::string> slots = *section.strings("choose");
-    for (const std::string& slot : slots) to.choose.emplace_back(slot, slot);
-  } else {
-    for (const auto& [slot, name] : *renames) {
-      const auto* given = name.get<std::string>();
-      if (given == nullptr || given->empty()) section.wrong("choose." + slot, name, "a new name for the slot");
-      to.choose.emplace_back(slot, *given);
-    }
-  }
-  if (to.choose.empty()) section.wrong("choose", *node, "at least one slot");
-}
-
-void read_parts(Section& section, const std::string& what, JobReader& to) {
-  const Node* node = section.find("part");
-  const auto join = section.string("join");
-  if (node == nullptr) {
-    if (join) section.fail(section.place(), "key \"join\" is for a reader with [[reader." + to.name + ".part]] tables");
-    return;
-  }
-  if (!node->is_list_of_tables()) section.wrong("part", *node, "[[reader." + to.name + ".part]] tables");
-  to.join = join.value_or("chain");
-  if (to.join != "chain" && to.join != "interleave" && to.join != "compose")
-    section.wrong("join", *section.find("join"), "\"chain\", \"interleave\" or \"compose\"");
-  for (const Node& table : *node->get<Node::List>()) {
-    Section part(table, what + ": part " + std::to_string(to.parts.size() + 1));
-    for (const char* key : kReaderKeys)
-      if (const Node* misplaced = table.find(key))
-        part.fail(misplaced->place,
-                  std::string("key \"") + key + "\" applies to the whole reader: it belongs to " + what);
-    JobSource source;
-    read_choice(part, source);
-    static_cast<JobType&>(source) = type_of(part);
-    part.take_attributes(source);
-    to.parts.push_back(std::move(source));
-  }
-}
-
-void read_bucket(Section& section, const std::string& what, JobReader& to) {
-  const Node* table = section.table("bucket");
-  if (table == nullptr) return;
-  Section bucket(*table, what + ": bucket");
-  JobBucket result;
-  const auto slot = bucket.string("slot");
-  const auto window = bucket.integer("window", 1, INT64_MAX);
-  result.rows = bucket.integer("rows", 1, INT64_MAX).value_or(0);
-  if (!slot) bucket.missing("slot");
-  if (!window) bucket.missing("window");
-  bucket.finish();
-  result.slot = *slot;
-  result.window = *window;
-  to.bucket = result;
-}
-
-void read_order(Section& section, JobReader& to) {
-  if (const Node* shuffle = section.find("shuffle"); shuffle != nullptr) {
-    if (shuffle->get<bool>() != nullptr) {
-      to.shuffle = *section.boolean("shuffle");
-    } else if (shuffle->get<int64_t>() != nullptr) {
-      to.shuffle_buffer = *section.integer("shuffle", 1, INT64_MAX);
-      to.shuffle = true;
-    } else {
-      section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
-    }
-  }
-  const Node* shard = section.find("shard");
-  if (shard != nullptr && section.find("shards") == nullptr)
-    section.fail(shard->place, "key \"shard\" needs key \"shards\", which is missing");
-  constexpr int64_t kMostShards = UINT32_MAX;
-  to.shards = section.integer("shards", 1, kMostShards).value_or(1);
-  to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
-  to.first_n = section.integer("first_n", 1, INT64_MAX);
-}
-
-JobReader reader_of(const std::string& name, const Node& table, const JobReader* fallback) {
-  const std::string what = "[reader." + name + "]";
-  Section section(table, what);
-  JobReader result;
-  result.name = name;
-  read_order(section, result);
-  const auto batch = section.integer("batch", 1, INT64_MAX);
-  result.drop_last = section.boolean("drop_last").value_or(false);
-  result.prefetch = section.integer("prefetch", 0, kMostPrefetch).value_or(kPrefetch);
-  read_bucket(section, what, result);
-  if (result.bucket && result.drop_last)
-    section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
-  read_choice(section, result);
-  read_slots(section, what, result);
-  if (table.find("slots") == nullptr && fallback != nullptr) {
-    result.slots = fallback->slots;
-    result.own_slots = false;
-  }
-  read_parts(section, what, result);
-  if (!batch && fallback == nullptr) section.missing("batch");
-  result.batch = batch ? *batch : fallback->batch;
-  if (result.parts.empty()) {
-    static_cast<JobType&>(result) = type_of(section);
-    section.take_attributes(result);
-  } else {
-    result.place = section.place();
-    section.finish();
-  }
-  return result;
-}
-
-// Both readers must give a data layer the same scale and offset.
-void check_scales(const Job& job) {
-  if (!job.train || !job.test) return;
-  for (const JobSlot& train : job.train->slots) {
-    for (const JobSlot& test : job.test->slots) {
-      if (train.layer != test.layer || (train.scale == test.scale && train.offset == test.offset)) continue;
-      throw Failure(kBadConfig, test.place + ": [reader.test]: slot \"" + test.slot +
-                                    "\": scale and offset of data layer \"" + test.layer + "\" differ from " +
-                                    train.place);
-    }
-  }
-}
-
-void read_readers(Section& top, Job& job) {
-  const Node* readers = top.table("reader");
-  if (readers == nullptr) return;
-  Section section(*readers, "[reader]");
-  if (const Node* table = section.table("train")) job.train = reader_of("train", *table, nullptr);
-  if (const Node* table = section.table("test"))
-    job.test = reader_of("test", *table, job.train ? &*job.train : nullptr);
-  section.finish();
-  check_scales(job);
 }
 
 void read_updater(Section& top, Job& job) {

@@ -47,6 +47,7 @@ struct JobSlot {
   double scale = 1;
   double offset = 0;
   std::string sequence;  // data layers with the same name here have sequences of equal length; empty: the layer's name
+  bool channels_first = false;  // of an image: [channels, height, width]
 };
 
 // A source of samples: a reader type with its attributes.
@@ -60,9 +61,22 @@ struct JobBucket {
   int64_t window = 0, rows = 0;
 };
 
+// Random changes of the images of a slot.
+struct JobAugment {
+  Place place;
+  AugmentOptions options;
+};
+
+// The division of the samples into those that are held out for validation, and the others.
+struct JobSplit {
+  double fraction = 0;
+  int64_t seed = 0;
+  bool held_out = false;  // which part the reader reads
+};
+
 // Keys of a whole reader, which its parts may not have.
-inline constexpr const char* kReaderKeys[] = {"batch",  "shuffle", "drop_last", "first_n", "shard",
-                                              "shards", "bucket",  "prefetch",  "slots"};
+inline constexpr const char* kReaderKeys[] = {"batch",  "shuffle",  "drop_last", "first_n", "shard",    "shards",
+                                              "bucket", "prefetch", "slots",     "augment", "hold_out", "held_out"};
 
 struct JobReader : JobSource {  // without a type if it has parts
   std::string name;             // train, test
@@ -74,6 +88,8 @@ struct JobReader : JobSource {  // without a type if it has parts
   int64_t batch = 0;
   bool drop_last = false;
   std::optional<int64_t> first_n;
+  std::optional<JobSplit> split;
+  std::vector<JobAugment> augments;
   std::optional<JobBucket> bucket;
   int64_t prefetch = kPrefetch;  // minibatches to read ahead; 0: none
   std::vector<JobSlot> slots;    // those in the job; any other feeds the data layer of its name

@@ -75,11 +75,39 @@ std::vector<Names> names_for(const JobReader& reader, const JobSource& source, c
   return result;
 }
 
+// A division and random changes are those of the whole data, so that they do not depend on shards.
+bool shards_later(const JobReader& reader) { return reader.shards > 1 && (reader.split || !reader.augments.empty()); }
+
+// Returns the part of the samples that the job asks for, with changed images.
+Reader prepared(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
+  if (reader.split) {
+    const JobSplit& split = *reader.split;
+    samples = std::move(samples).split(split.fraction, static_cast<uint64_t>(split.seed), split.held_out);
+  }
+  for (const JobAugment& augment : reader.augments) {
+    AugmentOptions options = augment.options;
+    options.seed = static_cast<uint64_t>(job.seed);
+    if (in_order) {
+      options.flip = false;
+      options.centre = true;
+      options.brightness = options.contrast = options.saturation = 0;
+    }
+    try {
+      samples = std::move(samples).augment(options);
+    } catch (const Error& error) {
+      throw Failure(exit_code(error.code()), augment.place + ": [reader." + reader.name + "]: " + error.what());
+    }
+  }
+  return shards_later(reader) ? std::move(samples).shard(reader.shard, reader.shards) : std::move(samples);
+}
+
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
                    const std::vector<Names>& known, bool schema_alone) {
-  Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
-                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
-                              static_cast<uint64_t>(job.seed), schema_alone);
+  const bool whole = shards_later(reader);
+  Reader opened =
+      host.reader(source.type, source.attributes, job.directory, whole ? 0 : static_cast<uint32_t>(reader.shard),
+                  whole ? 1 : static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
+                  static_cast<uint64_t>(job.seed), schema_alone);
   return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
 }
 
@@ -133,6 +161,7 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
   try {
     Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone)
                                           : open_parts(host, job, reader, what, known, schema_alone);
+    samples = prepared(std::move(samples), job, reader, in_order);
     if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
     if (reader.shuffle && !in_order)
       samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);

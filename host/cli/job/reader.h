@@ -20,9 +20,9 @@ struct OpenReader {
   std::vector<std::pair<std::string, std::string>> feeding;
 };
 
-// in_order: without shuffle, bucket and drop_last, for verbs that print a result per sample. known: the names by data
-// layer that a model was trained with; the reader numbers its own names like these, or fails. schema_alone: the samples
-// will not be read.
+// in_order: without shuffle, bucket, drop_last and random changes, for verbs that print a result per sample. known: the
+// names by data layer that a model was trained with; the reader numbers its own names like these, or fails.
+// schema_alone: the samples will not be read.
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
                                      const std::vector<Names>& known = {}, bool schema_alone = false);
 // Returns the names of the data layers that a reader feeds.

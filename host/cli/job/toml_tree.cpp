@@ -84,4 +84,13 @@ void Section::take_attributes(JobType& to) const {
   take(take, node(), "");
 }
 
+JobType type_of(Section& section) {
+  JobType result;
+  result.place = section.place();
+  const auto type = section.string("type");
+  if (!type) section.missing("type");
+  result.type = *type;
+  return result;
+}
+
 }  // namespace tenon::cli

@@ -33,4 +33,7 @@ class Section : public toml_file::Section {
   void take_attributes(JobType& to) const;
 };
 
+// Reads the key "type" of a section, without attributes.
+[[nodiscard]] JobType type_of(Section& section);
+
 }  // namespace tenon::cli

@@ -191,10 +191,12 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     options.storage = slot.storage;
     options.levels = slot.levels;
     options.sequence = use.sequence;
+    options.layout = use.channels_first ? TN_CHANNELS_FIRST : TN_CHANNELS_LAST;
     DataLayer& data = data_[name];
     data.slot = slot;
     data.scale = use.scale;
     data.offset = use.offset;
+    data.channels_first = use.channels_first;
     return data.layer = host_.data(options);
   }
   std::vector<std::string> known = names();
@@ -268,10 +270,12 @@ std::vector<std::string> Topology::trained() const {
 std::map<std::string, json> Topology::described() const {
   std::map<std::string, json> result;
   for (const auto& [name, layer] : made_) result[name] = json::parse(layer.describe());
-  for (const auto& [name, data] : data_)
+  for (const auto& [name, data] : data_) {
     result[name] = {{"type", "data"},           {"dtype", data.slot.dtype},
                     {"shape", data.slot.shape}, {"index_limit", data.slot.index_limit},
                     {"scale", data.scale},      {"offset", data.offset}};
+    if (data.channels_first) result[name]["layout"] = "channels_first";
+  }
   return result;
 }
 

@@ -68,6 +68,7 @@ class Topology {
     Layer layer;
     Slot slot;
     double scale = 1, offset = 0;
+    bool channels_first = false;
   };
 
   struct Output {

@@ -57,8 +57,8 @@ TENON_API tn_status tn_reader_create_from(tn_host* host, const tn_source_options
 
 /* Wrappers. Each consumes the readers it wraps (their handles become stale) and makes a new reader; if it fails, the
  * wrapped readers are unchanged. A reader yields samples; batch and bucket make it yield minibatches. map and choose
- * accept both, buffered accepts minibatches, all others samples. All but map, choose, batch and buffered start at the
- * first sample of a pass: a reader in the middle of a pass is TN_MISUSE.
+ * accept both, buffered accepts minibatches, all others samples. All but map, choose, augment, batch and buffered start
+ * at the first sample of a pass: a reader in the middle of a pass is TN_MISUSE.
  *
  * shuffle: a new order in every pass, determined by the seed and the pass; an exact permutation if the reader can
  * read by index, else by a buffer of `buffer` samples. buffer 0: the whole shard. */
@@ -69,6 +69,35 @@ TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t sampl
 /* The samples i of each pass with i % shards == shard. A reader without read by index is read completely. */
 TENON_API tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
                                     tn_error* error);
+/* One of the two parts into which fraction and seed divide the samples of a reader that reads by index, for validation:
+ * round(fraction * samples) samples are held out. held_out 1: these; 0: all others. Both parts keep the order of the
+ * data. The division depends on fraction, seed and number of samples alone, so readers of the same data, split with the
+ * same numbers, share no sample. fraction: between 0 and 1, and so that neither part is empty. */
+TENON_API tn_status tn_reader_split(tn_host* host, tn_reader of, double fraction, uint64_t seed, int32_t held_out,
+                                    tn_reader* reader, tn_error* error);
+
+/* Random changes of the images of a slot, for training. They depend on the seed, the pass and the number of the sample
+ * in `of` alone: put augment before shard and shuffle, and the samples are the same for any shards, threads and order.
+ * The order is: crop, flip, brightness, contrast, saturation. */
+typedef struct tn_augment_options {
+  uint32_t size;
+  uint32_t layout;  /* TN_CHANNELS_*, of the slot */
+  const char* slot; /* dense, [height, width] or of `layout` */
+  int64_t pad;      /* pixels of zeros around the image before it is cropped */
+  int64_t height;   /* of a crop at a random place of the padded image; 0: of the image */
+  int64_t width;    /* likewise */
+  uint32_t flip;    /* 1: mirrors an image left to right, with probability 1/2 */
+  uint32_t centre;  /* 1: crops the middle of the image, not a random place */
+  uint64_t seed;
+  /* The colours, of bytes or of float32 in [0, 1]; 0: unchanged. Each draws a factor from [max(0, 1 - x), 1 + x].
+   * brightness multiplies all values; contrast the differences from the mean luminance of the image; saturation, of
+   * images with 3 channels, the differences of a pixel from its own luminance. */
+  double brightness;
+  double contrast;
+  double saturation;
+} tn_augment_options;
+TENON_API tn_status tn_reader_augment(tn_host* host, tn_reader of, const tn_augment_options* options, tn_reader* reader,
+                                      tn_error* error);
 /* Concatenates readers with the same slots: one reader after the other. */
 TENON_API tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                     tn_error* error);

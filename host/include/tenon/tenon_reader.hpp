@@ -17,6 +17,16 @@ struct BucketOptions {
   uint64_t seed = 0;    // of the order of the minibatches of a window
 };
 
+// Random changes of the images of a slot; tn_augment_options documents the members.
+struct AugmentOptions {
+  std::string slot;
+  uint32_t layout = TN_CHANNELS_LAST;
+  int64_t pad = 0, height = 0, width = 0;  // pixels; height and width 0: of the image
+  bool flip = false, centre = false;
+  double brightness = 0, contrast = 0, saturation = 0;
+  uint64_t seed = 0;
+};
+
 // A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). If a wrapper
 // fails, the reader is unchanged.
 class Reader : public detail::Owned<tn_reader, tn_reader_release> {
@@ -56,6 +66,30 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     return wrapped([&](tn_reader* made, tn_error* error) {
       return tn_reader_shard(host(), handle(), number, shards, made, error);
     });
+  }
+  // One part of the samples: the `fraction` that is held out, or all others.
+  [[nodiscard]] Reader split(double fraction, uint64_t seed, bool held_out) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_split(host(), handle(), fraction, seed, held_out ? 1 : 0, made, error);
+    });
+  }
+  // Changes the images of a slot at random, by seed, pass and sample.
+  [[nodiscard]] Reader augment(const AugmentOptions& options) && {
+    tn_augment_options c = {};
+    c.size = sizeof c;
+    c.layout = options.layout;
+    c.slot = detail::c_text(options.slot, "options.slot");
+    c.pad = options.pad;
+    c.height = options.height;
+    c.width = options.width;
+    c.flip = options.flip ? 1 : 0;
+    c.centre = options.centre ? 1 : 0;
+    c.seed = options.seed;
+    c.brightness = options.brightness;
+    c.contrast = options.contrast;
+    c.saturation = options.saturation;
+    return wrapped(
+        [&](tn_reader* made, tn_error* error) { return tn_reader_augment(host(), handle(), &c, made, error); });
   }
   // Selects slots and renames them: {slot, name}.
   [[nodiscard]] Reader choose(const std::vector<std::pair<std::string, std::string>>& slots) && {

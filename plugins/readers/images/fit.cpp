@@ -43,12 +43,10 @@ void Fitter::halve(Image& image) {
 void Fitter::fit(Image& image, const Place& place, const Target& target, uint8_t* to) {
   double step_across = image.width / place.scaled_width, step_down = image.height / place.scaled_height;
   for (; step_across >= 2 && step_down >= 2; step_across /= 2, step_down /= 2) halve(image);
-  std::vector<Between> columns = positions(target.width, place.left, step_across, image.width);
+  const std::vector<Between> columns = positions(target.width, place.left, step_across, image.width);
   const std::vector<Between> rows = positions(target.height, place.top, step_down, image.height);
-  if (place.mirrored) std::reverse(columns.begin(), columns.end());
   const int channels = image.channels;
   const ptrdiff_t row_bytes = static_cast<ptrdiff_t>(image.width) * channels;
-  const ptrdiff_t plane = static_cast<ptrdiff_t>(target.width) * target.height;
   for (int y = 0; y < target.height; ++y) {
     const Between& row = rows[static_cast<size_t>(y)];
     const uint8_t* const above = image.pixels.data() + row.first * row_bytes;
@@ -56,12 +54,11 @@ void Fitter::fit(Image& image, const Place& place, const Target& target, uint8_t
     for (int x = 0; x < target.width; ++x) {
       const Between& column = columns[static_cast<size_t>(x)];
       const int left = column.first * channels, right = column.second * channels;
-      const ptrdiff_t pixel = static_cast<ptrdiff_t>(y) * target.width + x;
       for (int c = 0; c < channels; ++c) {
         const int top = above[left + c] * (kOne - column.weight) + above[right + c] * column.weight;
         const int bottom = below[left + c] * (kOne - column.weight) + below[right + c] * column.weight;
         const int value = (top * (kOne - row.weight) + bottom * row.weight + (1 << (2 * kBits - 1))) >> (2 * kBits);
-        to[target.planes ? c * plane + pixel : pixel * channels + c] = static_cast<uint8_t>(value);
+        *to++ = static_cast<uint8_t>(value);
       }
     }
   }

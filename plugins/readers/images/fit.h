@@ -13,20 +13,17 @@ namespace tenon::images {
 struct Place {
   double scaled_width = 0, scaled_height = 0;
   double left = 0, top = 0;
-  bool mirrored = false;
 };
 
 struct Target {
   int width = 0, height = 0;
-  bool planes = false;  // [channels, height, width]; else [height, width, channels]
 };
 
 // Cuts samples out of images.
 class Fitter {
  public:
-  // Writes the sample, uint8 [channels, height, width] or [height, width, channels] by `target`, to `to`. The image is
-  // halved by means of four pixels while it is at least twice its scaled size, then interpolated bilinearly. Changes
-  // `image`.
+  // Writes the sample, uint8 [height, width, channels], to `to`. The image is halved by means of four pixels while it
+  // is at least twice its scaled size, then interpolated bilinearly. Changes `image`.
   void fit(Image& image, const Place& place, const Target& target, uint8_t* to);
 
  private:

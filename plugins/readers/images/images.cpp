@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <tenon/plugin.hpp>
@@ -111,6 +113,60 @@ std::vector<std::string> image_files(const std::string& folder, const volatile i
   return paths;
 }
 
+// The decoder and the memory of one thread that reads an image.
+struct Tools {
+  Tools(int channels, int64_t most_pixels) : decoder(channels, most_pixels) {}
+
+  Decoder decoder;
+  Fitter fitter;
+  std::vector<uint8_t> bytes;  // of the file
+  Image image;
+};
+
+// Tools for any number of threads, made when they are needed and kept.
+class ToolBox {
+ public:
+  ToolBox(int channels, int64_t most_pixels) : channels_(channels), most_pixels_(most_pixels) {}
+
+  // Tools of the box, which get back into it at the end.
+  class Borrowed {
+   public:
+    explicit Borrowed(ToolBox& box) : box_(box), tools_(box.take()) {}
+    ~Borrowed() { box_.give_back(std::move(tools_)); }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    Tools& operator*() const { return *tools_; }
+
+   private:
+    ToolBox& box_;
+    std::unique_ptr<Tools> tools_;
+  };
+
+ private:
+  std::unique_ptr<Tools> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!kept_.empty()) {
+        std::unique_ptr<Tools> tools = std::move(kept_.back());
+        kept_.pop_back();
+        return tools;
+      }
+    }
+    return std::make_unique<Tools>(channels_, most_pixels_);
+  }
+  // Frees the tools if memory has run out.
+  void give_back(std::unique_ptr<Tools> tools) noexcept try {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(tools));
+  } catch (const std::bad_alloc&) {
+  }
+
+  int channels_;
+  int64_t most_pixels_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Tools>> kept_;
+};
+
 class Images {
  public:
   static void describe(tn::ReaderDescription& d);
@@ -118,7 +174,8 @@ class Images {
 
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   [[nodiscard]] int64_t samples() const { return static_cast<int64_t>(files_.size()); }
-  void read(int64_t index, tn::Samples& to);
+  void read(int64_t index, tn::Samples& to) const;
+  static constexpr bool parallel_reads = true;
 
  private:
   struct LabelledFile {
@@ -127,7 +184,8 @@ class Images {
   };
 
   void find_files(const tn::ReaderOpen& open);
-  void load(const std::string& path);
+  void load(const std::string& path, std::vector<uint8_t>& bytes) const;
+  void decode(const std::string& path, Tools& tools) const;
   // The size to which an image is scaled before the sample is cut out of it.
   [[nodiscard]] std::pair<double, double> scaled_size(int width, int height) const;
 
@@ -135,15 +193,11 @@ class Images {
   Target target_;
   Crop crop_ = Crop::kCentre;
   double cover_;
-  bool flip_;
   uint64_t seed_;
   uint64_t most_file_bytes_;
-  Decoder decoder_;
-  Fitter fitter_;
+  mutable ToolBox tools_;
   files::Vocabulary classes_;
   std::vector<LabelledFile> files_;  // of this shard
-  std::vector<uint8_t> bytes_;       // of the current file
-  Image image_;
   std::vector<tn::ReaderSlot> slots_;
 };
 
@@ -155,9 +209,6 @@ void Images::describe(tn::ReaderDescription& d) {
       "the names of the class folders in the order of their numbers; without it all there are, sorted"));
   d.attribute(tn::ints_attribute("size").required().at_least(1).at_most(65535).doc("[height, width] of a sample"));
   d.attribute(tn::int_attribute("channels", 3).at_least(1).at_most(3).doc("3: red, green, blue; 1: grey"));
-  d.attribute(tn::string_attribute("layout", "chw")
-                  .one_of({"chw", "hwc"})
-                  .doc("order of the dimensions: channels, height, width"));
   d.attribute(
       tn::string_attribute("crop", "centre")
           .one_of({"none", "centre", "random"})
@@ -166,7 +217,6 @@ void Images::describe(tn::ReaderDescription& d) {
                   .at_least(1)
                   .at_most(100)
                   .doc("how much larger than the size an image becomes before it is cut: 1.15 for some room"));
-  d.attribute(tn::bool_attribute("flip", false).doc("mirror every other image, by chance"));
   d.attribute(tn::int_attribute("seed").at_least(0).doc(
       "chance depends on it, on the pass and on the sample alone; default: the seed that the reader is opened with"));
   d.attribute(tn::int_attribute("most_pixels", int64_t{1} << 26)
@@ -179,22 +229,20 @@ void Images::describe(tn::ReaderDescription& d) {
 Images::Images(const tn::ReaderOpen& open)
     : shard_(open.shard()),
       cover_(open.attributes().number("cover")),
-      flip_(open.attributes().flag("flip")),
       seed_(open.attributes().has("seed") ? static_cast<uint64_t>(open.attributes().integer("seed")) : open.seed()),
       most_file_bytes_(static_cast<uint64_t>(open.attributes().integer("most_file_bytes"))),
-      decoder_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels")) {
+      tools_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels")) {
   const tn::Attributes attributes = open.attributes();
   const std::vector<int64_t> size = attributes.integers("size");
   const int64_t channels = attributes.integer("channels");
   if (size.size() != 2)
     throw tn::Failure(TN_INVALID, "size", "expected [height, width], got " + std::to_string(size.size()) + " numbers");
   if (channels == 2) throw tn::Failure(TN_INVALID, "channels", "expected 1 or 3");
-  target_ = {static_cast<int>(size[1]), static_cast<int>(size[0]), std::string(attributes.text("layout")) == "chw"};
+  target_ = {static_cast<int>(size[1]), static_cast<int>(size[0])};
   const std::string crop = attributes.text("crop");
   crop_ = crop == "none" ? Crop::kNone : crop == "random" ? Crop::kRandom : Crop::kCentre;
   find_files(open);
-  slots_[0].shape = target_.planes ? std::vector<int64_t>{channels, size[0], size[1]}
-                                   : std::vector<int64_t>{size[0], size[1], channels};
+  slots_[0].shape = {size[0], size[1], channels};
 }
 
 void Images::find_files(const tn::ReaderOpen& open) {
@@ -222,12 +270,25 @@ void Images::find_files(const tn::ReaderOpen& open) {
   slots_.back().names = classes_.names();
 }
 
-void Images::load(const std::string& path) {
+void Images::load(const std::string& path, std::vector<uint8_t>& bytes) const {
   const files::File file(path);
   if (file.bytes() > most_file_bytes_)
     throw BadImage{std::to_string(file.bytes()) + " bytes; at most " + std::to_string(most_file_bytes_) + " are read"};
-  bytes_.resize(static_cast<size_t>(file.bytes()));
-  bytes_.resize(file.read(0, bytes_.data(), bytes_.size()));
+  bytes.resize(static_cast<size_t>(file.bytes()));
+  bytes.resize(file.read(0, bytes.data(), bytes.size()));
+}
+
+void Images::decode(const std::string& path, Tools& tools) const {
+  const auto enough = [&](int width, int height) -> std::pair<int, int> { return scaled_size(width, height); };
+  try {
+    load(path, tools.bytes);
+    tools.decoder.decode(tools.bytes, enough, tools.image);
+  } catch (const BadImage& bad) {
+    throw tn::Failure(TN_BAD_DATA, path, bad.why);
+  } catch (const tn::Failure& failure) {
+    if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: not a file any more
+    throw tn::Failure(TN_BAD_DATA, path, "was removed after the folder was listed");
+  }
 }
 
 std::pair<double, double> Images::scaled_size(int width, int height) const {
@@ -237,28 +298,21 @@ std::pair<double, double> Images::scaled_size(int width, int height) const {
   return {std::max(width * scale, across), std::max(height * scale, down)};
 }
 
-void Images::read(int64_t index, tn::Samples& to) {
+void Images::read(int64_t index, tn::Samples& to) const {
   const LabelledFile& it = files_[static_cast<size_t>(index)];
-  try {
-    load(it.path);
-    const auto enough = [&](int width, int height) -> std::pair<int, int> { return scaled_size(width, height); };
-    decoder_.decode(bytes_, enough, image_);
-  } catch (const BadImage& bad) {
-    throw tn::Failure(TN_BAD_DATA, it.path, bad.why);
-  } catch (const tn::Failure& failure) {
-    if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: not a file any more
-    throw tn::Failure(TN_BAD_DATA, it.path, "was removed after the folder was listed");
-  }
+  const ToolBox::Borrowed borrowed(tools_);
+  Tools& tools = *borrowed;
+  decode(it.path, tools);
+  Image& image = tools.image;
   Place place;
-  std::tie(place.scaled_width, place.scaled_height) = scaled_size(image_.full_width, image_.full_height);
+  std::tie(place.scaled_width, place.scaled_height) = scaled_size(image.full_width, image.full_height);
   const double room_across = place.scaled_width - target_.width, room_down = place.scaled_height - target_.height;
   const std::array<uint32_t, 4> chance =
       draw(seed_, static_cast<uint64_t>(to.pass()), static_cast<uint64_t>(shard_.sample(index)));
   const bool random = crop_ == Crop::kRandom;
   place.left = room_across * (random ? chance[0] * 0x1p-32 : 0.5);
   place.top = room_down * (random ? chance[1] * 0x1p-32 : 0.5);
-  place.mirrored = flip_ && (chance[2] & 1) != 0;
-  fitter_.fit(image_, place, target_, to.dense<uint8_t>(0));
+  tools.fitter.fit(image, place, target_, to.dense<uint8_t>(0));
   *to.dense<int32_t>(1) = it.label;
 }
 

@@ -182,7 +182,7 @@ TEST(JobTest, NamesMustDiffer) {
 
 TEST(JobTest, OneScalePerDataLayer) {
   EXPECT_THAT(refused(std::string(kJob) + "[reader.test.slots]\nimage = \"pixel\"\n"),
-              HasSubstr("scale and offset of data layer \"pixel\" differ from jobs/mlp.toml:24"));
+              HasSubstr("scale, offset or layout of data layer \"pixel\" differ from jobs/mlp.toml:24"));
   EXPECT_THAT(refused(changed("slots.image =", "slots.other = \"pixel\"\nslots.image =")),
               HasSubstr("feed the same data layer \"pixel\""));
 }
@@ -272,9 +272,10 @@ TEST(SetTest, BadPaths) {
   EXPECT_THAT(bad_set("layer.hidden.size.x=1"), HasSubstr("\"layer.hidden.size\" is not a table"));
   EXPECT_THAT(refused(kJob, {"pases=3"}), HasSubstr("--set pases=3: unknown key \"pases\"; did you mean \"passes\"?"));
   EXPECT_THAT(refused(kJob, {"passes=0"}), HasSubstr("--set passes=0: key \"passes\""));
-  EXPECT_EQ(refused(kJob, {"reader.test.slots.image.scale=2.0", "reader.test.slots.image.layer=pixel"}),
-            "--set reader.test.slots.image.scale=2.0: [reader.test]: slot \"image\": scale and offset of data layer "
-            "\"pixel\" differ from jobs/mlp.toml:24");
+  EXPECT_EQ(
+      refused(kJob, {"reader.test.slots.image.scale=2.0", "reader.test.slots.image.layer=pixel"}),
+      "--set reader.test.slots.image.scale=2.0: [reader.test]: slot \"image\": scale, offset or layout of data layer "
+      "\"pixel\" differ from jobs/mlp.toml:24");
 }
 
 TEST(SetTest, BadForm) {

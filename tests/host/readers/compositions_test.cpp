@@ -64,6 +64,14 @@ const Composition kCompositions[] = {
     {"shuffle_buffer", [](World& w) { return shuffled(open(w.all, false), 6); }},
     {"shard_indexed", [](World& w) { return shard(open(w.all), 1, 4, memory()); }},
     {"shard_in_order", [](World& w) { return shard(open(w.all, false), 1, 4, memory()); }},
+    {"split_others",
+     [](World& w) {
+       return split(open(w.all), {0.3, 1, false}, memory());
+     }},
+    {"split_held_out",
+     [](World& w) {
+       return split(open(w.all), {0.3, 1, true}, memory());
+     }},
     {"chain", [](World& w) { return chain(two(open(w.few), open(w.all, false)), memory()); }},
     {"interleave", [](World& w) { return interleave(two(open(w.few, false), open(w.all)), memory()); }},
     {"interleave_other", [](World& w) { return interleave(two(open(w.all), open(w.few)), memory()); }},
@@ -267,6 +275,7 @@ TEST(Wrappers, ReadersThatWereReadInPart) {
   refused([](ReaderPtr it) { first_n(std::move(it), 3, memory()); }, "first_n");
   refused([](ReaderPtr it) { shuffle(std::move(it), 3, 1, memory()); }, "shuffle");
   refused([](ReaderPtr it) { shard(std::move(it), 0, 2, memory()); }, "shard");
+  refused([](ReaderPtr it) { split(std::move(it), {0.3, 1, false}, memory()); }, "split");
   refused([&](ReaderPtr it) { chain(two(open(other), std::move(it)), memory()); }, "chain");
   refused([&](ReaderPtr it) { interleave(two(open(other), std::move(it)), memory()); }, "interleave");
   refused([&](ReaderPtr it) { compose(two(open(other), std::move(it)), memory()); }, "compose");

@@ -1,7 +1,8 @@
-// Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
+// Readers of a part of the samples: first_n, shard and split. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -105,6 +106,64 @@ TEST(Shard, OfAStreamWithoutEnd) {
   EXPECT_THAT(some(*reader, 2), ElementsAre(14, 17));
   EXPECT_EQ(error_of([&] { reader->seek(0, 0); }).code(), TN_UNSUPPORTED);
   EXPECT_THAT(some(*reader, 1), ElementsAre(20));
+}
+
+// ---- split
+
+TEST(Split, TheTwoPartsAreTheDataOnce) {
+  MemoryData data(100);
+  for (const double fraction : {0.2, 0.5, 0.01, 0.99})
+    for (const uint64_t seed : {0, 1, 2}) {
+      const auto others = split(open(data), {fraction, seed, false}, memory());
+      const auto held = split(open(data), {fraction, seed, true}, memory());
+      EXPECT_EQ(held->size(), std::llround(100 * fraction));
+      EXPECT_EQ(others->size() + held->size(), 100);
+      Ids all = rest(*others);
+      EXPECT_EQ(sorted(all), all);  // in the order of the data
+      const Ids out = rest(*held, 7);
+      EXPECT_EQ(sorted(out), out);
+      EXPECT_EQ(rest(*held), out);  // in each pass
+      all.insert(all.end(), out.begin(), out.end());
+      EXPECT_EQ(sorted(all), counted(100));
+    }
+  const auto held = [&](uint64_t seed) { return rest(*split(open(data), {0.3, seed, true}, memory())); };
+  EXPECT_EQ(held(4), held(4));
+  EXPECT_NE(held(4), held(5));
+  std::set<int64_t> any;
+  for (uint64_t seed = 0; seed < 60; ++seed)
+    for (const int64_t id : held(seed)) any.insert(id);
+  EXPECT_EQ(any.size(), 100u);  // every sample may be held out
+}
+
+TEST(Split, ComposesWithShardShuffleAndSeek) {
+  MemoryData data(40);
+  const Ids held = rest(*split(open(data), {0.25, 7, true}, memory()));
+  Ids shards;
+  for (const int64_t number : {0, 1, 2})
+    for (const int64_t id : rest(*shard(split(open(data), {0.25, 7, true}, memory()), number, 3, memory())))
+      shards.push_back(id);
+  EXPECT_EQ(sorted(shards), held);
+  EXPECT_EQ(sorted(rest(*shuffle(split(open(data), {0.25, 7, true}, memory()), 0, 1, memory()))), held);
+  const auto reader = split(open(data), {0.25, 7, true}, memory());
+  reader->seek(3, 6);
+  EXPECT_EQ(rest(*reader), Ids(held.begin() + 6, held.end()));
+  EXPECT_THAT(data.passes, ::testing::Contains(3));
+  EXPECT_EQ(reader->pass(), 4);
+}
+
+TEST(Split, RefusesWhatItCannotDivide) {
+  MemoryData data(10);
+  for (const double fraction : {0.0, 1.0, -0.5, 2.0, std::nan("")})
+    EXPECT_THAT(error_of([&] {
+                  split(open(data), {fraction, 0, false}, memory());
+                }).message(),
+                HasSubstr("expected a number between 0 and 1"));
+  EXPECT_THAT(error_of([&] {
+                split(open(data), {0.01, 0, false}, memory());
+              }).message(),
+              HasSubstr("split: fraction 0.01 of 10 samples is 0; expected at least 1 sample in each part"));
+  EXPECT_THAT(error_of([&] { split(open(data), {0.99, 0, false}, memory()); }).message(), HasSubstr("is 10; expected"));
+  EXPECT_EQ(error_of([&] { split(open(data, false), {0.5, 0, false}, memory()); }).code(), TN_UNSUPPORTED);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ VALUES = {
     "tn_test_options.reader": "world.make<tn_reader>()",
     "tn_infer_options.feeds": "world.feeds",
     "tn_predictor_options.max_samples": "4",
+    "tn_augment_options.slot": '"image"',
     "tn_bucket_options.slot": '"words"',
     "tn_bucket_options.window": "8",
     "tn_bucket_options.samples": "4",
@@ -80,6 +81,8 @@ VALUES = {
     "tn_parameters_read.bytes": "sizeof room",
     "tn_parameters_set.values": "world.weight",
     "tn_parameters_set_names.names": "{&names_of_words()}",
+    "tn_reader_augment.of": "world.images",
+    "tn_reader_split.fraction": "0.5",
     "tn_reader_bucket.of": "world.sequences",
     "tn_reader_buffered.of": "world.reader",
     "tn_reader_chain.of": "{world.samples}",
@@ -201,6 +204,9 @@ ORDERS = {
     "tn_reader_shuffle": [("of", "world.started", "in the middle of a pass", "pass")],
     "tn_reader_first_n": [("of", "world.started", "in the middle of a pass", "pass")],
     "tn_reader_shard": [("of", "world.started", "in the middle of a pass", "pass")],
+    "tn_reader_split": [("of", "world.started", "in the middle of a pass", "pass"),
+                        ("fraction", "1", "a fraction of all", "fraction", "TN_INVALID")],
+    "tn_reader_augment": [("options_room.layout", "2", "an unknown layout", "options.layout", "TN_INVALID")],
 }
 
 # Statements before the first call, and after the right one.

@@ -90,6 +90,14 @@ tn_status read_sequences(void*, const int64_t* indices, int64_t count, tn_array*
   return TN_OK;
 }
 
+// An image of 2 x 2 integers for each sample.
+tn_status read_images(void*, const int64_t*, int64_t count, tn_array* values, tn_error*) {
+  static thread_local std::vector<int64_t> pixels;
+  pixels.assign(static_cast<size_t>(4 * count), 1);
+  values[0].data = pixels.data();
+  return TN_OK;
+}
+
 }  // namespace
 
 void write_nothing(void*, const char*, size_t) {}
@@ -189,6 +197,9 @@ World::World() {
   group.parameters_count = 1;
   static const tn_slot words = integers("words", 8, TN_RAGGED);
   sequences = make_source(host, {&words}, &read_sequences);
+  static const int64_t square[] = {2, 2};
+  static const tn_slot image = {sizeof(tn_slot), TN_I64, "image", TN_DENSE, 2, square, -1, 0, 0, nullptr};
+  images = make_source(host, {&image}, &read_images);
   samples = make_source(host, slots(), &read_at);
   started = make_source(host, slots(), &read_at);
   tn_array sample[2];
@@ -286,7 +297,7 @@ std::string World::state() const {
   must(&tn_updater_steps, host, updater, parameters, &steps);
   must(&tn_parameters_updates, host, parameters, &updates);
   all += std::to_string(steps) + "," + std::to_string(updates) + " ";
-  for (const tn_reader each : {reader, samples, started, sequences}) {
+  for (const tn_reader each : {reader, samples, started, sequences, images}) {
     int64_t pass = 0, position = 0;
     must(&tn_reader_position, host, each, &pass, &position);
     all += std::to_string(pass) + ":" + std::to_string(position) + " ";

@@ -70,6 +70,7 @@ struct World {
   tn_reader samples = {};       // the same, not yet batched
   tn_reader started = {};       // samples, one of them read
   tn_reader sequences = {};     // samples with a TN_RAGGED slot "words"
+  tn_reader images = {};        // samples with a slot "image"
   std::string model;            // a model file
   std::string new_model;        // a path without a file
   std::string set;              // a plugin set that admits every plugin

@@ -1,0 +1,213 @@
+// The wrapper that changes images at random. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/philox.h"
+#include "core/shape.h"
+#include "host/readers/image_changes.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon::host {
+
+namespace {
+
+constexpr const char* kWho = "augment";
+constexpr int64_t kPart = 16;  // images that a thread changes at a time
+
+// Separates the draws from those of shuffle, which are of the same seed and pass.
+constexpr uint64_t kStream = uint64_t{0x696D6167} << 32;
+
+// All changes of the images of one slot.
+struct Changes {
+  ImageForm from, to;
+  AugmentOptions options;
+
+  // Draws the changes of sample `number` in pass `pass`, and writes the changed image.
+  void apply(int64_t pass, int64_t number, const std::byte* image, std::byte* changed) const {
+    const Philox philox(options.seed, static_cast<uint64_t>(pass) ^ kStream);
+    const Philox::Block place = philox.block(2 * static_cast<uint64_t>(number));
+    const Philox::Block colours = philox.block(2 * static_cast<uint64_t>(number) + 1);
+    const auto offset = [&](uint32_t word, int64_t whole, int64_t part) {  // of the part in the whole
+      const int64_t room = whole + 2 * options.pad - part;
+      const auto random = static_cast<int64_t>((static_cast<uint64_t>(room + 1) * word) >> 32);
+      return (options.centre ? room / 2 : random) - options.pad;
+    };
+    cut_image(from, image,
+              {offset(place[0], from.height, to.height), offset(place[1], from.width, to.width),
+               options.flip && (place[2] & 1) != 0},
+              to, changed);
+    if (options.brightness == 0 && options.contrast == 0 && options.saturation == 0) return;
+    change_colours(to,
+                   {factor(options.brightness, colours[0]), factor(options.contrast, colours[1]),
+                    factor(options.saturation, colours[2])},
+                   changed);
+  }
+
+ private:
+  // Uniform in [max(0, 1 - range), 1 + range).
+  static float factor(double range, uint32_t word) {
+    const double low = std::max(0.0, 1 - range);
+    return static_cast<float>(low + (1 + range - low) * (word * 0x1p-32));
+  }
+};
+
+class Augment final : public Wrapper {
+ public:
+  Augment(std::shared_ptr<Reader> of, const Changes& changes, size_t slot, const tn_parallel& threads,
+          const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)),
+        changes_(changes),
+        slot_(slot),
+        threads_(threads),
+        slots_(of_->slots()),
+        read_(of_->slots(), allocator),
+        picked_(of_->slots(), allocator),
+        indexed_pass_(pass()) {
+    Slot& changed = slots_[slot_];
+    const size_t first = changes_.to.planes ? 1 : 0;
+    changed.shape[first] = changes_.to.height;
+    changed.shape[first + 1] = changes_.to.width;
+    changed.bytes = tn_dtype_bytes(changed.dtype);
+    for (const int64_t extent : changed.shape) changed.bytes *= static_cast<uint64_t>(extent);
+  }
+
+  [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
+  [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+
+  // If memory runs out, read_ keeps the samples for the next call.
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room(kWho, most);
+    if (read_.samples() == 0 && followed([&] { return of_->next(read_, most); }) == 0) {
+      follow(0);
+      indexed_pass_ = pass();
+      return 0;
+    }
+    const int64_t count = read_.samples(), first = of_->position() - count;
+    change(
+        read_, [&](int64_t i) { return first + i; }, pass(), to);
+    read_.clear();
+    follow(0);
+    return count;
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    picked_.clear();
+    of_->read_at(indices, count, picked_);
+    change(
+        picked_, [&](int64_t i) { return indices[i]; }, indexed_pass_, to);
+  }
+
+  void begin_pass(int64_t pass) override {
+    of_->begin_pass(pass);
+    indexed_pass_ = pass;
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    of_->seek(pass, position);
+    read_.clear();
+    indexed_pass_ = pass;
+    place(pass, position);
+  }
+
+ private:
+  // number_of(i): the number of sample i of `from` in the data.
+  void change(const SampleBlock& from, const std::function<int64_t(int64_t)>& number_of, int64_t pass,
+              SampleBlock& to) {
+    const int64_t count = from.samples();
+    Mark mark(to);
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (i != slot_) to.columns()[i].append(from.columns()[i], 0, count);
+    const auto* const images = static_cast<const std::byte*>(from.columns()[slot_].view().data);
+    auto* const changed = static_cast<std::byte*>(to.columns()[slot_].offer(count));
+    const auto part = [&](int64_t first) {
+      for (int64_t i = first; i < std::min(first + kPart, count); ++i)
+        changes_.apply(pass, number_of(i), images + static_cast<uint64_t>(i) * of_->slots()[slot_].bytes,
+                       changed + static_cast<uint64_t>(i) * slots_[slot_].bytes);
+    };
+    threads_.for_each(
+        threads_.self, (count + kPart - 1) / kPart,
+        [](void* self, int64_t index, int32_t) { (*static_cast<decltype(part)*>(self))(index * kPart); },
+        const_cast<void*>(static_cast<const void*>(&part)));
+    to.columns()[slot_].accept(count);
+    mark.keep();
+  }
+
+  Changes changes_;
+  size_t slot_;
+  const tn_parallel& threads_;
+  std::vector<Slot> slots_;
+  SampleBlock read_, picked_;  // used by next, by read_at
+  int64_t indexed_pass_;       // the pass of the samples that read_at reads
+};
+
+size_t image_slot(const Reader& of, const std::string& name) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < of.slots().size(); ++i) {
+    if (of.slots()[i].name == name) return i;
+    known.push_back(of.slots()[i].name);
+  }
+  fail(TN_NOT_FOUND, ComponentName{kWho}, SubjectName{name}, "the reader has no slot \"", name, "\"",
+       suggestion(name, known));
+}
+
+ImageForm form_of(const Slot& slot, bool channels_first) {
+  const std::vector<int64_t>& shape = slot.shape;
+  const bool grey = shape.size() == 2 && !channels_first;
+  const bool image = slot.storage == TN_DENSE && (grey || shape.size() == 3) && slot.bytes > 0;
+  if (!image)
+    fail(TN_INVALID, ComponentName{kWho}, SubjectName{slot.name}, "slot \"", slot.name, "\" holds ", to_string(slot),
+         "; expected images ",
+         channels_first ? "[channels, height, width]" : "[height, width, channels] or [height, width]");
+  if (grey) return {shape[0], shape[1], 1, false, slot.dtype};
+  if (channels_first) return {shape[1], shape[2], shape[0], true, slot.dtype};
+  return {shape[0], shape[1], shape[2], false, slot.dtype};
+}
+
+void check_crop(const AugmentOptions& options, const ImageForm& from, const ImageForm& to) {
+  const auto bad = [&](const auto&... parts) {
+    fail(TN_INVALID, ComponentName{kWho}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
+  };
+  constexpr int64_t kMostPad = 65535;
+  if (options.pad < 0 || options.pad > kMostPad) bad("pad is ", options.pad, " pixels; expected 0 to ", kMostPad);
+  if (to.height < 1 || to.width < 1) bad("a crop of ", to.height, " x ", to.width, " pixels; expected at least 1 x 1");
+  const int64_t height = from.height + 2 * options.pad, width = from.width + 2 * options.pad;
+  if (to.height > height || to.width > width)
+    bad("a crop of ", to.height, " x ", to.width, " pixels (height x width) is larger than the images, ", from.height,
+        " x ", from.width, " and ", options.pad, " pixels of padding on each side: ", height, " x ", width);
+}
+
+void check_colours(const AugmentOptions& options, const ImageForm& form) {
+  const auto bad = [&](const auto&... parts) {
+    fail(TN_INVALID, ComponentName{kWho}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
+  };
+  const std::pair<const char*, double> ranges[] = {
+      {"brightness", options.brightness}, {"contrast", options.contrast}, {"saturation", options.saturation}};
+  for (const auto& [name, range] : ranges) {
+    if (!(range >= 0 && range <= 10)) bad(name, " is ", range, "; expected a number from 0 to 10");
+    if (range == 0) continue;
+    if (form.dtype != TN_U8 && form.dtype != TN_F32)
+      bad(name, " is for images of uint8 or float32; they are ", dtype_name(form.dtype));
+    if (form.channels != 3 && (form.channels != 1 || name == ranges[2].first))
+      bad(name, " is for images with ", name == ranges[2].first ? "" : "1 or ", "3 channels; they have ",
+          form.channels);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
+                                std::shared_ptr<Allocator> allocator) {
+  require_samples(kWho, *of);
+  const size_t slot = image_slot(*of, options.slot);
+  Changes changes;
+  changes.options = options;
+  changes.from = changes.to = form_of(of->slots()[slot], options.channels_first);
+  if (options.height != 0) changes.to.height = options.height;
+  if (options.width != 0) changes.to.width = options.width;
+  check_crop(options, changes.from, changes.to);
+  check_colours(options, changes.from);
+  return std::make_unique<Augment>(std::move(of), changes, slot, threads, allocator);
+}
+
+}  // namespace tenon::host
