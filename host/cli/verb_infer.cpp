@@ -1,9 +1,6 @@
 // tenon infer: prints the outputs of a saved model for each sample.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -11,73 +8,13 @@
 #include "host/cli/interrupt.h"
 #include "host/cli/job/topology.h"
 #include "host/cli/model.h"
+#include "host/cli/numbers.h"
 #include "host/cli/options.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
 namespace {
-
-// Appends numbers in the fewest digits that read back as the same value. nan: the text for values that are not finite.
-class Numbers {
- public:
-  Numbers(const Array& array, const char* nan) : array_(array), nan_(nan) {}
-
-  void append(std::string& to, int64_t index) const {
-    switch (array_.dtype) {
-      case TN_F32:
-        return real<float>(to, index);
-      case TN_F64:
-        return real<double>(to, index);
-      case TN_I8:
-        return put(to, static_cast<int>(at<int8_t>(index)));
-      case TN_I16:
-        return put(to, at<int16_t>(index));
-      case TN_I32:
-        return put(to, at<int32_t>(index));
-      case TN_I64:
-        return put(to, at<int64_t>(index));
-      case TN_U8:
-      case TN_BOOL:
-        return put(to, static_cast<int>(at<uint8_t>(index)));
-      case TN_U16:
-        return put(to, at<uint16_t>(index));
-      case TN_U32:
-        return put(to, at<uint32_t>(index));
-      default:
-        throw Failure(kBadConfig, "outputs of this element type cannot be printed");
-    }
-  }
-
- private:
-  template <typename Element>
-  [[nodiscard]] Element at(int64_t index) const {
-    Element element;
-    std::memcpy(&element, static_cast<const char*>(array_.data) + static_cast<size_t>(index) * sizeof element,
-                sizeof element);
-    return element;
-  }
-  template <typename Number>
-  static void put(std::string& to, Number number) {
-    char text[40];
-    to.append(text, std::to_chars(text, text + sizeof text, number).ptr);
-  }
-  template <typename Real>
-  void real(std::string& to, int64_t index) const {
-    const auto value = at<Real>(index);
-    if (std::isfinite(value))
-      put(to, value);
-    else
-      to += nan_;
-  }
-
-  const Array& array_;
-  const char* nan_;
-};
-
-int64_t samples_of(const Array& array) { return array.storage == TN_RAGGED ? array.samples : array.shape.at(0); }
-// Returns how many numbers a sample, or a row of a sequence, has.
-int64_t per_row(const Array& array) { return array.shape[0] == 0 ? 0 : array.count() / array.shape[0]; }
 
 class Writer {
  public:

@@ -16,6 +16,7 @@ int run_train(const Arguments& arguments);
 int run_test(const Arguments& arguments);
 int run_infer(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
+int run_data_show(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
 int run_plugins_info(const Arguments& arguments);
 int run_plugins_new(const Arguments& arguments);
@@ -33,6 +34,7 @@ inline constexpr Verb kVerbs[] = {
     {"test", run_test, "measure a saved model on the job's test data"},
     {"infer", run_infer, "print a saved model's predictions"},
     {"plan", run_plan, "show what would run where, and the bytes it takes"},
+    {"data show", run_data_show, "show samples of a job's data, as images or as a table"},
     {"plugins list", run_plugins_list, "list the plugins that are found"},
     {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
     {"plugins new", run_plugins_new, "make the project of a new plugin"},
