@@ -243,6 +243,7 @@ nb::dict dict_of(const tenon::DataOptions& data) {
   result["sequence"] = data.sequence;
   result["scale"] = data.scale;
   result["offset"] = data.offset;
+  result["layout"] = data.layout;
   return result;
 }
 

@@ -73,7 +73,7 @@ void bind_host(nb::module_& module) {
           "data",
           [](const Host& host, const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape,
              int64_t index_limit, int32_t storage, uint32_t levels, const std::string& sequence, double scale,
-             double offset) {
+             double offset, uint32_t layout) {
             tenon::DataOptions options;
             options.name = name;
             options.dtype = dtype;
@@ -84,10 +84,12 @@ void bind_host(nb::module_& module) {
             options.sequence = sequence;
             options.scale = scale;
             options.offset = offset;
+            options.layout = layout;
             return unlocked([&] { return host.data(options); });
           },
           nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("index_limit") = -1, nb::arg("storage") = 0,
-          nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0)
+          nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0,
+          nb::arg("layout") = 0)
       .def(
           "layer",
           // None: an optional input that is absent.

@@ -171,6 +171,18 @@ void bind_readers(nb::module_& module) {
            [](Reader& of, int64_t minibatches) { return wrapped([&] { return std::move(of).buffered(minibatches); }); })
       .def("shard", [](Reader& of, int64_t number,
                        int64_t shards) { return wrapped([&] { return std::move(of).shard(number, shards); }); })
+      .def("split",
+           [](Reader& of, double fraction, uint64_t seed, bool held_out) {
+             return wrapped([&] { return std::move(of).split(fraction, seed, held_out); });
+           })
+      .def("augment",
+           [](Reader& of, const std::string& slot, uint32_t layout, int64_t pad, std::pair<int64_t, int64_t> crop,
+              bool flip, bool centre, const std::vector<double>& colours, uint64_t seed) {
+             return wrapped([&] {
+               return std::move(of).augment({slot, layout, pad, crop.first, crop.second, flip, centre, colours.at(0),
+                                             colours.at(1), colours.at(2), seed});
+             });
+           })
       .def("choose",
            [](Reader& of, const std::vector<std::pair<std::string, std::string>>& slots) {
              return wrapped([&] { return std::move(of).choose(slots); });

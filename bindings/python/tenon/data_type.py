@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from tenon import _core, error
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}
+_LAYOUTS = ("channels_last", "channels_first")
 _NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 
 
@@ -37,6 +38,13 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
     return np.dtype(np.bool_ if kind == 6 else f"{_NAMES[kind]}{bits}")
 
 
+def layout_code(layout: str) -> int:
+    """Returns the library's number for the order of the dimensions of images."""
+    if layout not in _LAYOUTS:
+        raise error.InvalidError(f"layout {layout!r}; expected one of {', '.join(_LAYOUTS)}", "data", "layout")
+    return _LAYOUTS.index(layout)
+
+
 @dataclass(frozen=True)
 class DataType:
     """The form of one sample: element type, shape, and whether it is dense, a sequence, or sparse."""
@@ -49,9 +57,11 @@ class DataType:
     scale: float = 1.0
     offset: float = 0.0
     sequence: str = ""
+    layout: str = "channels_last"
 
     def __post_init__(self) -> None:
         dtype_code(self.dtype)
+        layout_code(self.layout)
         object.__setattr__(self, "dtype", str(np.dtype(self.dtype)))  # also given as numpy.float32
         if any(extent < 0 for extent in self.shape):
             raise error.InvalidError(
@@ -74,12 +84,15 @@ class DataType:
             "sequence": self.sequence,
             "scale": self.scale,
             "offset": self.offset,
+            "layout": layout_code(self.layout),
         }
 
     def __str__(self) -> str:
         if self.storage == _core.SPARSE:
             return f"sparse {self.dtype} {list(self.shape)}"
         text = f"{self.dtype} {list(self.shape)}"
+        if self.layout != _LAYOUTS[0]:
+            text += ", channels first"
         if self.index_limit >= 0:
             text += f" below {self.index_limit}"
         for _ in range(self.levels):
@@ -98,6 +111,7 @@ def of_options(options: dict[str, Any]) -> DataType:
         scale=options.get("scale", 1.0),
         offset=options.get("offset", 0.0),
         sequence=options.get("sequence", ""),
+        layout=_LAYOUTS[options.get("layout", 0)],
     )
 
 
@@ -109,9 +123,17 @@ def _extent(number: int) -> int:
         raise error.InvalidError(f"the size {number!r} is no integer", "data", "size") from None
 
 
-def dense_array(shape: Sequence[int], dtype: str = "float32", scale: float = 1.0, offset: float = 0.0) -> DataType:
-    """Arrays of this shape. Integers become scale * x + offset where floats are needed."""
-    return DataType(dtype, tuple(_extent(extent) for extent in shape), scale=scale, offset=offset)
+def dense_array(
+    shape: Sequence[int],
+    dtype: str = "float32",
+    scale: float = 1.0,
+    offset: float = 0.0,
+    layout: str = "channels_last",
+) -> DataType:
+    """Arrays of this shape. Integers become scale * x + offset where floats are needed. layout "channels_first":
+    images [channels, height, width], which become [height, width, channels] when they are fed."""
+    extents = tuple(_extent(extent) for extent in shape)
+    return DataType(dtype, extents, scale=scale, offset=offset, layout=layout)
 
 
 def dense_vector(size: int, dtype: str = "float32") -> DataType:

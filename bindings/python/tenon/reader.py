@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tenon import _core, _functions, _host, error
 from tenon._arrays import (Ragged, Sparse, _is_scipy, check_storage, checked, column, from_core, is_frame, of_scipy, packed,
                            plain, type_of)  # fmt: skip
-from tenon.data_type import DataType, of_options
+from tenon.data_type import DataType, layout_code, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
            "map_readers", "shuffle", "typed", "types"]  # fmt: skip
@@ -71,6 +71,35 @@ class Reader:
     def shard(self, number: int, shards: int) -> Reader:
         """The samples i with i % shards == number."""
         return self._then(lambda core: core.shard(number, shards))
+
+    def split(self, fraction: float, seed: int = 0) -> tuple[Reader, Reader]:
+        """Two readers of different samples: all but `fraction` of them, and those, for validation. The division depends
+        on fraction, seed and number of samples alone. For data that is read by index."""
+
+        def part(held_out: bool) -> Reader:
+            return self._then(lambda core: core.split(fraction, seed, held_out))
+
+        return part(False), part(True)
+
+    def augment(
+        self,
+        slot: str,
+        pad: int = 0,
+        crop: tuple[int, int] | None = None,
+        flip: bool = False,
+        centre: bool = False,
+        brightness: float = 0.0,
+        contrast: float = 0.0,
+        saturation: float = 0.0,
+        layout: str = "channels_last",
+        seed: int = 0,
+    ) -> Reader:
+        """Changes the images of a slot at random, by seed, pass and sample: a crop of [height, width] of the image with
+        `pad` pixels of zeros around it, or with `centre` of its middle; a mirror image, with probability 1/2; colours,
+        each by a factor of [1 - x, 1 + x]. Put it before shard and shuffle."""
+        size, colours = crop or (0, 0), (brightness, contrast, saturation)
+        code = layout_code(layout)
+        return self._then(lambda core: core.augment(slot, code, pad, size, flip, centre, colours, seed))
 
     def choose(self, *slots: str, **renamed: str) -> Reader:
         """Selects slots; choose(new="old") renames."""

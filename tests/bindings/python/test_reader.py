@@ -270,3 +270,42 @@ def test_arguments_out_of_range():
 def test_arrays_of_different_length_are_refused():
     with pytest.raises(tenon.error.InvalidError, match="'a': 2, 'b': 3"):
         list(tenon.reader.arrays({"a": [1, 2], "b": [1, 2, 3]}))
+
+
+def test_a_split_divides_the_samples():
+    reader = tenon.reader.arrays({"n": np.arange(20)})
+    train, test = reader.split(0.25, seed=3)
+    assert len(values(test)) == 5
+    assert sorted(values(train) + values(test)) == list(range(20))
+    assert values(reader.split(0.25, seed=3)[1]) == values(test) != values(reader.split(0.25, seed=4)[1])
+    with pytest.raises(tenon.error.InvalidError, match="fraction is 1.5; expected a number between 0 and 1"):
+        values(reader.split(1.5)[0])
+
+
+def test_images_are_augmented():
+    pixels = np.arange(1, 1 + 6 * 2 * 4 * 3, dtype=np.uint8).reshape(6, 2, 4, 3)
+    reader = tenon.reader.arrays({"image": pixels, "n": np.arange(6)})
+    flipped = [sample["image"] for sample in reader.augment("image", flip=True, seed=2).samples()]
+    mirrored = [bool((after == before[:, ::-1]).all()) for after, before in zip(flipped, pixels)]
+    assert set(mirrored) == {False, True}
+    assert all(kept or (after == before).all() for kept, after, before in zip(mirrored, flipped, pixels))
+    centre = reader.augment("image", crop=(2, 2), centre=True)
+    assert centre.types()["image"].shape == (2, 2, 3)
+    assert all((s["image"] == pixels[s["n"]][:, 1:3]).all() for s in centre.samples())
+    with pytest.raises(tenon.error.InvalidError, match="a crop of 9 x 4 pixels"):
+        reader.augment("image", crop=(9, 4)).types()
+    with pytest.raises(tenon.error.InvalidError, match="layout 'nchw'; expected one of channels_last, channels_first"):
+        reader.augment("image", layout="nchw")
+
+
+def test_a_data_layer_with_channels_first():
+    image = tenon.layer.data("image", data_type.dense_array((3, 2, 4), layout="channels_first"))
+    out = image * 1.0
+    parameters = tenon.parameters.create(out)
+    given = np.arange(2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
+    expected = np.moveaxis(given, 1, 3)
+    for feeds in (given, np.asfortranarray(given)):
+        np.testing.assert_array_equal(tenon.infer(out, parameters, {"image": feeds}), expected)
+    np.testing.assert_array_equal(tenon.infer(out, parameters, tenon.reader.arrays({"image": given})), expected)
+    with pytest.raises(tenon.error.InvalidError, match="image"):
+        tenon.infer(out, parameters, {"image": expected})
