@@ -65,3 +65,22 @@ train(pathlib.Path("tabular/fraud.toml"), [[sys.executable, "-B", "generate", "d
       [[("class_weights = [1, 35]", "")], [('fit = ["x"]', ""), ('inputs = "x"', 'inputs = "columns"')]])
 train(pathlib.Path("transformer/transformer.toml"), [[sys.executable, "-B", "generate", "data"]],
       [[("passes = 14", "passes = 4"), ('inputs = "placed"', 'inputs = "word"')]])
+
+
+# The linear model of the shapes must fail: else they would not need what looks at more than single pixels.
+def fail_on_shapes(most):
+    folder = work / "images"
+    shutil.copytree(source / "examples/images", folder)
+    subprocess.run([sys.executable, "-B", "generate", "data"], cwd=folder, check=True)
+    events = events_of(folder, "linear.toml", ["passes=2"])
+    test = events[-1]["test"]
+    accuracy = test["metrics"]["accuracy"]
+    print(f"images/linear.toml: test accuracy {accuracy:.4f} of {events[-1]['samples']} samples, most {most}")
+    if accuracy > most or events[-1]["samples"] != 500:
+        sys.exit(f"images/linear.toml: accuracy {accuracy} of {events[-1]['samples']} samples")
+    subprocess.run([build / "bin/tenon", "data", "show", "linear.toml", "-o", "sheet.png"], cwd=folder, check=True)
+    if (folder / "sheet.png").stat().st_size < 10_000:
+        sys.exit("images/linear.toml: the sheet is too small a file for 64 images")
+
+
+fail_on_shapes(0.35)
