@@ -45,6 +45,26 @@ void StridedPlaces::next() {
   }
 }
 
+namespace {
+
+// Copies `count` elements that are `stride` elements apart.
+template <size_t kWidth>
+std::byte* copy_apart(const std::byte* from, int64_t stride, int64_t count, std::byte* to) {
+  for (int64_t i = 0; i < count; ++i, from += stride * static_cast<int64_t>(kWidth), to += kWidth)
+    std::memcpy(to, from, kWidth);
+  return to;
+}
+
+// The same for elements of `width` bytes: 1, 2, 4 or 8.
+std::byte* copy_apart(size_t width, const std::byte* from, int64_t stride, int64_t count, std::byte* to) {
+  if (width == 1) return copy_apart<1>(from, stride, count, to);
+  if (width == 2) return copy_apart<2>(from, stride, count, to);
+  if (width == 4) return copy_apart<4>(from, stride, count, to);
+  return copy_apart<8>(from, stride, count, to);
+}
+
+}  // namespace
+
 void copy_elements(const ArrayView& from, std::byte* to) {
   if (is_empty(from)) return;
   const auto width = static_cast<int64_t>(tn_dtype_bytes(from.dtype));
@@ -56,13 +76,20 @@ void copy_elements(const ArrayView& from, std::byte* to) {
     return;
   }
   const auto [dims, block] = contiguous(from);
-  ArrayView outer;  // the dimensions before the contiguous ones
-  outer.shape.assign(from.shape.begin(), from.shape.end() - static_cast<std::ptrdiff_t>(dims));
-  outer.strides.assign(from.strides.begin(), from.strides.end() - static_cast<std::ptrdiff_t>(dims));
+  const size_t inner = std::max<size_t>(dims, from.shape.empty() ? 0 : 1);  // those copied at a time
+  ArrayView outer;                                                          // the dimensions before them
+  outer.shape.assign(from.shape.begin(), from.shape.end() - static_cast<std::ptrdiff_t>(inner));
+  outer.strides.assign(from.strides.begin(), from.strides.end() - static_cast<std::ptrdiff_t>(inner));
   int64_t blocks = 1;
   for (const int64_t extent : outer.shape) blocks *= extent;
   const auto bytes = static_cast<size_t>(block * width);
   StridedPlaces places(outer);
+  if (dims < inner) {
+    for (int64_t i = 0; i < blocks; ++i, places.next())
+      to = copy_apart(static_cast<size_t>(width), data + places.place() * width, from.strides.back(), from.shape.back(),
+                      to);
+    return;
+  }
   for (int64_t i = 0; i < blocks; ++i, to += bytes, places.next())
     std::memcpy(to, data + places.place() * width, bytes);
 }
