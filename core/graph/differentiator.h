@@ -25,6 +25,8 @@ class Differentiator {
   // Whether the caller asked for the gradient of the value itself.
   [[nodiscard]] bool is_wanted(ValueId value) const { return wanted_.contains(value); }
   [[nodiscard]] bool is_row_sparse(ValueId table) const { return row_sparse_.contains(table); }
+  // Completes the memory of a backward loop that carries the gradient of this one.
+  void end_memory(const Node& memory);
   GraphWriter writer(int32_t layer) { return {graph_, layer, true, compute_}; }
   // Adds a contribution to the gradient of a value.
   void add(ValueId value, ValueId contribution, int32_t layer);
@@ -45,6 +47,9 @@ class Differentiator {
 
  private:
   static size_t index(ValueId value) { return static_cast<size_t>(value); }
+  void find_needed();
+  // Begins the backward of a loop; last: number of its last LastStep.
+  void begin_loop(size_t last);
   void finish_rows(ValueId table, const std::vector<GraphWriter::Contribution>& contributions);
 
   Graph& graph_;
@@ -56,8 +61,10 @@ class Differentiator {
   std::map<ValueId, int32_t> rows_layer_;  // by table: the layer of the first contribution
   std::vector<MissingBackward>* missing_;
   size_t node_ = 0;                 // that is being differentiated
-  std::vector<bool> needed_;        // per value that existed at the start: depends on a wanted value
-  std::vector<ValueId> gradients_;  // per value that existed at the start: its gradient so far, or kNoValue
+  std::set<int32_t> begun_;                // loops whose backward has begun
+  std::map<ValueId, ValueId> carried_;     // by output of a Memory: that of the one which carries its gradient
+  std::vector<bool> needed_;               // per value that existed at the start: depends on a wanted value
+  std::vector<ValueId> gradients_;         // per value that existed at the start: its gradient so far, or kNoValue
 };
 
 }  // namespace tenon::core

@@ -56,7 +56,7 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
     Node* const reader = first_reader(graph, readers, gemm.outputs[0]);
     if (reader == nullptr) continue;
     const Node& pointwise = *reader;
-    if (!pointwise.is<Pointwise>() || pointwise.backward != gemm.backward) continue;
+    if (!pointwise.is<Pointwise>() || pointwise.backward != gemm.backward || pointwise.loop != gemm.loop) continue;
     const int32_t product = product_input(graph, pointwise, gemm.outputs[0]);
     if (product < 0) continue;
     Pointwise epilogue = *pointwise.as<Pointwise>();

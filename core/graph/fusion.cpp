@@ -31,7 +31,7 @@ class PointwiseGroup {
   // compute type, read with the same extent: a fused program does not round values to other types.
   [[nodiscard]] bool takes(const Node& later) const {
     const Pointwise& other = *later.as<Pointwise>();
-    if (node_.backward != later.backward) return false;
+    if (node_.backward != later.backward || node_.loop != later.loop) return false;
     if (length_ + other.program->instructions.size() > kMostInstructions) return false;
     const bool flat = flat_ || other.program->is_flat();
     if (!same_grid(grid(), other) && !(flat && same(elements(grid().whole), elements(other.whole)))) return false;
@@ -134,16 +134,22 @@ class Fusion {
   }
 
  private:
+  // One sweep from the last node to the first finds what is read, but memories also read what later nodes compute.
   void remove_dead() {
     std::vector<bool> read = kept_;
-    std::vector<bool> dead(graph_.nodes.size(), false);
-    for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      const Node& node = graph_.nodes[i];
-      dead[i] = std::none_of(node.outputs.begin(), node.outputs.end(),
-                             [&](ValueId value) { return value != kNoValue && read[at(value)]; });
-      if (dead[i]) continue;
-      for (const ValueId input : node.inputs)
-        if (input != kNoValue) read[at(input)] = true;
+    std::vector<bool> dead(graph_.nodes.size(), true);
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = graph_.nodes.size(); i-- > 0;) {
+        const Node& node = graph_.nodes[i];
+        if (!dead[i] || std::none_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](ValueId value) { return value != kNoValue && read[at(value)]; }))
+          continue;
+        dead[i] = false;
+        more = more || node.is<Memory>();
+        for (const ValueId input : node.inputs)
+          if (input != kNoValue) read[at(input)] = true;
+      }
     }
     remove_nodes(graph_, dead);
   }

@@ -38,10 +38,15 @@ ValueId GraphWriter::scatter_add(ValueId rows, ValueId ids, const Dim& height) {
   return output(std::move(result));
 }
 
-// dtable [V, W...] = scatter_add(dout [n..., W...], ids [n...]), or a contribution to a row-sparse gradient.
+// dtable [V, W...] = gather(dout, inverse) if the ids are a permutation, else scatter_add(dout [n..., W...], ids
+// [n...]), or a contribution to a row-sparse gradient.
 void Gather::derive(Differentiator& gradients, const Node& node) const {
   const ValueId table = node.inputs[0];
   if (!gradients.needed(table)) return;
+  if (inverse != kNoValue) {
+    const ValueId back = gradients.writer(node.layer).gather(gradients.gradient(node.outputs[0]), inverse);
+    return gradients.add(table, back, node.layer);
+  }
   if (gradients.is_row_sparse(table)) return gradients.add_rows(node);
   gradients.add_rows(table, {gradients.gradient(node.outputs[0]), node.inputs[1], kNoValue}, node.layer);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
@@ -13,23 +15,36 @@ Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted,
       missing_(missing),
       needed_(graph.values.size(), false),
       gradients_(graph.values.size(), kNoValue) {
-  // Nodes are in execution order, so one sweep reaches every value that depends on a wanted one.
   for (const ValueId value : wanted) needed_[index(value)] = true;
-  for (const Node& node : graph.nodes)
-    for (const ValueId input : node.inputs)
-      if (input != kNoValue && needed_[index(input)])
-        for (const ValueId output : node.outputs)
-          if (output != kNoValue && is_float(graph.spec(output).dtype)) needed_[index(output)] = true;
+  find_needed();
+}
+
+// Nodes are in execution order, so one sweep reaches every value that depends on a wanted one; but memories also depend
+// on later nodes.
+void Differentiator::find_needed() {
+  for (bool more = true; more;) {
+    more = false;
+    for (const Node& node : graph_.nodes) {
+      if (std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return needed(input); })) continue;
+      for (const ValueId output : node.outputs)
+        if (output != kNoValue && !needed_[index(output)] && is_float(graph_.spec(output).dtype)) {
+          needed_[index(output)] = true;
+          more = !graph_.loops.empty();
+        }
+    }
+  }
 }
 
 void Differentiator::run(const std::vector<GradientSeed>& seeds) {
   for (const GradientSeed& seed : seeds) add(seed.value, seed.gradient, -1);
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
     node_ = i;
+    if (graph_.nodes[i].is<LastStep>()) begin_loop(i);
     const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
     bool reached = false;
     for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
-    if (reached) std::visit([&](const auto& operation) { operation.derive(*this, node); }, node.operation);
+    if (reached || node.is<Memory>())
+      std::visit([&](const auto& operation) { operation.derive(*this, node); }, node.operation);
   }
   for (const auto& [value, contributions] : rows_) finish_rows(value, contributions);
 }

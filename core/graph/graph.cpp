@@ -31,7 +31,7 @@ void Graph::renumber() {
 
 Spec Graph::in_sequences(ValueId value) const {
   Spec spec = this->spec(value);
-  if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
+  if (spec.shape.empty() || !rows.contains(spec.shape[0].symbol) || !is_ragged(spec.shape[0])) return spec;
   spec.storage = TN_RAGGED;
   spec.outer.clear();
   for (Dim dim = spec.shape[0]; is_ragged(dim);) {

@@ -22,11 +22,15 @@ namespace tenon::core {
 using ValueId = int32_t;  // -1: none
 constexpr ValueId kNoValue = -1;
 
+// Where a step of a loop finds a value that lies in the states of a memory.
+enum class StatePlace : uint8_t { kNone, kOfStep, kBefore /* of the step before: the initial value of the first */ };
+
 struct GraphValue {
   Spec spec;
-  int32_t producer = -1;        // number of the node; -1: external (a feed, a parameter, a scalar)
-  ValueId alias_of = kNoValue;  // of a view: the value whose memory it shares
-  std::string name;             // for messages: "hidden", "hidden.weight"
+  int32_t producer = -1;                 // number of the node; -1: external (a feed, a parameter, a scalar)
+  ValueId alias_of = kNoValue;           // of a view: the value whose memory it shares
+  std::string name;                      // for messages: "hidden", "hidden.weight"
+  StatePlace place = StatePlace::kNone;  // of a value in states, which is a view of them
 };
 
 class Differentiator;
@@ -61,6 +65,7 @@ struct Gemm {
 // Inputs: table, ids; of an embedding bag also the offsets of the segments over which the rows are summed.
 struct Gather {
   static constexpr const char* kName = "gather";
+  ValueId inverse = kNoValue;  // if the ids are a permutation: the opposite one
   void derive(Differentiator& gradients, const Node& node) const;
 };
 // Inputs: rows, ids.
@@ -132,6 +137,30 @@ struct Resize {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
+// The order of the steps of scans over a ragged dimension, StepOrder of the graph. Input: the offsets of the sequences.
+// Outputs: the tables of the order.
+struct StepTables {
+  static constexpr const char* kName = "step_tables";
+  int32_t order = -1;
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+// A memory of a loop. Inputs: the value at the first step of each sequence (kNoValue: zeros), and what every step
+// leaves to the next one, which later nodes compute. Outputs: what each step finds; after arrange_loops also the
+// states.
+struct Memory {
+  static constexpr const char* kName = "memory";
+  int32_t loop = -1;
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+// What the last step of each sequence left in a memory. Inputs: what every step leaves, and the initial value as in
+// Memory. It comes after all nodes of the loop, and becomes a gather in arrange_loops.
+struct LastStep {
+  static constexpr const char* kName = "last_step";
+  int32_t loop = -1;
+  ValueId memory = kNoValue;  // output of the Memory
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+
 // Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
 struct Coalesce {
   static constexpr const char* kName = "coalesce";
@@ -164,7 +193,7 @@ struct NativeCall {
 };
 
 using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv, Pool,
-                               Resize, Coalesce, NativeCall>;
+                               Resize, StepTables, Memory, LastStep, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
@@ -176,6 +205,7 @@ struct Node {
   int32_t layer = -1;            // the layer that it computes: index into Graph::layers; -1: none
   std::vector<int32_t> fused;    // if it computes several layers: all of them, `layer` first; else empty
   bool backward = false;
+  int32_t loop = -1;  // that it runs in, step by step: index into Graph::loops; -1: it runs once. Of arrange_loops.
 
   template <typename T>
   [[nodiscard]] bool is() const {
@@ -206,9 +236,34 @@ struct RaggedDim {
   ValueId count = kNoValue;        // int64 [1]: the number of rows, if a call writes it; else the host knows it
 };
 
+// The order in which scans go through the sequences of a ragged dimension. They run step by step; the sequences that
+// still run at a step are the first ones, since they are ordered by length, longest first, equal ones by number. The
+// dimension `steps` has an element for each step of each sequence, in that order; it has as many as there are rows.
+// `states` has one for each step, then one for the initial value of each sequence.
+struct StepOrder {
+  int32_t rows = 0;  // symbol of the ragged dimension
+  bool reverse = false;
+  Dim steps = tn_dim_constant(0), states = tn_dim_constant(0);
+  // Tables, int64, outputs of StepTables.
+  ValueId row_of_step = kNoValue;       // [steps]
+  ValueId step_of_row = kNoValue;       // [rows]: the inverse
+  ValueId sequence_of_step = kNoValue;  // [steps]
+  ValueId before = kNoValue;            // [steps]: the state that the step before left
+  ValueId last = kNoValue;              // [sequences]: the state that the last step left
+  ValueId initial = kNoValue;           // [sequences]: the initial state
+};
+// Nodes that run step by step. Backward loops run from the last steps to the first: their initial values are those of
+// the last steps, and what they find at last is that of the first.
+struct Loop {
+  int32_t order = -1;  // index into Graph::orders
+  bool backward = false;
+};
+
 struct Graph {
   std::vector<GraphValue> values;
   std::vector<Node> nodes;
+  std::vector<StepOrder> orders;
+  std::vector<Loop> loops;
   std::vector<std::string> layers;    // names, for messages
   std::map<int32_t, RaggedDim> rows;  // the ragged dimensions, by symbol
   tn_dtype compute = TN_F32;          // the type in which programs compute floats
@@ -258,6 +313,17 @@ class GraphWriter {
   // Returns the outputs: one, of a maximum two.
   std::vector<ValueId> pool(int32_t op, const tn_window& window, ValueId value, ValueId positions);
   ValueId resize(const tn_resize& how, ValueId value);
+
+  // Returns the number of the order of steps through the sequences of `rows`; adds it if it is new, with the symbol
+  // `free` and the one after it.
+  int32_t step_order(const Dim& rows, bool reverse, int32_t free);
+  // The rows of sequences in the order of the steps, or for each step the value of its sequence.
+  ValueId to_steps(ValueId value, int32_t order);
+  ValueId from_steps(ValueId value);
+  // A memory of [shape...] for each sequence; initial: [sequences, shape...] or kNoValue.
+  ValueId memory(int32_t loop, const Spec& shape, ValueId initial);
+  // Completes a memory; after all nodes of the loop. Returns what its last steps left.
+  ValueId end_memory(ValueId memory, ValueId next);
   // A contribution to the gradient of some rows of a table, as in tn_row_sparse_table.
   struct Contribution {
     ValueId values, ids, offsets;

@@ -76,6 +76,11 @@ std::string outputs_of(const json& call) {
   return result;
 }
 
+std::string primitive_of(const json& call) {
+  const auto loop = call.find("loop");
+  return (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
+}
+
 void print(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
@@ -87,10 +92,10 @@ void print(const json& plan) {
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))
     table.row({call.at("phase").get<std::string>(), names_of(call.at("layers"), types, false),
-               names_of(call.at("layers"), types, true), call.at("call").get<std::string>(),
-               call.at("kernel").get<std::string>(), std::to_string(call.at("layers").size()),
-               std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
-               std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
+               names_of(call.at("layers"), types, true), primitive_of(call), call.at("kernel").get<std::string>(),
+               std::to_string(call.at("layers").size()), std::to_string(call.at("reads").get<uint64_t>()),
+               std::to_string(call.at("writes").get<uint64_t>()), std::to_string(call.at("workspace").get<uint64_t>()),
+               outputs_of(call)});
   table.print(std::cout, output_width());
   std::cout << "\n";
   Table plugins({"plugin", "version", "interface", "needs", "file"});

@@ -5,6 +5,8 @@
 #include <deque>
 
 #include "core/error.h"
+#include "core/graph/loops.h"
+#include "host/compile/scan_recorder.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
@@ -22,6 +24,7 @@ class BodyRecorder {
         weights_(site.weights),
         draws_(site.draws),
         training_(site.training),
+        scans_(lowered.graph, writer_, site.free_symbol),
         sink_(layer_label(*body.layer), body.type->tags) {}
 
   void run() {
@@ -36,11 +39,13 @@ class BodyRecorder {
     set_segments(builder);
     set_orders(builder);
     set_images(builder);
+    set_scans(builder);
     set_results(builder);
     const AttributesView attributes(body_.type->description.attributes, body_.layer->attributes);
     const tn_status status = call_plugin(*body_.type, sink_.who(), {Tag::kSetup, "lower"}, body_.type->table.lower,
                                          attributes.get(), &builder);
     sink_.check(status != TN_OK ? status : status_);
+    if (scans_.is_open()) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "lower returned before scan_end");
   }
 
  private:
@@ -247,12 +252,46 @@ class BodyRecorder {
     };
   }
 
+  static void set_scans(tn_builder& builder) {
+    builder.scan_begin = [](void* self, const tn_dim* rows, uint32_t flags, tn_dim* steps) {
+      return done(self, [&](BodyRecorder& it) {
+        if (rows == nullptr || steps == nullptr) fail(TN_PLUGIN_FAULT, "scan_begin without rows or steps");
+        *steps = it.scans_.begin(given_dim(*rows), flags);
+      });
+    };
+    builder.scan_input = [](void* self, tn_ref value) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.scans_.input(value) : -1; });
+    };
+    builder.scan_memory = [](void* self, const tn_spec* spec, tn_ref initial) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        if (spec == nullptr) fail(TN_PLUGIN_FAULT, "scan_memory without a spec");
+        if (initial != -1 && !it.known(initial)) return -1;
+        return it.scans_.memory(Spec::from(*spec), initial);
+      });
+    };
+    builder.scan_next = [](void* self, tn_ref memory, tn_ref next) {
+      return done(self, [&](BodyRecorder& it) {
+        if (it.known(memory) && it.known(next)) it.scans_.next(memory, next);
+      });
+    };
+    builder.scan_end = [](void* self) { return done(self, [](BodyRecorder& it) { it.scans_.end(); }); };
+    builder.scan_last = [](void* self, tn_ref memory) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(memory) ? it.scans_.last(memory) : -1; });
+    };
+    builder.scan_output = [](void* self, tn_ref value) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.scans_.output(value) : -1; });
+    };
+  }
+
   static void set_results(tn_builder& builder) {
     builder.output = [](void* self, uint32_t port, tn_ref value) {
       return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
         if (port >= it.body_.outputs.size())
           fail(TN_PLUGIN_FAULT, "lower sets output ", port, "; the layer has ", it.body_.outputs.size(), " outputs");
+        if (order_of(it.lowered_.graph, value) != nullptr)
+          fail(TN_PLUGIN_FAULT, "lower sets output ", port,
+               " to a value of the steps of a scan, not to its scan_output");
         it.body_.outputs[port] = value;
       });
     };
@@ -373,6 +412,7 @@ class BodyRecorder {
   const std::map<ValueId, ValueId>& weights_;
   int32_t& draws_;
   const bool training_;
+  ScanRecorder scans_;
   ErrorSink sink_;
   tn_status status_ = TN_OK;                    // the first failure
   std::deque<std::pair<Spec, tn_spec>> specs_;  // returned by builder.spec; a deque keeps their addresses

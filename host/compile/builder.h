@@ -25,6 +25,7 @@ struct RecordingSite {
   const std::map<ValueId, ValueId>& weights;  // ids of a sparse feed -> the values of its entries
   int32_t& draws;                             // random draws of the machine so far
   bool training;
+  int32_t free_symbol;  // the first that nothing uses before the first order of steps
 };
 
 // Calls lower of the layer's type, which sets body.outputs and body.states. Errors name the layer.

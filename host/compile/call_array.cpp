@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/graph/loops.h"
 #include "host/compile/memory_plan.h"
 #include "host/compile/prepare_call.h"
 
@@ -29,19 +30,34 @@ nlohmann::json trait_names(uint32_t traits) {
 
 }  // namespace
 
-CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, Checks checks)
-    : graph_(std::move(graph)), device_(std::move(device)), bounds_(std::move(bounds)), checks_(checks) {
+CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds,
+                     const std::vector<ValueId>& kept, Checks checks)
+    : graph_(std::move(graph)),
+      device_(std::move(device)),
+      bounds_(std::move(bounds)),
+      steps_of_(values_of_steps(graph_, kept)),
+      schedules_(graph_.orders.size()),
+      checks_(checks) {
   if (!device_->host_memory()) checks_ = {};
   make_tensors();
   makers_.assign(graph_.values.size(), {~size_t{0}, 0});
   for (const auto& [symbol, rows] : graph_.rows)
     if (rows.count != kNoValue) counted_[rows.count] = symbol;
+  for (size_t i = 0; i < schedules_.size(); ++i) {
+    const Dim& outer = graph_.rows.at(graph_.orders[i].rows).outer;
+    schedules_[i].reserve(bounds_[static_cast<size_t>(graph_.orders[i].rows)], tn_dim_value(&outer, bounds_.data()));
+  }
   bool backward = false;
   for (size_t number = 0; number < graph_.nodes.size(); ++number) {
     const Node& node = graph_.nodes[number];
     if (backward && !node.backward) fail(TN_INTERNAL, who(node), ": a forward node follows a backward one");
     backward = node.backward;
-    if (!node.is<View>()) prepare(number);
+    if (node.loop >= 0 && (number == 0 || graph_.nodes[number - 1].loop != node.loop))
+      loops_.try_emplace(calls_.size(), graph_, node.loop, calls_.size(), steps_of_);
+    if (node.is<Memory>())
+      loops_.rbegin()->second.add_memory(node);
+    else if (!node.is<View>())
+      prepare(number);
     if (!backward) forward_calls_ = calls_.size();
   }
 }
@@ -119,6 +135,24 @@ void CallArray::prepare(size_t number) {
   const Node& node = graph_.nodes[number];
   Call& call = calls_.emplace_back();
   call.node = number;
+  LoopCalls* const loop = node.loop < 0 ? nullptr : &loops_.rbegin()->second;
+  if (loop != nullptr) loop->count_call();
+  const auto tensor_of = [&](ValueId value) -> tn_tensor* {
+    if (value == kNoValue) return nullptr;
+    return loop == nullptr ? &tensors_[at(value)] : loop->tensor(value, tensors_[at(value)]);
+  };
+  for (const ValueId input : node.inputs) call.inputs.push_back(tensor_of(input));
+  for (const ValueId output : node.outputs) {
+    if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
+    if (const auto counted = counted_.find(output); counted != counted_.end()) call.rows.push_back(counted->second);
+    call.outputs.push_back(tensor_of(output));
+    call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
+  }
+  if (const auto* const steps = node.as<StepTables>()) {
+    call.order = steps->order;
+    call.kernel = "host";
+    return;
+  }
   ErrorSink errors(who(node), device_->origin().tags);
   try {
     call.kernel = prepare_call(graph_, node, bounds_, *device_, call.prepared, errors);
@@ -131,18 +165,13 @@ void CallArray::prepare(size_t number) {
   if (call.prepared->workspace_bytes > kMostWorkspace)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " asks for a workspace of ",
          call.prepared->workspace_bytes, " bytes; at most ", kMostWorkspace);
-  for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
-  for (const ValueId output : node.outputs) {
-    if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
-    if (const auto counted = counted_.find(output); counted != counted_.end()) call.rows.push_back(counted->second);
-    call.outputs.push_back(output == kNoValue ? nullptr : &tensors_[at(output)]);
-    call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
-  }
   workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
 }
 
-void CallArray::seal(void* workspace) {
+void CallArray::seal(void* workspace, int64_t* symbols) {
+  symbols_ = symbols;
   make_ragged();
+  for (auto& [first, loop] : loops_) loop.bind([&](ValueId value) { return memory(value); });
   for (Call& call : calls_) {
     call.call.size = sizeof call.call;
     call.call.inputs_count = static_cast<uint32_t>(call.inputs.size());
@@ -172,7 +201,8 @@ void CallArray::expect_rows(int32_t symbol, const Dim& bound) { expected_rows_[s
 
 // Checks the offsets and the number of rows that a call has written, and sets the shapes of all values of these rows.
 // Kernels that run later rely on both.
-void CallArray::settle(const Call& call, int32_t symbol, const int64_t* symbols) {
+void CallArray::settle(const Call& call, int32_t symbol) {
+  int64_t* const symbols = symbols_;
   const RaggedDim& rows = graph_.rows.at(symbol);
   const int64_t count = symbols[symbol];
   const int64_t most = tn_dim_value(&expected_rows_.at(symbol), symbols);
@@ -187,6 +217,18 @@ void CallArray::settle(const Call& call, int32_t symbol, const int64_t* symbols)
     if (offsets[i + 1] < offsets[i])
       refuse("offsets that fall from ", offsets[i], " to ", offsets[i + 1], " at sequence ", i);
   if (offsets[sequences] != count) refuse("offsets that end at ", offsets[sequences], ", and ", count, " rows");
+  set_shapes(symbol, symbols);
+  for (const StepOrder& order : graph_.orders) {
+    if (order.rows != symbol) continue;
+    symbols[order.steps.symbol] = count;
+    symbols[order.states.symbol] = count + sequences;
+    set_shapes(order.steps.symbol, symbols);
+    set_shapes(order.states.symbol, symbols);
+  }
+}
+
+// Sets the sizes of the dimensions of one symbol.
+void CallArray::set_shapes(int32_t symbol, const int64_t* symbols) {
   for (const ValueId value : varying_) {
     const Shape& shape = graph_.spec(value).shape;
     for (size_t i = 0; i < shape.size(); ++i)
@@ -194,20 +236,45 @@ void CallArray::settle(const Call& call, int32_t symbol, const int64_t* symbols)
   }
 }
 
+void CallArray::make_steps(const Call& call) {
+  const StepOrder& order = graph_.orders[static_cast<size_t>(call.order)];
+  const auto table = [&](ValueId value) { return static_cast<int64_t*>(memory(value)); };
+  const RaggedDim& rows = graph_.rows.at(order.rows);
+  schedules_[static_cast<size_t>(call.order)].make(
+      table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse,
+      {table(order.row_of_step), table(order.step_of_row), table(order.sequence_of_step), table(order.before),
+       table(order.last), table(order.initial)});
+}
+
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
   const size_t begin = phase == Phase::kForward ? 0 : forward_calls_;
   const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
   if (checks_.finite && phase == Phase::kForward) check_given();
-  for (size_t i = begin; i < end; ++i) {
-    const Call& call = calls_[i];
-    const auto* const native = checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
-    const tn_status status = native == nullptr
-                                 ? call.prepared.run(execution, call.call)
-                                 : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
-    if (status != TN_OK) errors.check(status, call.prepared.who());
-    for (const int32_t symbol : call.rows) settle(call, symbol, execution.symbols);
-    if (checks_.finite) check_finite(call);
+  for (size_t i = begin; i < end;) {
+    const auto found = loops_.find(i);
+    if (found == loops_.end()) {
+      run_call(calls_[i++], phase, execution, errors);
+      continue;
+    }
+    LoopCalls& loop = found->second;
+    const StepOrder& order = graph_.orders[static_cast<size_t>(loop.order_number())];
+    const Dim& sequences = graph_.rows.at(order.rows).outer;
+    loop.run(schedules_[static_cast<size_t>(loop.order_number())], tn_dim_value(&sequences, symbols_), symbols_, [&] {
+      for (size_t k = 0; k < loop.calls(); ++k) run_call(calls_[i + k], phase, execution, errors);
+    });
+    i += loop.calls();
   }
+}
+
+void CallArray::run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
+  if (call.order >= 0) return make_steps(call);
+  const auto* const native = checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
+  const tn_status status = native == nullptr
+                               ? call.prepared.run(execution, call.call)
+                               : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
+  if (status != TN_OK) errors.check(status, call.prepared.who());
+  for (const int32_t symbol : call.rows) settle(call, symbol);
+  if (checks_.finite) check_finite(call);
 }
 
 // Checks the values that no call makes: feeds, parameters, constants.
@@ -286,6 +353,7 @@ nlohmann::json CallArray::describe() const {
                     {"writes", total(node.outputs)},
                     {"workspace", call.prepared->workspace_bytes},
                     {"traits", trait_names(call.prepared->traits)}});
+    if (node.loop >= 0) list.back()["loop"] = node.loop;
   }
   return list;
 }

@@ -10,6 +10,7 @@
 
 #include "core/graph/graph.h"
 #include "host/compile/checks.h"
+#include "host/compile/loop_calls.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 
@@ -22,8 +23,10 @@ enum class Phase { kForward, kBackward };
 // The calls of a machine. Built in three steps: construct (prepares every call), bind memory to every value, seal.
 class CallArray {
  public:
-  // bounds[symbol]: the largest size. Errors name the layers that a call computes.
-  CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, Checks checks);
+  // bounds[symbol]: the largest size; kept: values that are read after the last call. Errors name the layers that a
+  // call computes.
+  CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, const std::vector<ValueId>& kept,
+            Checks checks);
   CallArray(const CallArray&) = delete;
   CallArray& operator=(const CallArray&) = delete;
 
@@ -35,7 +38,8 @@ class CallArray {
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
   // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
   void bind_rows(ValueId value, void* values, const tn_row_sparse* rows);
-  void seal(void* workspace);
+  // symbols: the sizes of the run, which the calls of loops see changed.
+  void seal(void* workspace, int64_t* symbols);
   [[nodiscard]] void* memory(ValueId value) const { return tensors_[static_cast<size_t>(value)].dl.data; }
 
   // Returns the most rows that one backward can write to a TN_ROW_SPARSE value: the number of all ids. symbols[symbol]:
@@ -45,7 +49,7 @@ class CallArray {
   void resize(const std::vector<int64_t>& symbols);
   // Sets the request of the output that writes `value`.
   void request(ValueId value, uint8_t request);
-  // Runs the calls of the phase in order. execution.errors must be that of `errors`.
+  // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols that of seal.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds.
@@ -62,12 +66,16 @@ class CallArray {
     std::vector<tn_tensor*> outputs;
     std::vector<uint8_t> requests;
     std::vector<int32_t> rows;  // symbols of the rows whose number it writes
+    int32_t order = -1;         // if it makes the tables of steps, here in the host: their order
     tn_call call = {};
   };
   void make_tensors();
   void prepare(size_t node);
   void make_ragged();
-  void settle(const Call& call, int32_t symbol, const int64_t* symbols);
+  void set_shapes(int32_t symbol, const int64_t* symbols);
+  void settle(const Call& call, int32_t symbol);
+  void run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
+  void make_steps(const Call& call);
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;
@@ -89,6 +97,10 @@ class CallArray {
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
   std::deque<Call> calls_;                         // the forward calls, then the backward calls
   size_t forward_calls_ = 0;
+  std::vector<int32_t> steps_of_;        // per value: the loop within whose steps it lives
+  std::vector<StepSchedule> schedules_;  // per order
+  std::map<size_t, LoopCalls> loops_;    // by the number of their first call
+  int64_t* symbols_ = nullptr;
   Checks checks_;
   uint64_t workspace_bytes_ = 0;
 };

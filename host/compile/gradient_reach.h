@@ -32,8 +32,9 @@ class GradientReach {
     reached_.resize(graph_.values.size(), false);
     for (; followed_ < graph_.nodes.size(); ++followed_) {
       const Node& node = graph_.nodes[followed_];
-      if (std::none_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId input) { return input != kNoValue && reached_[at(input)]; }))
+      // What a step leaves in a memory is recorded later: any of it may be reached.
+      if (!node.is<Memory>() && std::none_of(node.inputs.begin(), node.inputs.end(),
+                                             [&](ValueId input) { return input != kNoValue && reached_[at(input)]; }))
         continue;
       for (const ValueId output : node.outputs)
         if (output != kNoValue && is_float(graph_.spec(output).dtype)) reached_[at(output)] = true;

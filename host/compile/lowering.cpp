@@ -195,7 +195,8 @@ class Lowerer {
 
   void recorded() {
     const size_t first = result_.graph.nodes.size();
-    record(result_, body_, {writer(), weights_, draws_, training_});
+    const auto free = std::max<size_t>(bounds_.size(), TN_SYMBOL_FIRST_RAGGED);
+    record(result_, body_, {writer(), weights_, draws_, training_, static_cast<int32_t>(free)});
     keep_scales(first);
   }
 

@@ -5,6 +5,7 @@
 
 #include "core/alignment.h"
 #include "core/checked.h"
+#include "core/graph/loops.h"
 #include "host/compile/arena_space.h"
 
 namespace tenon::host {
@@ -49,8 +50,53 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
 
 namespace {
 
+// What loops change: a value that all of a loop's steps share lives as long as the loop, and one that lives within a
+// step has the size of a step.
+class LoopLives {
+ public:
+  LoopLives(const Graph& graph, const std::vector<ValueId>& kept, const std::vector<int64_t>& bounds)
+      : graph_(graph), bounds_(bounds), steps_(values_of_steps(graph, kept)), spans_(graph.loops.size()) {
+    for (size_t i = graph.nodes.size(); i-- > 0;) {
+      if (graph.nodes[i].loop < 0) continue;
+      auto& [first, last] = spans_[static_cast<size_t>(graph.nodes[i].loop)];
+      if (last == 0) last = i;
+      first = i;
+    }
+    for (const StepOrder& order : graph.orders) {  // a step has a row for each sequence at most
+      const Dim& outer = graph.rows.at(order.rows).outer;
+      if (static_cast<size_t>(order.steps.symbol) < bounds.size())
+        bounds_[static_cast<size_t>(order.steps.symbol)] = tn_dim_value(&outer, bounds.data());
+    }
+    whole_ = bounds;
+  }
+
+  // The loop within whose steps a value lives, or -1.
+  [[nodiscard]] int32_t step_of(ValueId value) const { return steps_[static_cast<size_t>(graph_.root(value))]; }
+  [[nodiscard]] uint64_t bytes(ValueId value) const {
+    return bytes_of(graph_.spec(value), step_of(value) < 0 ? whole_ : bounds_);
+  }
+  // The first node at which a value that `node` writes is live, and the last one if `node` reads or writes it.
+  [[nodiscard]] size_t first(ValueId value, size_t node) const { return shared(value, node) ? span(node).first : node; }
+  [[nodiscard]] size_t last(ValueId value, size_t node) const {
+    return shared(value, node) ? span(node).second + 1 : node;
+  }
+
+ private:
+  [[nodiscard]] bool shared(ValueId value, size_t node) const {
+    return graph_.nodes[node].loop >= 0 && step_of(value) < 0;
+  }
+  [[nodiscard]] const std::pair<size_t, size_t>& span(size_t node) const {
+    return spans_[static_cast<size_t>(graph_.nodes[node].loop)];
+  }
+
+  const Graph& graph_;
+  std::vector<int64_t> bounds_, whole_;
+  std::vector<int32_t> steps_;
+  std::vector<std::pair<size_t, size_t>> spans_;  // by loop: its first and its last node
+};
+
 // Returns for each root value the number of the last node that reads it; the number of nodes for kept values.
-std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>& kept) {
+std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>& kept, const LoopLives& lives) {
   std::vector<size_t> last(graph.values.size(), 0);
   const auto read = [&](ValueId value, size_t by) {
     if (value == kNoValue) return;
@@ -58,7 +104,8 @@ std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>&
     known = std::max(known, by);
   };
   for (size_t node = 0; node < graph.nodes.size(); ++node)
-    for (const ValueId input : graph.nodes[node].inputs) read(input, node);
+    for (const ValueId input : graph.nodes[node].inputs)
+      if (input != kNoValue) read(input, lives.last(input, node));
   for (const ValueId value : kept) read(value, graph.nodes.size());
   return last;
 }
@@ -68,8 +115,7 @@ std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>&
 // contract of tenon.pointwise/1 allows such an output for inputs of its extent, a native kernel for those that it
 // stated.
 ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
-                    const std::vector<bool>& placed, const std::vector<ValueId>& taken,
-                    const std::vector<int64_t>& bounds) {
+                    const std::vector<bool>& placed, const std::vector<ValueId>& taken, const LoopLives& lives) {
   const Node& node = graph.nodes[number];
   const auto* pointwise = node.as<Pointwise>();
   const auto* native = node.as<NativeCall>();
@@ -91,7 +137,8 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
     if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) continue;
     const Spec& spec = graph.spec(input);
     if (tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
-        bytes_of(graph.spec(root), bounds) == bytes_of(made, bounds))
+        lives.step_of(root) == lives.step_of(node.outputs[output]) &&
+        lives.bytes(root) == lives.bytes(node.outputs[output]))
       return root;
   }
   return kNoValue;
@@ -100,8 +147,7 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
 // Returns the product of a gemm with an epilogue if no other node reads it and output number `output` has its size, so
 // that the output may reuse its memory; else kNoValue.
 ValueId on_product(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
-                   const std::vector<bool>& placed, const std::vector<ValueId>& taken,
-                   const std::vector<int64_t>& bounds) {
+                   const std::vector<bool>& placed, const std::vector<ValueId>& taken, const LoopLives& lives) {
   const Node& node = graph.nodes[number];
   const auto* gemm = node.as<Gemm>();
   if (gemm == nullptr || !gemm->epilogue || output == 0) return kNoValue;
@@ -111,7 +157,8 @@ ValueId on_product(const Graph& graph, size_t number, size_t output, const std::
   const Spec& made = graph.spec(node.outputs[output]);
   const bool fits = gemm->epilogue->program->output_extent(output - 1) == TN_FULL &&
                     tn_dtype_bytes(graph.spec(product).dtype) == tn_dtype_bytes(made.dtype) &&
-                    bytes_of(graph.spec(product), bounds) == bytes_of(made, bounds);
+                    lives.step_of(product) == lives.step_of(node.outputs[output]) &&
+                    lives.bytes(product) == lives.bytes(node.outputs[output]);
   return fits ? product : kNoValue;
 }
 
@@ -129,14 +176,15 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
     const auto root = static_cast<size_t>(graph.root(value));
     return life_of[root] == ~size_t{0} ? nullptr : &lives[life_of[root]];
   };
-  const std::vector<size_t> last = last_readers(graph, kept);
+  const LoopLives in_loops(graph, kept, bounds);
+  const std::vector<size_t> last = last_readers(graph, kept, in_loops);
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     std::vector<ValueId> taken;  // values whose memory an output of this node reuses
     for (size_t i = 0; i < graph.nodes[node].outputs.size(); ++i) {
       const ValueId output = graph.nodes[node].outputs[i];
       if (output == kNoValue || placed[static_cast<size_t>(output)] || graph.root(output) != output) continue;
-      ValueId before = in_place_of(graph, node, i, last, placed, taken, bounds);
-      if (before == kNoValue) before = on_product(graph, node, i, last, placed, taken, bounds);
+      ValueId before = in_place_of(graph, node, i, last, placed, taken, in_loops);
+      if (before == kNoValue) before = on_product(graph, node, i, last, placed, taken, in_loops);
       if (before != kNoValue) {
         taken.push_back(before);
         life_of[static_cast<size_t>(output)] = life_of[static_cast<size_t>(before)];
@@ -145,10 +193,11 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
         continue;
       }
       life_of[static_cast<size_t>(output)] = lives.size();
-      lives.push_back({{output}, node, node, bytes_of(graph.spec(output), bounds)});
+      lives.push_back({{output}, in_loops.first(output, node), in_loops.last(output, node), in_loops.bytes(output)});
     }
     for (const ValueId input : graph.nodes[node].inputs)
-      if (Life* life = input == kNoValue ? nullptr : live_root(input)) life->last = node;
+      if (Life* life = input == kNoValue ? nullptr : live_root(input))
+        life->last = std::max(life->last, in_loops.last(input, node));
   }
   for (const ValueId value : kept)
     if (Life* life = value == kNoValue ? nullptr : live_root(value)) life->last = graph.nodes.size();

@@ -18,7 +18,8 @@ struct MemoryPlan {
 };
 
 // placed[value]: the value has memory of its own (a feed, a parameter, a gradient). kept: values that must stay
-// readable after the last node. A value is live from its node to the last node that reads it or a view of it. An output
+// readable after the last node. A value is live from its node to the last node that reads it or a view of it; a value
+// that a loop reads or makes is live during the whole loop, unless it lives within one step. An output
 // of a pointwise node reuses the memory of an input of equal extent and size that no later node reads; likewise an
 // output of an epilogue that of the matrix product.
 [[nodiscard]] MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed,

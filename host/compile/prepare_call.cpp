@@ -80,6 +80,9 @@ class CallPreparer {
   void prepare(const Conv& conv);
   void prepare(const Pool& pool);
   void prepare(const Resize& resize);
+  void prepare(const StepTables& /*tables*/) {}  // the host makes them
+  void prepare(const Memory& /*memory*/) {}
+  void prepare(const LastStep& /*last*/) {}
   void prepare(const Coalesce& coalesce);
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);

@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/graph/loops.h"
 #include "core/graph/passes.h"
 #include "host/compile/native_kernel.h"
 #include "host/compile/prepare_call.h"
@@ -68,6 +69,17 @@ std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& o
     for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
   }
   return bounds;
+}
+
+// Appends the bounds of the symbols of scans, which the lowering has numbered.
+void bound_steps(const Graph& graph, std::vector<int64_t>& bounds) {
+  for (const StepOrder& order : graph.orders) {
+    const int64_t rows = bounds.at(static_cast<size_t>(order.rows));
+    const Dim& outer = graph.rows.at(order.rows).outer;
+    bounds.resize(static_cast<size_t>(order.states.symbol) + 1, 0);
+    bounds[static_cast<size_t>(order.steps.symbol)] = rows;
+    bounds[static_cast<size_t>(order.states.symbol)] = checked_add(rows, tn_dim_value(&outer, bounds.data()), "states");
+  }
 }
 
 void check_parameters(const Topology& topology, const ParameterSet& set) {
@@ -171,6 +183,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
                         {options.compute, model.bounds, options.training, options.data_gradients,
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
+  bound_steps(graph, model.bounds);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
   if (options.training) {
@@ -184,13 +197,14 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
     model.untrainable = untrainable_layers(graph, missing);
   }
   model.kept = kept_values(model, topology, graph, options);
+  arrange_loops(graph);
   fuse(graph, model.kept);
   join_bags(graph, model.kept);
   attach_epilogues(graph,
                    [&](const Node& gemm) { return prefers_epilogue(*target.device, graph, model.bounds, gemm); });
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
-  model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds, options.checks);
+  model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds, model.kept, options.checks);
   for (const RaggedUse& rows : model.lowered.rows)
     if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);

@@ -71,7 +71,8 @@ MinibatchSizes FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
     samples = count;
   }
   for (int64_t& size : symbols) size = std::max<int64_t>(size, 0);
-  if (std::any_of(lowered.rows.begin(), lowered.rows.end(), [](const RaggedUse& rows) { return rows.name.empty(); }))
+  const auto is_derived = [](const RaggedUse& rows) { return rows.name.empty(); };
+  if (!model_.calls->graph().orders.empty() || std::any_of(lowered.rows.begin(), lowered.rows.end(), is_derived))
     derive(arrays, found);
   return found;
 }
@@ -95,7 +96,8 @@ int64_t derived_length(const DerivedRows& derived, int64_t rows, int64_t second)
 
 }  // namespace
 
-// Computes the sizes and offsets of the rows that layers derive. Each comes after the rows that it is derived from.
+// Computes the sizes and offsets of the rows that layers derive, and the sizes of the steps of scans. Each comes after
+// the rows that it is derived from.
 void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const {
   const Lowered& lowered = model_.lowered;
   sizes.derived_offsets.resize(lowered.rows.size());
@@ -124,6 +126,13 @@ void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& s
       offsets[s + 1] = offsets[s] + derived_length(rows.derived, first[s + 1] - first[s],
                                                    second == nullptr ? 0 : second[s + 1] - second[s]);
     size = offsets.back();
+  }
+  const Graph& graph = model_.calls->graph();
+  for (const StepOrder& order : graph.orders) {
+    const int64_t rows = sizes.symbols[static_cast<size_t>(order.rows)];
+    sizes.symbols[static_cast<size_t>(order.steps.symbol)] = rows;
+    sizes.symbols[static_cast<size_t>(order.states.symbol)] =
+        rows + tn_dim_value(&graph.rows.at(order.rows).outer, sizes.symbols.data());
   }
 }
 

@@ -138,7 +138,7 @@ void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Dev
   for (size_t i = 0; i < offsets.size(); ++i)
     if (offsets[i] != MemoryPlan::kNotHere) calls.bind(static_cast<ValueId>(i), base + sections.arena + offsets[i]);
   bind_views(model);
-  calls.seal(base + sections.workspace);
+  calls.seal(base + sections.workspace, model.memory.symbols);
 }
 
 }  // namespace tenon::host

@@ -226,7 +226,8 @@ structs! {
         output: StatusOf<u32, Ref>, buffer_next: StatusOf<u32, Ref>, state: StatusOf<u32, Ref>, concat: Unused,
         slice: Unused, pad: Unused, transpose: Unused, segment: Unused, weights: Unused, rows: Unused,
         carried: Unused, carried_next: Unused, constant: Unused, user: *mut c_void, argsort: Unused,
-        prefix_sum: Unused, conv: Unused, pool: Unused, resize: Unused,
+        prefix_sum: Unused, conv: Unused, pool: Unused, resize: Unused, scan_begin: Unused, scan_input: Unused,
+        scan_memory: Unused, scan_next: Unused, scan_end: Unused, scan_last: Unused, scan_output: Unused,
     }
     Port = "tn_port" { size: u32, flags: u32, name: Text, doc: Text, }
     Initializer = "tn_initializer" { kind: i32, reserved: i32, a: f64, b: f64, }

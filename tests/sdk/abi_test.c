@@ -210,7 +210,7 @@ AT(tn_pointwise, leading, 4);
 AT(tn_pointwise, program, 8);
 AT(tn_pointwise, inputs, 16);
 AT(tn_pointwise, gradient, 24);
-GROWS(tn_builder, 256);
+GROWS(tn_builder, 312);
 AT(tn_builder, size, 0);
 AT(tn_builder, training, 4);
 AT(tn_builder, self, 8);
@@ -244,6 +244,13 @@ AT(tn_builder, prefix_sum, 224);
 AT(tn_builder, conv, 232);
 AT(tn_builder, pool, 240);
 AT(tn_builder, resize, 248);
+AT(tn_builder, scan_begin, 256);
+AT(tn_builder, scan_input, 264);
+AT(tn_builder, scan_memory, 272);
+AT(tn_builder, scan_next, 280);
+AT(tn_builder, scan_end, 288);
+AT(tn_builder, scan_last, 296);
+AT(tn_builder, scan_output, 304);
 
 /* tenon/layer.h */
 GROWS(tn_port, 24);

@@ -143,6 +143,7 @@ IS(TN_REQUEST_ADD, 2);
 /* tenon/builder.h */
 IS(TN_TRANSPOSE_A, 1);
 IS(TN_TRANSPOSE_B, 2);
+IS(TN_SCAN_REVERSE, 1);
 
 /* tenon/layer.h */
 IS(TN_PORT_OPTIONAL, 1);

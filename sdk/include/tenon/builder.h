@@ -37,6 +37,8 @@ enum {
                          equal values in their order; no derivative */
 };
 
+enum { TN_SCAN_REVERSE = 1 /* scan_begin: from the last row of each sequence to its first; since 0.3 */ };
+
 /* One application of a pointwise program. */
 typedef struct tn_pointwise {
   uint32_t size;
@@ -130,6 +132,26 @@ typedef struct tn_builder {
   tn_status (*pool)(void* self, int32_t op, const tn_window* window, tn_ref value, tn_ref positions, tn_ref* outputs);
   /* Since 0.3. The value [N, from..., C] resized: [N, to..., C]; with TN_RESIZE_TRANSPOSED the reverse. */
   tn_ref (*resize)(void* self, const tn_resize* resize, tn_ref value);
+  /* Since 0.3. Begins a scan over the sequences of the ragged dimension `rows`: what is recorded until scan_end is its
+   * body. Writes the first dimension of the values of the body to `steps`: [steps, W...] has, for each step of each
+   * sequence, what the body makes in it. Such values take part in primitives like others, but no element of a step may
+   * depend on another step, except through memories. Scans do not lie in each other. flags: TN_SCAN_REVERSE. */
+  tn_status (*scan_begin)(void* self, const tn_dim* rows, uint32_t flags, tn_dim* steps);
+  /* Since 0.3. At each step its row of a value [rows, W...], or the value of its sequence, of one [sequences, W...]:
+   * [steps, W...]. */
+  tn_ref (*scan_input)(void* self, tn_ref value);
+  /* Since 0.3. A memory of values [W...], of the dimensions and the element type of `spec`: [steps, W...], at each step
+   * what scan_next left in the step before it, in the first step `initial` [sequences, W...]; -1: zeros. */
+  tn_ref (*scan_memory)(void* self, const tn_spec* spec, tn_ref initial);
+  /* Since 0.3. Sets what a memory of the scan leaves to the next step, [steps, W...]. Without it a memory keeps its
+   * value. */
+  tn_status (*scan_next)(void* self, tn_ref memory, tn_ref next);
+  tn_status (*scan_end)(void* self); /* Since 0.3. */
+  /* Since 0.3. After scan_end: what the last step of each sequence left in a memory, of an empty one the initial value:
+   * [sequences, W...]. */
+  tn_ref (*scan_last)(void* self, tn_ref memory);
+  /* Since 0.3. A value [steps, W...] in the order of the rows: [rows, W...]. */
+  tn_ref (*scan_output)(void* self, tn_ref value);
 } tn_builder;
 
 #ifdef __cplusplus

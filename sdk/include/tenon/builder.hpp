@@ -158,6 +158,51 @@ class Builder {
     return made(ref);
   }
 
+  // A scan, a body over the steps of sequences: begin, the primitives of the body, end. Returns the first dimension of
+  // its values.
+  template <uint16_t kMinor = 3>
+  Dim scan_begin(const Dim& rows, uint32_t flags = 0) {
+    require<kMinor>();
+    Dim steps;
+    check(builder_->scan_begin(builder_->self, &rows, flags, &steps));
+    return steps;
+  }
+  // The rows of sequences, or a value of each sequence, as the steps read them.
+  template <uint16_t kMinor = 3>
+  Tensor scan_input(const Tensor& value) {
+    require<kMinor>();
+    return made(builder_->scan_input(builder_->self, value.ref()));
+  }
+  // What the step before left, of the shape of one step; without `initial` the first step reads zeros.
+  template <uint16_t kMinor = 3>
+  Tensor scan_memory(const Spec& shape, const std::optional<Tensor>& initial = std::nullopt) {
+    require<kMinor>();
+    const tn_spec spec = shape.get();
+    return made(builder_->scan_memory(builder_->self, &spec, initial ? initial->ref() : -1));
+  }
+  template <uint16_t kMinor = 3>
+  void scan_next(const Tensor& memory, const Tensor& next) {
+    require<kMinor>();
+    check(builder_->scan_next(builder_->self, memory.ref(), next.ref()));
+  }
+  template <uint16_t kMinor = 3>
+  void scan_end() {
+    require<kMinor>();
+    check(builder_->scan_end(builder_->self));
+  }
+  // After the end: what the last step of each sequence left in a memory.
+  template <uint16_t kMinor = 3>
+  Tensor scan_last(const Tensor& memory) {
+    require<kMinor>();
+    return made(builder_->scan_last(builder_->self, memory.ref()));
+  }
+  // The values of all steps, in the order of the rows.
+  template <uint16_t kMinor = 3>
+  Tensor scan_output(const Tensor& value) {
+    require<kMinor>();
+    return made(builder_->scan_output(builder_->self, value.ref()));
+  }
+
   // Number `index` of the ragged dimensions that plan declared.
   Dim rows(uint32_t index) {
     Dim rows;

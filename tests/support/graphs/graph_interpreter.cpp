@@ -57,6 +57,9 @@ class Evaluation {
     const Shape& given = shape(node_.inputs[0]);
     return {tenon::check::reference::resize(resize.how, size(given[0]), size(given.back()), inputs_[0])};
   }
+  std::vector<Numbers> outputs_of(const StepTables& tables) { return step_tables(tables); }
+  std::vector<Numbers> outputs_of(const Memory& /*memory*/) { throw std::logic_error("a memory outside of a loop"); }
+  std::vector<Numbers> outputs_of(const LastStep& /*last*/) { throw std::logic_error("a last step outside of a loop"); }
   std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
   std::vector<Numbers> outputs_of(const NativeCall& native) {
     const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
@@ -243,6 +246,32 @@ class Evaluation {
     });
   }
 
+  // By the definition of StepOrder: for each step the sequences that have it, sorted by length.
+  [[nodiscard]] std::vector<Numbers> step_tables(const StepTables& tables) const {
+    const StepOrder& order = graph_.orders[static_cast<size_t>(tables.order)];
+    const Numbers& offsets = inputs_[0];
+    const size_t sequences = offsets.size() - 1;
+    const auto length = [&](size_t s) { return offsets[s + 1] - offsets[s]; };
+    std::vector<size_t> sorted(sequences);
+    for (size_t s = 0; s < sequences; ++s) sorted[s] = s;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return length(a) > length(b); });
+    const double rows = checked_offsets(offsets, static_cast<size_t>(offsets.back())).back();
+    Numbers row_of_step, step_of_row(static_cast<size_t>(rows)), sequence_of_step, before, last(sequences),
+        initial(sequences);
+    for (size_t i = 0; i < sequences; ++i) last[sorted[i]] = initial[sorted[i]] = rows + static_cast<double>(i);
+    for (double t = 0; static_cast<double>(row_of_step.size()) < rows; ++t)
+      for (const size_t s : sorted) {
+        if (length(s) <= t) continue;
+        const double row = order.reverse ? offsets[s + 1] - 1 - t : offsets[s] + t;
+        const auto element = static_cast<double>(row_of_step.size());
+        before.push_back(last[s]);
+        last[s] = step_of_row[static_cast<size_t>(row)] = element;
+        row_of_step.push_back(row);
+        sequence_of_step.push_back(static_cast<double>(s));
+      }
+    return {row_of_step, step_of_row, sequence_of_step, before, last, initial};
+  }
+
   struct Row {
     size_t segment, first, last, row;
   };
@@ -306,17 +335,78 @@ std::vector<Numbers> evaluate(const Graph& graph, const Node& node, const std::v
 }
 
 void Interpreter::run() {
-  for (const Node& node : graph_.nodes) {
-    std::vector<Numbers> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(input == kNoValue ? Numbers() : values[at(input)]);
-    if (node.is<View>()) {
-      values[at(node.outputs[0])] = inputs[0];
+  for (size_t i = 0; i < graph_.nodes.size();) {
+    const auto* const memory = graph_.nodes[i].as<Memory>();
+    if (memory == nullptr) {
+      run_node(graph_.nodes[i++]);
       continue;
     }
-    std::vector<Numbers> outputs = evaluate(graph_, node, symbols_, inputs);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (node.outputs[i] != kNoValue) values[at(node.outputs[i])] = std::move(outputs[i]);
+    // Each run over all nodes of the loop makes one more step final: an element of a memory is that of the step before.
+    size_t end = i;
+    for (size_t k = i; k < graph_.nodes.size(); ++k) {
+      const auto* const last = graph_.nodes[k].as<LastStep>();
+      if (graph_.nodes[k].loop == memory->loop || (last != nullptr && last->loop == memory->loop)) end = k + 1;
+    }
+    const StepOrder& order = graph_.orders[static_cast<size_t>(graph_.loops[static_cast<size_t>(memory->loop)].order)];
+    for (int64_t run = 0; run <= tn_dim_value(&order.steps, symbols_.data()); ++run)
+      for (size_t k = i; k < end; ++k) run_node(graph_.nodes[k]);
+    i = end;
   }
+}
+
+// Returns the states of a memory: what every step leaves, and the initial values.
+Numbers Interpreter::states(const Loop& loop, ValueId initial, ValueId left) const {
+  const StepOrder& order = graph_.orders[static_cast<size_t>(loop.order)];
+  const Numbers &before = values[at(order.before)], &places = values[at(loop.backward ? order.last : order.initial)];
+  const Shape& shape = graph_.spec(left).shape;
+  const auto width = static_cast<size_t>(count_of({shape.begin() + 1, shape.end()}, symbols_));
+  Numbers states((before.size() + places.size()) * width, 0.0);
+  const auto copy = [&](const Numbers& from, size_t row, size_t to) {
+    for (size_t c = 0; c < width && !from.empty(); ++c) states[to * width + c] = from[row * width + c];
+  };
+  if (initial != kNoValue)
+    for (size_t s = 0; s < places.size(); ++s) copy(values[at(initial)], s, static_cast<size_t>(places[s]));
+  for (size_t r = 0; r < before.size(); ++r)
+    copy(values[at(left)], r, loop.backward ? static_cast<size_t>(before[r]) : r);
+  return states;
+}
+
+void Interpreter::run_node(const Node& node) {
+  const auto* const memory = node.as<Memory>();
+  const auto* const last = node.as<LastStep>();
+  if (memory != nullptr || last != nullptr) {
+    const Loop& loop = graph_.loops[static_cast<size_t>(memory != nullptr ? memory->loop : last->loop)];
+    const StepOrder& order = graph_.orders[static_cast<size_t>(loop.order)];
+    const Numbers all = states(loop, node.inputs[memory != nullptr ? 0 : 1], node.inputs[memory != nullptr ? 1 : 0]);
+    const Shape& shape = graph_.spec(node.outputs[0]).shape;
+    const auto width = static_cast<size_t>(count_of({shape.begin() + 1, shape.end()}, symbols_));
+    const auto count = static_cast<size_t>(count_of(shape, symbols_)) / std::max<size_t>(width, 1);
+    const Numbers& rows =
+        memory == nullptr ? values[at(loop.backward ? order.initial : order.last)] : values[at(order.before)];
+    Numbers found;
+    for (size_t r = 0; r < count; ++r) {
+      const size_t row = memory != nullptr && loop.backward ? r : static_cast<size_t>(rows[r]);
+      found.insert(found.end(), all.begin() + static_cast<std::ptrdiff_t>(row * width),
+                   all.begin() + static_cast<std::ptrdiff_t>((row + 1) * width));
+    }
+    values[at(node.outputs[0])] = found;
+    if (node.outputs.size() > 1) values[at(node.outputs[1])] = all;
+    return;
+  }
+  std::vector<Numbers> inputs;
+  for (const ValueId input : node.inputs) {
+    inputs.push_back(input == kNoValue ? Numbers() : values[at(input)]);
+    // What a loop has not computed yet.
+    if (input != kNoValue && inputs.back().empty())
+      inputs.back().assign(static_cast<size_t>(count_of(graph_.spec(input).shape, symbols_)), 0.0);
+  }
+  if (node.is<View>()) {
+    values[at(node.outputs[0])] = inputs[0];
+    return;
+  }
+  std::vector<Numbers> outputs = evaluate(graph_, node, symbols_, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (node.outputs[i] != kNoValue) values[at(node.outputs[i])] = std::move(outputs[i]);
 }
 
 }  // namespace tenon_tests

@@ -64,6 +64,9 @@ class Interpreter {
   std::vector<Numbers> values;
 
  private:
+  void run_node(const Node& node);
+  [[nodiscard]] Numbers states(const Loop& loop, ValueId initial, ValueId left) const;
+
   const Graph& graph_;
   const std::vector<int64_t> symbols_;
 };
