@@ -1,0 +1,52 @@
+// Shared code of the recurrent layers. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.hpp>
+
+namespace tenon::recurrent {
+
+// Declares the inputs, the outputs and the attributes that all recurrent layers have. doc: of the initial value.
+void describe_common(tn::LayerDescription& d);
+
+// Plans the outputs, and the parameters "weight" [D, gates * size] and "recurrent_weight" [size, gates * size], both
+// uniform in +-1 / sqrt(size), and "bias" [gates * size]. A second output of one row per sequence is the last one.
+void plan_common(tn::Planner& planner, int64_t gates, uint32_t outputs);
+
+// The scan of a recurrent layer.
+class Recurrence {
+ public:
+  // Begins the scan, and projects the input for all gates.
+  Recurrence(const tn::Attributes& attributes, tn::Builder& body, int64_t gates);
+
+  // x W_k + b_k of gate k, [steps, size]. No memory has a part in it: the host computes it for all steps at once.
+  tn::Tensor input(int64_t k) const { return inputs_[static_cast<size_t>(k)]; }
+  // value U_k, [steps, size].
+  tn::Tensor product(const tn::Tensor& value, int64_t k);
+  // The sum of input(k) and product(value, k).
+  tn::Tensor gate(const tn::Tensor& value, int64_t k);
+  // A memory of [size]; port: of its optional initial value.
+  tn::Tensor memory(uint32_t port);
+  // Sets what a memory of the layer leaves to the next step.
+  void next(const tn::Tensor& memory, const tn::Tensor& value) { body_.scan_next(memory, value); }
+  // Ends the scan and sets the outputs: `value` at all steps, and the last values of memories.
+  void end(const tn::Tensor& value, const std::vector<tn::Tensor>& memories);
+
+  tn::Builder& body() { return body_; }
+  int64_t size() const { return size_; }
+
+ private:
+  // Number k of the parts along the last dimension of a parameter.
+  tn::Tensor part(const tn::Tensor& parameter, int64_t k);
+
+  tn::Builder& body_;
+  int64_t size_;
+  std::vector<tn::Tensor> inputs_, weights_;
+};
+
+// 1 / (1 + exp(-x)).
+inline tn::Float sigmoid(const tn::Float& x) { return 1 / (1 + exp(-x)); }
+
+void add_lstm(tn::Plugin& plugin);
+void add_gru(tn::Plugin& plugin);
+
+}  // namespace tenon::recurrent
