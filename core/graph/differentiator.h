@@ -60,11 +60,11 @@ class Differentiator {
   std::map<ValueId, std::vector<GraphWriter::Contribution>> rows_;
   std::map<ValueId, int32_t> rows_layer_;  // by table: the layer of the first contribution
   std::vector<MissingBackward>* missing_;
-  size_t node_ = 0;                 // that is being differentiated
-  std::set<int32_t> begun_;                // loops whose backward has begun
-  std::map<ValueId, ValueId> carried_;     // by output of a Memory: that of the one which carries its gradient
-  std::vector<bool> needed_;               // per value that existed at the start: depends on a wanted value
-  std::vector<ValueId> gradients_;         // per value that existed at the start: its gradient so far, or kNoValue
+  size_t node_ = 0;                     // that is being differentiated
+  std::set<int32_t> begun_;             // loops whose backward has begun
+  std::map<ValueId, ValueId> carried_;  // by output of a Memory: that of the one which carries its gradient
+  std::vector<bool> needed_;            // per value that existed at the start: depends on a wanted value
+  std::vector<ValueId> gradients_;      // per value that existed at the start: its gradient so far, or kNoValue
 };
 
 }  // namespace tenon::core
