@@ -54,10 +54,8 @@ std::vector<int64_t> pool_stride(const tn::Attributes& attributes) {
 // Declares the output of a block: images of these sizes and channels after its pooling.
 void plan_pooled(tn::Planner& planner, const std::vector<int64_t>& images, int64_t channels) {
   const tn::Attributes attributes = planner.attributes();
-  planner.output(
-      0,
-      shape_of(planner.input(0)[0],
-               windowed("pool_kernel", images, attributes.integers("pool_kernel"), pool_stride(attributes)), channels));
+  plan_images(planner, windowed("pool_kernel", images, attributes.integers("pool_kernel"), pool_stride(attributes)),
+              channels);
 }
 
 std::vector<int64_t> image_sizes(const tn::Planner& planner) {
@@ -214,7 +212,7 @@ struct ResidualBlock {
     std::vector<int64_t> sizes = image_sizes(planner);
     for (int64_t& size : sizes) size = (size + stride - 1) / stride;
     if (filters > INT64_MAX / 4) throw tn::Failure(TN_INVALID, "filters", "are more than 2^61");
-    planner.output(0, shape_of(planner.input(0)[0], sizes, attributes.flag("bottleneck") ? 4 * filters : filters));
+    plan_images(planner, sizes, attributes.flag("bottleneck") ? 4 * filters : filters);
   }
   static bool expand(tn::Expander& expander) {
     const tn::Attributes attributes = expander.attributes();

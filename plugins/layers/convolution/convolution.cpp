@@ -1,4 +1,5 @@
 // Convolution and transposed convolution of images. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "window.h"
@@ -102,7 +103,7 @@ struct Conv {
     if (kernel > INT64_MAX / inner) throw tn::Failure(TN_INVALID, "kernel", "has too many elements");
     declare_weight(planner, planner, filters, lines, inner, kernel * inner);
     if (attributes.flag("bias")) planner.parameter("bias", tn::Spec({filters}), tn::constant_initializer(0));
-    planner.output(0, shape_of(input[0], places_of(over), filters));
+    plan_images(planner, places_of(over), filters);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -140,7 +141,10 @@ struct ConvTranspose {
         attributes.has("output_padding") ? attributes.integers("output_padding") : std::vector<int64_t>{0};
     if (more.size() == 1) more.resize(result.size(), more[0]);
     if (more.size() != result.size())
-      throw tn::Failure(TN_INVALID, "output_padding", "needs one number, or one for each dimension in space");
+      throw tn::Failure(TN_INVALID, "output_padding",
+                        "has " + std::to_string(more.size()) + " numbers; expected one, or one for each of the " +
+                            std::to_string(result.size()) + " dimensions in space")
+          .actual(input);
     for (size_t i = 0; i < result.size(); ++i) {
       Line& line = result[i];
       if (attributes.flag("same")) {
@@ -183,7 +187,7 @@ struct ConvTranspose {
     kernel_elements(made);
     declare_weight(planner, planner, channels, made, filters / groups, static_cast<int64_t>(std::max(terms, 1.0)));
     if (attributes.flag("bias")) planner.parameter("bias", tn::Spec({filters}), tn::constant_initializer(0));
-    planner.output(0, shape_of(input[0], sizes, filters));
+    plan_images(planner, sizes, filters);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {

@@ -48,6 +48,8 @@ struct Pool {
     if (attributes.flag("whole")) {
       for (const char* name : {"kernel", "stride", "padding", "dilation"})
         if (attributes.has(name)) throw tn::Failure(TN_INVALID, name, "cannot be given with \"whole\"");
+      for (const char* name : {"same", "ceil"})
+        if (attributes.flag(name)) throw tn::Failure(TN_INVALID, name, "cannot be set with \"whole\"");
       for (int32_t i = 1; i + 1 < input.rank(); ++i) {
         Line line;
         line.images = line.kernel = input[i].offset;
@@ -77,14 +79,8 @@ struct Pool {
     const Windows made = windows(planner.attributes(), input);
     require_places(planner, made.window);
     if (std::string(planner.attributes().text("kind")) != "sum")
-      for (size_t i = 0; i < made.lines.size(); ++i)
-        for (int64_t place = 0; place < tn_window_places(&made.window, static_cast<int32_t>(i)); ++place)
-          if (elements(made.lines[i], made.window, static_cast<int32_t>(i), place, false) == 0)
-            throw tn::Failure(TN_INVALID, "padding",
-                              "leaves window " + std::to_string(place) + " along dimension " + std::to_string(i + 1) +
-                                  " without an element of the image")
-                .actual(input);
-    planner.output(0, shape_of(input[0], places_of(made.window), input.back().offset));
+      for (size_t i = 0; i < made.lines.size(); ++i) require_elements(made, static_cast<int32_t>(i), input);
+    plan_images(planner, places_of(made.window), input.back().offset);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -100,13 +96,27 @@ struct Pool {
  private:
   // The elements of window `place` along a dimension that are in the image, or in the padding as stated.
   static int64_t elements(const Line& line, const tn_window& window, int32_t i, int64_t place, bool padding) {
-    int64_t count = 0;
-    for (int64_t j = 0; j < line.kernel; ++j) {
-      const int64_t at = place * line.stride - window.before[i] + j * line.dilation;
-      const int64_t low = padding ? -line.before : 0, high = line.images + (padding ? line.after : 0);
-      if (at >= low && at < high) ++count;
-    }
-    return count;
+    const int64_t first = place * line.stride - window.before[i];
+    const int64_t low = padding ? -line.before : 0, high = line.images + (padding ? line.after : 0);
+    // Of the elements before `bound`, which begin with `first`: at most the kernel.
+    const auto before = [&](int64_t bound) {
+      return std::clamp<int64_t>((bound - first + line.dilation - 1) / line.dilation, 0, line.kernel);
+    };
+    return before(high) - before(low);
+  }
+
+  // A failure if a window has no element of the image. Only a window whose elements are further apart than the image
+  // is long can lie on both sides of it; else the first and the last one are enough.
+  static void require_elements(const Windows& made, int32_t i, const tn::Spec& input) {
+    const Line& line = made.lines[static_cast<size_t>(i)];
+    const int64_t last = tn_window_places(&made.window, i) - 1;
+    const int64_t step = line.dilation > line.images ? 1 : std::max<int64_t>(last, 1);
+    for (int64_t place = 0; place <= last; place += step)
+      if (elements(line, made.window, i, place, false) == 0)
+        throw tn::Failure(TN_INVALID, "padding",
+                          "leaves window " + std::to_string(place) + " along dimension " + std::to_string(i + 1) +
+                              " without an element of the image")
+            .actual(input);
   }
 
   static tn::Tensor mean(bool count_padding, const Windows& made, tn::Builder& body) {

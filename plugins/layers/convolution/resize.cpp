@@ -60,7 +60,7 @@ struct Resize {
     space_of(planner);
     const tn::Spec input = planner.input(0);
     const tn_resize map = map_of(planner.attributes(), input);
-    planner.output(0, shape_of(input[0], {map.to, map.to + map.rank}, input.back().offset));
+    plan_images(planner, {map.to, map.to + map.rank}, input.back().offset);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {

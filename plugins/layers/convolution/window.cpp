@@ -19,6 +19,13 @@ std::vector<int64_t> by_dimension(const tn::Attributes& attributes, const char* 
 }
 
 constexpr int64_t kMost = int64_t{1} << 31;  // so that sums and products of a few of them are exact
+constexpr int64_t kMostElements = int64_t{1} << 60;
+
+std::string text_of(const std::vector<int64_t>& sizes, int64_t channels) {
+  std::string text = "[samples";
+  for (const int64_t size : sizes) text += ", " + std::to_string(size);
+  return text + ", " + std::to_string(channels) + "]";
+}
 
 }  // namespace
 
@@ -42,7 +49,7 @@ int32_t space_of(const tn::Planner& planner) {
     throw planner.bad_input(0,
                             "must be [samples, space..., channels] with 1 to 3 dimensions in space; the layer "
                             "reshape adds channels");
-  planner.elements(0, 1);
+  if (planner.elements(0, 1) > kMostElements) throw planner.bad_input(0, "has more than 2^60 elements of a sample");
   return input.rank() - 2;
 }
 
@@ -98,11 +105,19 @@ tn_window window_of(const std::vector<Line>& lines) {
   return window;
 }
 
-tn::Spec shape_of(const tn::Dim& first, const std::vector<int64_t>& sizes, int64_t last) {
-  tn::Spec shape({first});
-  for (const int64_t size : sizes) shape.push_back(size);
-  shape.push_back(last);
-  return shape;
+void plan_images(tn::Planner& planner, const std::vector<int64_t>& sizes, int64_t channels) {
+  tn::Spec shape({planner.input(0)[0]});
+  int64_t elements = channels;
+  bool fits = true;
+  for (const int64_t size : sizes) {
+    shape.push_back(size);
+    fits = fits && elements <= kMostElements / size;
+    if (fits) elements *= size;
+  }
+  shape.push_back(channels);
+  if (!fits)
+    throw planner.bad_input(0, "makes an output of more than 2^60 elements of a sample: " + text_of(sizes, channels));
+  planner.output(0, shape);
 }
 
 std::vector<int64_t> places_of(const tn_window& window) {

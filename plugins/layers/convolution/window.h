@@ -32,8 +32,8 @@ void pad_same(std::vector<Line>& lines);
 
 [[nodiscard]] tn_window window_of(const std::vector<Line>& lines);
 
-// [first, sizes..., last]
-[[nodiscard]] tn::Spec shape_of(const tn::Dim& first, const std::vector<int64_t>& sizes, int64_t last);
+// Declares the output [samples, sizes..., channels]; a failure if a sample has too many elements.
+void plan_images(tn::Planner& planner, const std::vector<int64_t>& sizes, int64_t channels);
 [[nodiscard]] std::vector<int64_t> places_of(const tn_window& window);
 // A failure if the window is larger than the images along a dimension, with their sizes.
 void require_places(const tn::Planner& planner, const tn_window& window);
