@@ -168,12 +168,12 @@ TEST(DropRate, AppliesAfterTheActivationAndToExpansions) {
   EXPECT_THROW((void)host.layer("fc", {x}, {{"size", 2}, {"drop_rate", 1.0}}, "y"), Error);
 }
 
-// Whole channels of [4 positions, 3 channels] are 0, others scaled; the gradient has the same mask.
+// Whole channels of images of 2 x 2 positions and 3 channels are 0, others scaled; the gradient has the same mask.
 TEST(SpatialDropout, DropsWholeChannels) {
   constexpr int64_t kPositions = 4, kChannels = 3;
   Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
-  data.name = "x", data.dtype = TN_F32, data.shape = {kPositions, kChannels};
+  data.name = "x", data.dtype = TN_F32, data.shape = {2, kPositions / 2, kChannels};
   const Layer x = host.layer("scale_shift", {host.data(data)}, {{"learnable", true}}, "scaled");
   const Layer y = host.layer("spatial_dropout", {x}, {{"rate", kRate}}, "y");
   const Layer cost = host.layer("sum_cost", {y}, {}, "cost");
@@ -184,7 +184,7 @@ TEST(SpatialDropout, DropsWholeChannels) {
     options.max_samples = kSamples;
     options.training = training;
     const Machine machine = host.machine(parameters, {y, cost}, options);
-    machine.forward({{"x", {TN_F32, {kSamples, kPositions, kChannels}, ones.data()}}});
+    machine.forward({{"x", {TN_F32, {kSamples, 2, kPositions / 2, kChannels}, ones.data()}}});
     const std::vector<double> values = numbers(machine.output(y));
     int64_t dropped = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {

@@ -28,34 +28,48 @@ void describe_pool(tn::LayerDescription& d) {
   d.attribute(tn::string_attribute("pool_kind", "max").one_of({"max", "average", "sum", "norm"}).doc("as of pool"));
 }
 
-// The sizes of images after windows without padding, by an attribute that holds their kernel.
-std::vector<int64_t> windowed(const char* name, const std::vector<int64_t>& images, std::vector<int64_t> kernel,
-                              std::vector<int64_t> stride) {
-  if (kernel.size() == 1) kernel.resize(images.size(), kernel[0]);
-  if (stride.size() == 1) stride.resize(images.size(), stride[0]);
-  if (kernel.size() != images.size() || stride.size() != images.size())
+// The numbers of `name` for each dimension in space. Throws a failure about `name`.
+std::vector<int64_t> spread(const char* name, std::vector<int64_t> given, const tn::Spec& input) {
+  const auto space = static_cast<size_t>(input.rank()) - 2;
+  if (given.size() == 1) given.resize(space, given[0]);
+  if (given.size() != space)
     throw tn::Failure(TN_INVALID, name,
-                      "and its stride need one number, or one for each of the " + std::to_string(images.size()) +
-                          " dimensions in space");
+                      "has " + std::to_string(given.size()) + " numbers; the images have " + std::to_string(space) +
+                          " dimensions in space")
+        .actual(input);
+  return given;
+}
+
+// The sizes of images after windows without padding; `name` is the attribute of the kernel, `stride_name` of the
+// stride.
+std::vector<int64_t> windowed(const tn::Planner& planner, const std::vector<int64_t>& images, const char* name,
+                              const char* stride_name) {
+  const tn::Attributes attributes = planner.attributes();
+  const tn::Spec input = planner.input(0);
+  const std::vector<int64_t> kernel = spread(name, attributes.integers(name), input);
+  const std::vector<int64_t> stride = stride_name == nullptr
+                                          ? std::vector<int64_t>(kernel.size(), 1)
+                                          : spread(stride_name, attributes.integers(stride_name), input);
   std::vector<int64_t> places;
   for (size_t i = 0; i < images.size(); ++i) {
     if (kernel[i] > images[i])
       throw tn::Failure(TN_INVALID, name,
-                        "is " + std::to_string(kernel[i]) + " along a dimension of " + std::to_string(images[i]));
+                        "is " + std::to_string(kernel[i]) + " along dimension " + std::to_string(i + 1) +
+                            ", where images have " + std::to_string(images[i]) + " elements")
+          .actual(input);
     places.push_back((images[i] - kernel[i]) / stride[i] + 1);
   }
   return places;
 }
 
-std::vector<int64_t> pool_stride(const tn::Attributes& attributes) {
-  return attributes.integers(attributes.has("pool_stride") ? "pool_stride" : "pool_kernel");
+// The attribute that the stride of the pooling is taken from.
+const char* pool_stride(const tn::Attributes& attributes) {
+  return attributes.has("pool_stride") ? "pool_stride" : "pool_kernel";
 }
 
 // Declares the output of a block: images of these sizes and channels after its pooling.
 void plan_pooled(tn::Planner& planner, const std::vector<int64_t>& images, int64_t channels) {
-  const tn::Attributes attributes = planner.attributes();
-  plan_images(planner, windowed("pool_kernel", images, attributes.integers("pool_kernel"), pool_stride(attributes)),
-              channels);
+  plan_images(planner, windowed(planner, images, "pool_kernel", pool_stride(planner.attributes())), channels);
 }
 
 std::vector<int64_t> image_sizes(const tn::Planner& planner) {
@@ -68,7 +82,7 @@ std::vector<int64_t> image_sizes(const tn::Planner& planner) {
 tn_ref pooled(tn::Expander& expander, tn_ref value) {
   const tn::Attributes attributes = expander.attributes();
   const std::vector<int64_t> kernel = attributes.integers("pool_kernel");
-  const std::vector<int64_t> stride = pool_stride(attributes);
+  const std::vector<int64_t> stride = attributes.integers(pool_stride(attributes));
   return expander.layer("pool", {value},
                         {{"kernel", tn::ints_value(kernel)},
                          {"stride", tn::ints_value(stride)},
@@ -110,8 +124,7 @@ struct SimpleImageConvPool {
   }
   static void plan(tn::Planner& planner) {
     const tn::Attributes attributes = planner.attributes();
-    plan_pooled(planner, windowed("kernel", image_sizes(planner), attributes.integers("kernel"), {1}),
-                attributes.integer("filters"));
+    plan_pooled(planner, windowed(planner, image_sizes(planner), "kernel", nullptr), attributes.integer("filters"));
   }
   static bool expand(tn::Expander& expander) {
     const tn::Attributes attributes = expander.attributes();
