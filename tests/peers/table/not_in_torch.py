@@ -3,6 +3,7 @@
 METRIC = "a metric; PyTorch has none"
 COST = "PyTorch has no such cost"
 OPTIMIZER = "torch.optim has no such optimizer"
+IMAGES = "made of conv, batch_norm, pool and others, which have rows"
 SEQUENCES = "of sequences of different lengths, which PyTorch has no operator for"
 
 NOT_IN_TORCH = {
@@ -42,6 +43,9 @@ NOT_IN_TORCH = {
     "formula": "any function, by a text",
     "expand": "needs a shape alone: broadcasting has rows with add",
     "factorization_machine": "PyTorch has no such layer",
+    "img_conv_group": IMAGES,
+    "residual_block": IMAGES,
+    "simple_img_conv_pool": IMAGES,
     "mixed": "a sum of projections, which have rows of their own",
     "multi_head_attention": "made of fc and attention, which have rows",
     "positional_encoding": "PyTorch has no such layer",
