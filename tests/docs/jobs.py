@@ -1,5 +1,6 @@
 # Tests that the jobs in examples/ reach the test costs or metrics that they state. SPDX-License-Identifier: Apache-2.0
-#   jobs.py <source folder> <build folder> <work folder>
+#   jobs.py <source folder> <build folder> <work folder> [long]
+# With "long" it runs what takes longer than a minute in full, else that in part.
 import json
 import pathlib
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 
 source, build, work = map(pathlib.Path, sys.argv[1:4])
+long = sys.argv[4:] == ["long"]
 shutil.rmtree(work, ignore_errors=True)
 
 
@@ -24,17 +26,20 @@ def measured(event, name):
     return event["cost"] if name == "cost" else event["metrics"][name]
 
 
-# worse: jobs that must miss the bar, each as replacements in the text of the job.
-def train(job, set_up=(), worse=()):
+# worse: jobs that must miss the bar, each as replacements in the text of the job. passes, least: of a part of the
+# training, and the test accuracy after it.
+def train(job, set_up=(), worse=(), passes=None, least=None):
     folder = work / job.parent.name
-    shutil.copytree(source / "examples" / job.parent, folder)
+    shutil.copytree(source / "examples" / job.parent, folder, dirs_exist_ok=True)
     for command in set_up:
         subprocess.run([str(part) for part in command], cwd=folder, check=True)
     text = (folder / job.name).read_text()
     stated = re.search(r"test (\w+)[^.]*is at (most|least) ([0-9.]+[0-9])", text.replace("\n# ", " "))
     name, side, bar = stated.groups()
     sign, bar = 1 if side == "most" else -1, float(bar)
-    events = events_of(folder, job.name)
+    if passes:
+        bar = least
+    events = events_of(folder, job.name, [f"passes={passes}"] if passes else [])
     first = measured(next(event for event in events if event["event"] == "end_pass"), name)
     test = measured(events[-1]["test"], name)
     print(f"{job}: test {name} {test:.4f}, bar {bar}, first pass {first:.4f}")
@@ -59,14 +64,6 @@ def train(job, set_up=(), worse=()):
         sys.exit(f"{job}: tenon infer prints {told.stdout}")
 
 
-train(pathlib.Path("word2vec/ngram.toml"))
-train(pathlib.Path("recommender/recommender.toml"), [[sys.executable, "-B", "generate", "data"]])
-train(pathlib.Path("tabular/fraud.toml"), [[sys.executable, "-B", "generate", "data"]],
-      [[("class_weights = [1, 35]", "")], [('fit = ["x"]', ""), ('inputs = "x"', 'inputs = "columns"')]])
-train(pathlib.Path("transformer/transformer.toml"), [[sys.executable, "-B", "generate", "data"]],
-      [[("passes = 14", "passes = 4"), ('inputs = "placed"', 'inputs = "word"')]])
-
-
 # The linear model of the shapes must fail: else they would not need what looks at more than single pixels.
 def fail_on_shapes(most):
     folder = work / "images"
@@ -83,4 +80,26 @@ def fail_on_shapes(most):
         sys.exit("images/linear.toml: the sheet is too small a file for 64 images")
 
 
-fail_on_shapes(0.35)
+# The cost of a job falls in passes over its first samples.
+def falls(job, samples):
+    folder = work / job.parent.name
+    shutil.copytree(source / "examples" / job.parent, folder, dirs_exist_ok=True)
+    events = events_of(folder, job.name, ["passes=2", f"reader.train.first_n={samples}", "reader.test.first_n=1000"])
+    costs = [event["cost"] for event in events if event["event"] == "end_pass"]
+    print(f"{job}: costs {costs}")
+    if not costs[1] < costs[0] < 2.6:
+        sys.exit(f"{job}: the costs of two passes are {costs}")
+
+
+if long:
+    train(pathlib.Path("fashion_mnist/lenet.toml"))
+else:
+    train(pathlib.Path("word2vec/ngram.toml"))
+    train(pathlib.Path("recommender/recommender.toml"), [[sys.executable, "-B", "generate", "data"]])
+    train(pathlib.Path("tabular/fraud.toml"), [[sys.executable, "-B", "generate", "data"]],
+          [[("class_weights = [1, 35]", "")], [('fit = ["x"]', ""), ('inputs = "x"', 'inputs = "columns"')]])
+    train(pathlib.Path("transformer/transformer.toml"), [[sys.executable, "-B", "generate", "data"]],
+          [[("passes = 14", "passes = 4"), ('inputs = "placed"', 'inputs = "word"')]])
+    train(pathlib.Path("fashion_mnist/lenet.toml"), passes=2, least=0.84)
+    falls(pathlib.Path("fashion_mnist/resnet20.toml"), 640)
+    fail_on_shapes(0.35)

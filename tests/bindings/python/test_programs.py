@@ -84,6 +84,7 @@ def test_fit_a_line():
 def test_recognize_digits():
     found = run("recognize_images")
     assert found["softmax_accuracy"] > 0.95 and found["multilayer_accuracy"] > 0.965
+    assert found["convolutional_accuracy"] > 0.975
     with pytest.raises(SystemExit, match=r"\[digits\|clothes\], got \['shoes'\]"):
         run("recognize_images", "shoes")
 
