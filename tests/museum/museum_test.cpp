@@ -141,7 +141,7 @@ TEST(Museum, HasEveryVersionOnce) {
 
 TEST(Museum, PresentSourcesTrain) {
   const fs::path folder = kBuilt / versions().back().number;
-  ASSERT_EQ(plugins_in(folder / "layers").size(), 2U);
+  ASSERT_EQ(plugins_in(folder / "layers").size(), 3U);
   expect_trains(folder);
 }
 
@@ -156,7 +156,7 @@ TEST(Museum, PresentSourcesUseWhatWasAppended) {
     EXPECT_EQ(manifest.at("abi").at("required"), TN_ABI_MINOR) << plugin;
     ++found;
   }
-  EXPECT_EQ(found, 2U);
+  EXPECT_EQ(found, 3U);
   DataOptions a, b, label;
   a.name = "a", b.name = "b", label.name = "label", label.dtype = TN_I32;
   a.shape = b.shape = {2};
@@ -175,6 +175,32 @@ TEST(Museum, PresentSourcesUseWhatWasAppended) {
         run({0, -2, 1});
       },
       testing::ThrowsMessage<Error>(HasSubstr("sample 1 of the minibatch is -2; layer \"cost\" needs 0 to 1, or -1")));
+}
+
+// Of images whose elements ascend, maxima are at the ends of their windows.
+TEST(Museum, PresentSourcesComputeImages) {
+  const Host host(
+      HostOptions{1, {(kBuilt / versions().back().number).string(), plugin_folder()}, nullptr, {}, TN_CHECK_ON});
+  const Layer images = host.layer("museum.images", {host.data({"x", TN_F32, {4, 4, 1}})}, {}, "images");
+  const Layer cost = host.layer("sum_cost", {images}, {}, "cost");
+  MachineOptions options;
+  options.training = true;
+  const Machine machine = host.machine(host.parameters({images, cost}, 1), {images, cost}, options);
+  float x[4][4];
+  for (int i = 0; i < 16; ++i) x[i / 4][i % 4] = static_cast<float>(i * i);
+  machine.forward({{"x", {TN_F32, {1, 4, 4, 1}, x}}});
+  machine.backward();
+  const auto* const made = static_cast<const float*>(machine.output(images).data);
+  const auto* const gradient = static_cast<const float*>(machine.gradient("images.weight").data);
+  float expected_gradient[4] = {};
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j) {
+      const int row = i / 2 + 1, column = j / 2 + 1;
+      EXPECT_FLOAT_EQ(made[i * 4 + j],
+                      0.25F * (x[row][column] + x[row][column + 1] + x[row + 1][column] + x[row + 1][column + 1]));
+      for (int k = 0; k < 4; ++k) expected_gradient[k] += x[row + k / 2][column + k % 2];
+    }
+  for (int k = 0; k < 4; ++k) EXPECT_FLOAT_EQ(gradient[k], expected_gradient[k]);
 }
 
 TEST(Museum, VersionsThatThisHostPromisesToRunTrain) {
