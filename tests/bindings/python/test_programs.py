@@ -89,6 +89,11 @@ def test_recognize_digits():
         run("recognize_images", "shoes")
 
 
+def test_image_classification():
+    found = run("image_classification")["accuracies"]
+    assert found["vgg"] > 0.7 and found["residual"] > 0.6
+
+
 def test_word2vec():
     found = run("word2vec")
     assert found["test_cost"] < 2.7 and found["entropy"] > 5
