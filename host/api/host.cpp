@@ -80,7 +80,8 @@ std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];
   if (!device) {
     const DeviceType& type = registry.device(kind);
-    device = std::make_shared<Device>(type, services.get(), 0, registry.providers(kind));
+    device = std::make_shared<Device>(type, services.get(), 0,
+                                      [this, kind](const std::string& id) { return registry.providers(kind, id); });
   }
   return device;
 }

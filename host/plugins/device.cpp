@@ -31,11 +31,8 @@ struct Device::SharedObject {
   std::string refusal;  // if it returned TN_UNSUPPORTED
 };
 
-Device::Device(const DeviceType& type, const tn_services* services, int32_t index,
-               std::vector<const Provider*> providers)
-    : type_(type), who_("device \"" + type.kind + "\""), services_(services) {
-  for (const Provider* provider : providers)
-    providers_.push_back({provider, full_size(provider->table.table, provider->table.id, provider->plugin)});
+Device::Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find)
+    : type_(type), who_("device \"" + type.kind + "\""), services_(services), find_providers_(std::move(find)) {
   lent_ = {sizeof lent_, index, type_.kind.c_str(), nullptr, this, nullptr};
   lent_.table = [](void* self, const char* id, uint32_t bytes) -> const void* {
     try {
@@ -118,6 +115,16 @@ Device::TableCopy Device::full_size(const void* given, const char* id, const std
   TableCopy table(std::max<size_t>(size, kTableBytes) / sizeof(uint64_t), 0);
   std::memcpy(table.data(), given, size);
   return table;
+}
+
+const std::vector<Device::Provided>& Device::provided(const std::string& id) {
+  const SetupLock lock = lock_setup(type_, {Tag::kSetup, "open"});
+  if (const auto known = providers_.find(id); known != providers_.end()) return known->second;
+  std::vector<Provided> found;
+  if (find_providers_)
+    for (const Provider* provider : find_providers_(id))
+      found.push_back({provider, full_size(provider->table.table, provider->table.id, provider->plugin)});
+  return providers_.emplace(id, std::move(found)).first->second;
 }
 
 void* Device::shared(const Origin& by, const tn_shared* shared) {

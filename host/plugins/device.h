@@ -4,7 +4,7 @@
 #include <tenon/device.h>
 
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,10 +20,11 @@ namespace tenon::host {
 // An open device: its instance in the plugin, and its properties.
 class Device {
  public:
-  // Opens device number `index`; TN_NOT_FOUND if there is no such device. providers: for this kind of device, best
-  // score first.
-  Device(const DeviceType& type, const tn_services* services, int32_t index,
-         std::vector<const Provider*> providers = {});
+  // Returns the providers of a table, by its id, for this kind of device, best score first.
+  using FindProviders = std::function<std::vector<const Provider*>(const std::string& id)>;
+  // Opens device number `index`; TN_NOT_FOUND if there is no such device. `find` is called once for each table, when
+  // one is first asked for, so that no plugin is loaded for a primitive that nothing uses; null: no providers.
+  Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find = nullptr);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -91,7 +92,10 @@ class Device {
     const Provider* provider;
     TableCopy table;
   };
-  std::vector<Provided> providers_;
+  // Returns the providers of a table; finds them at the first call.
+  [[nodiscard]] const std::vector<Provided>& provided(const std::string& id);
+  FindProviders find_providers_;
+  std::map<std::string, std::vector<Provided>> providers_;  // by id of the table
   std::map<const tn_shared*, std::unique_ptr<SharedObject>> shared_;
   std::mutex copying_;  // copy is a [run] function: one call at a time
 };
@@ -99,10 +103,9 @@ class Device {
 template <typename Table>
 std::vector<Device::Offer<Table>> Device::offers(const char* id) {
   std::vector<Offer<Table>> all;
-  for (const Provided& each : providers_) {
+  for (const Provided& each : provided(id)) {
     const tn_provider& by = each.provider->table;
-    if (std::strcmp(by.id, id) == 0)
-      all.push_back({reinterpret_cast<const Table*>(each.table.data()), each.provider, by.name, by.shared});
+    all.push_back({reinterpret_cast<const Table*>(each.table.data()), each.provider, by.name, by.shared});
   }
   if (const auto* own = primitives<Table>(id); own != nullptr) all.push_back({own, &type_, type_.plugin, nullptr});
   return all;

@@ -242,14 +242,14 @@ std::vector<const Kernel*> Registry::kernels(const std::string& type, const std:
                          [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
 }
 
-std::vector<const Provider*> Registry::providers(const std::string& device) {
+std::vector<const Provider*> Registry::providers(const std::string& device, const std::string& id) {
   const SetupLock lock = setup();
   std::vector<const Provider*> result;
   for (const auto& plugin : state_->plugins) {
     if (!plugin->usable()) continue;
     const std::vector<ProviderDescription>& offered = plugin->manifest->providers;
     for (size_t i = 0; i < offered.size(); ++i) {
-      if (offered[i].device != device || offered[i].score <= 0) continue;
+      if (offered[i].device != device || offered[i].id != id || offered[i].score <= 0) continue;
       if (!state_->try_load(*plugin)) break;  // the device itself does the same work
       result.push_back(&plugin->components.providers[i]);
     }

@@ -134,8 +134,8 @@ class Registry {
   // Returns the kernels that fuse chains of layers of these types, likewise.
   std::vector<const Kernel*> fusions(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
 
-  // Returns the providers for a device kind with a score above 0, best score first; likewise.
-  std::vector<const Provider*> providers(const std::string& device);
+  // Returns the providers of a table, by its id, for a device kind with a score above 0, best score first; likewise.
+  std::vector<const Provider*> providers(const std::string& device, const std::string& id);
 
   // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",
   // "updater", "reader"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.

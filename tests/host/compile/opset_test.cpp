@@ -185,7 +185,9 @@ TEST_F(Opset, OfProviders) {
     provider.plugin = "test.provider";
     provider.table = {sizeof(tn_provider), 1, "old", TN_POINTWISE, "quick", &table, nullptr};
     old_.pointwise.opset = TN_OPSET;
-    Device made(type_, services_.get(), 0, {&provider});
+    Device made(type_, services_.get(), 0, [&](const std::string& id) {
+      return id == TN_POINTWISE ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
+    });
     Prepared prepared;
     (void)prepare_call(graph, graph.nodes[0], {}, made, prepared, sink_);
   };
