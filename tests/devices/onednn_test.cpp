@@ -1,5 +1,7 @@
 // The provider "onednn" on the rows of cpu's own test, for every convolution that oneDNN offers, not only for those
 // that the plugin chooses it for. SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
 #include <filesystem>
 
 #include "choice.h"
@@ -108,6 +110,44 @@ TEST_F(OnednnConv, KeepsOpenMpSettings) {
   check({{window_of({{8, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}), {20, 16, 16, 1}}});
   EXPECT_EQ(library_.omp_get_max_threads(), 3);
   EXPECT_EQ(threads(), before);
+}
+
+// The plugin itself, with its choice: on processors with AVX2 and without AVX-512 it takes what was measured to be
+// faster, elsewhere nothing; for any number of samples.
+class OnednnPlugin : public OnednnConv {
+ protected:
+  const tn_conv_table* table() override { return static_cast<const tn_conv_table*>(provider_->table); }
+
+  static const tn_provider* built_provider() {
+    void* const file = dlopen((plugin_folder() + "/devices/onednn.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (file == nullptr) throw std::runtime_error(dlerror());
+    return reinterpret_cast<tn_entry>(dlsym(file, TN_ENTRY_NAME))()->providers[0];
+  }
+
+  const tn_provider* provider_ = built_provider();
+};
+
+TEST_F(OnednnPlugin, TakesWhatItIsFasterFor) {
+  const bool measured =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && !__builtin_cpu_supports("avx512f");
+  for (const int64_t samples : {1, 200}) {
+    const auto square = [&](int64_t size, int64_t kernel, const reference::ImageSizes& sizes, int32_t op) {
+      return offers(
+          {window_of({{size, kernel}, {size, kernel}}), {samples, sizes.channels, sizes.filters, sizes.groups}, op});
+    };
+    EXPECT_EQ(square(14, 3, {1, 32, 32, 32}, TN_CONV_RESULTS), measured) << "a filter for each channel";
+    EXPECT_EQ(square(14, 3, {1, 32, 32, 32}, TN_CONV_WEIGHTS), measured);
+    EXPECT_FALSE(square(14, 5, {1, 32, 32, 32}, TN_CONV_WEIGHTS));
+    EXPECT_EQ(square(14, 1, {1, 32, 64, 1}, TN_CONV_RESULTS), measured) << "a kernel of one element";
+    EXPECT_FALSE(square(14, 1, {1, 128, 64, 1}, TN_CONV_RESULTS));
+    EXPECT_EQ(square(14, 1, {1, 128, 64, 1}, TN_CONV_IMAGES), measured);
+    EXPECT_FALSE(square(14, 1, {1, 16, 16, 1}, TN_CONV_WEIGHTS));
+    EXPECT_EQ(square(14, 3, {1, 3, 32, 1}, TN_CONV_WEIGHTS), measured) << "few channels";
+    EXPECT_FALSE(square(14, 3, {1, 16, 32, 1}, TN_CONV_RESULTS));
+    EXPECT_EQ(device_.message, "the device cpu itself is faster for images of this shape");
+    EXPECT_FALSE(square(14, 3, {1, 16, 32, 1}, TN_CONV_IMAGES));
+    EXPECT_FALSE(square(14, 3, {1, 16, 32, 1}, TN_CONV_WEIGHTS));
+  }
 }
 
 }  // namespace
