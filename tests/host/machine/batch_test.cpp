@@ -167,6 +167,18 @@ TEST_F(Batches, Sequences) {
   });
 }
 
+TEST_F(Batches, Recurrence) {
+  check({"words"}, [](const Host& host) {
+    const Layer vectors = host.layer("embedding", {words(host)}, {{"vocabulary", kWords}, {"size", 24}}, "vectors");
+    const Layer forward = host.layer("lstm", {vectors}, {{"size", 40}, {"peepholes", true}}, "forward");
+    const Layer backward = host.layer("gru", {forward}, {{"size", 17}, {"reverse", true}}, "backward");
+    const Layer again = host.layer("rnn", {backward}, {{"size", 33}}, "again");
+    const Layer most = host.layer("sequence_pool", {again}, {{"kind", "max"}}, "most");
+    const Layer joined = host.layer("concat", {most, forward.output(2), backward.output(1)}, {}, "joined");
+    return host.layer("softmax", {joined}, {{"size", 3}}, "answer");
+  });
+}
+
 TEST_F(Batches, SparseVectorsAndSimilarity) {
   check({"words", "sparse"}, [](const Host& host) {
     const Layer history =
