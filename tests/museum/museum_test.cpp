@@ -141,7 +141,7 @@ TEST(Museum, HasEveryVersionOnce) {
 
 TEST(Museum, PresentSourcesTrain) {
   const fs::path folder = kBuilt / versions().back().number;
-  ASSERT_EQ(plugins_in(folder / "layers").size(), 3U);
+  ASSERT_EQ(plugins_in(folder / "layers").size(), 4U);
   expect_trains(folder);
 }
 
@@ -156,7 +156,7 @@ TEST(Museum, PresentSourcesUseWhatWasAppended) {
     EXPECT_EQ(manifest.at("abi").at("required"), TN_ABI_MINOR) << plugin;
     ++found;
   }
-  EXPECT_EQ(found, 3U);
+  EXPECT_EQ(found, 4U);
   DataOptions a, b, label;
   a.name = "a", b.name = "b", label.name = "label", label.dtype = TN_I32;
   a.shape = b.shape = {2};
@@ -201,6 +201,29 @@ TEST(Museum, PresentSourcesComputeImages) {
       for (int k = 0; k < 4; ++k) expected_gradient[k] += x[row + k / 2][column + k % 2];
     }
   for (int k = 0; k < 4; ++k) EXPECT_FLOAT_EQ(gradient[k], expected_gradient[k]);
+}
+
+TEST(Museum, PresentSourcesScanSequences) {
+  const Host host(
+      HostOptions{1, {(kBuilt / versions().back().number).string(), plugin_folder()}, nullptr, {}, TN_CHECK_ON});
+  DataOptions x;
+  x.name = "x", x.shape = {1}, x.storage = TN_RAGGED;
+  const Layer sums = host.layer("museum.sums", {host.data(x)}, {}, "sums");
+  const Layer cost = host.layer("sum_cost", {sums}, {}, "cost");
+  MachineOptions options;
+  options.training = true, options.max_samples = 3;
+  const Machine machine = host.machine(host.parameters({sums, cost}, 1), {sums, sums.output(1), cost}, options);
+  const float rows[] = {1, 2, 3, 4};
+  const int64_t offsets[] = {0, 3, 3, 4};
+  machine.forward({{"x", Array::sequences(TN_F32, {4, 1}, rows, 3, offsets)}});
+  machine.backward();
+  const auto values = [](const Array& array) {
+    const auto* const first = static_cast<const float*>(array.data);
+    return std::vector<float>(first, first + array.count());
+  };
+  EXPECT_THAT(values(machine.output(sums)), testing::ElementsAre(1.5, 1.25, 0.75, 1));
+  EXPECT_THAT(values(machine.output(sums.output(1))), testing::ElementsAre(1.5, 0, 1));
+  EXPECT_THAT(values(machine.gradient("sums.weight")), testing::ElementsAre((6 + 5 + 3 + 4) / 4.0F));
 }
 
 TEST(Museum, VersionsThatThisHostPromisesToRunTrain) {
