@@ -1,0 +1,150 @@
+"""Operators on vectors, and normalisations. SPDX-License-Identifier: Apache-2.0"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenon._layer import Layer
+from tenon.onnx._build import Build, Made, Operator
+from tenon.onnx._graph import Node
+from tenon.onnx._values import Array, Refusal, Value, channels_last, plain
+
+
+def _gemm(build: Build, node: Node) -> Made:
+    node.require("transA", 0, 0)
+    weight = build.constant(node, 1, "matrix")
+    if node.get("transB", 0):
+        weight = weight.T
+    bias = build.optional(node, 2, "bias")
+    if bias is not None:
+        bias = np.broadcast_to(bias.reshape(-1), weight.shape[1:]) if bias.size in (1, weight.shape[1]) else bias
+        if bias.ndim != 1:
+            raise Refusal(
+                f"the bias has shape {list(bias.shape)}; one for each of {weight.shape[1]} columns is understood"
+            )
+        bias = bias * node.get("beta", 1.0)
+    node.get("beta")
+    return _fc(build, node, build.value(node), weight * node.get("alpha", 1.0), bias)
+
+
+def _fc(build: Build, node: Node, value: Value, weight: Array, bias: Array | None) -> Value:
+    """Returns value weight + bias for a value [samples, columns]."""
+    if value.rank != 2 or weight.ndim != 2 or value.dims[0] != weight.shape[0]:
+        raise Refusal(f"its input {value.text} does not fit a matrix of shape {list(weight.shape)}")
+    layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None})
+    build.set(layer, weight=value.rows(weight), bias=bias)
+    return Value(layer, plain(2))
+
+
+def _matmul(build: Build, node: Node) -> Made:
+    if not build.is_constant(node, 1):
+        a, b = build.value(node, 0), build.value(node, 1)
+        if a.rank < 3 or b.rank < 3:
+            raise Refusal(
+                f"its inputs are {a.text} and {b.text}; the second must be constant, or both a matrix a sample"
+            )
+        return Value(build.layer(node, "matmul", [build.plain(node, a), build.plain(node, b)]), plain(a.rank))
+    value, weight = build.value(node), build.constant(node, 1, "matrix")
+    if weight.ndim != 2:
+        raise Refusal(f"its second input has shape {list(weight.shape)}; a matrix is understood")
+    bias = _bias_after(build, node, weight.shape[1])
+    if value.rank == 2:
+        return _fc(build, node, value, weight, bias)
+    if value.order[-1] != value.rank - 1:
+        value = build.as_plain(node, value)
+    layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None, "axis": -1})
+    build.set(layer, weight=weight, bias=bias)
+    return value.like(layer)
+
+
+def _bias_after(build: Build, node: Node, size: int) -> Array | None:
+    """Returns the numbers of the addition that follows alone, which then is done."""
+    if build.uses[node.outputs[0]] != 1:
+        return None
+    for each in build.graph.nodes:
+        if node.outputs[0] not in each.inputs:
+            continue
+        other = 1 - each.inputs.index(node.outputs[0])
+        if each.op != "Add" or not build.is_constant(each, other):
+            return None
+        numbers = build.constant(each, other, "bias")
+        if numbers.shape != (size,):
+            return None
+        build.aliases[each.outputs[0]] = node.outputs[0]
+        return numbers
+    return None
+
+
+def _batch_norm(build: Build, node: Node) -> Made:
+    node.require("training_mode", 0, 0)
+    node.require("spatial", 1, 1)
+    if any(name and build.uses[name] for name in node.outputs[1:]):
+        raise Refusal("its statistics are used as outputs")
+    scale, shift, mean, variance = (
+        build.constant(node, number, what) for number, what in enumerate(("scale", "shift", "mean", "variance"), 1)
+    )
+    attributes = {"epsilon": float(node.get("epsilon", 1e-5)), "momentum": float(node.get("momentum", 0.9))}
+    value, layer = _by_channel(build, node, "batch_norm", attributes)
+    build.set(layer, scale=scale, shift=shift, moving_mean=mean, moving_variance=variance)
+    return value
+
+
+def _by_channel(build: Build, node: Node, type: str, attributes: dict[str, float]) -> tuple[Value, Layer]:
+    value = build.value(node)
+    given = build.image(node) if value.rank > 2 else build.plain(node, value)
+    layer = build.layer(node, type, [given], attributes)
+    return Value(layer, channels_last(value.rank)), layer
+
+
+def _instance_norm(build: Build, node: Node) -> Made:
+    if build.value(node).rank < 3:
+        raise Refusal(f"needs images; its input is {build.value(node).text}")
+    value, layer = _by_channel(build, node, "instance_norm", {"epsilon": float(node.get("epsilon", 1e-5))})
+    build.set(layer, scale=build.constant(node, 1, "scale"), shift=build.constant(node, 2, "shift"))
+    return value
+
+
+def _layer_norm(build: Build, node: Node) -> Made:
+    value = build.value(node)
+    node.get("stash_type")
+    if any(name and build.uses[name] for name in node.outputs[1:]):
+        raise Refusal("its statistics are used as outputs")
+    if node.get("axis", -1) not in (-1, value.rank - 1):
+        raise Refusal(f"axis is {node.get('axis')}; only the last dimension is understood")
+    if value.flat or value.order[-1] != value.rank - 1:
+        value = build.as_plain(node, value)
+    layer = build.layer(node, "layer_norm", [value.layer], {"epsilon": float(node.get("epsilon", 1e-5))})
+    scale, shift = build.constant(node, 1, "scale"), build.optional(node, 2, "shift")
+    build.set(layer, scale=scale, shift=np.zeros_like(scale) if shift is None else shift)
+    return value.like(layer)
+
+
+def _lrn(build: Build, node: Node) -> Made:
+    size = int(node.get("size"))
+    if size % 2 == 0:
+        raise Refusal(f"size is {size}; odd ones are understood, since the neighbours of even ones differ")
+    attributes = {"size": size, "alpha": float(node.get("alpha", 1e-4)), "beta": float(node.get("beta", 0.75)),
+                  "k": float(node.get("bias", 1.0))}  # fmt: skip
+    image = build.image(node)
+    return Value(build.layer(node, "local_response_norm", [image], attributes), channels_last(len(image.shape)))
+
+
+def _softmax(type: str) -> Operator:
+    def make(build: Build, node: Node) -> Made:
+        value = build.value(node)
+        old = node.version < 13  # flattened to a matrix at the axis
+        axis = int(node.get("axis", 1 if old else -1))
+        axis += value.rank if axis < 0 else 0
+        if axis == 0 or (old and axis != value.rank - 1):
+            raise Refusal(f"axis is {axis} for an input {value.text}")
+        value = build.unflattened(node, value)
+        return value.like(build.layer(node, type, [value.layer], {"axis": value.axis(axis)}))
+
+    return make
+
+
+OPERATORS: dict[str, Operator] = {
+    "BatchNormalization": _batch_norm, "Gemm": _gemm, "InstanceNormalization": _instance_norm,
+    "LRN": _lrn, "LayerNormalization": _layer_norm, "LogSoftmax": _softmax("log_softmax"), "MatMul": _matmul,
+    "Softmax": _softmax("softmax"),
+}  # fmt: skip

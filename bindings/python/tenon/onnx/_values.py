@@ -1,0 +1,116 @@
+"""Values of a graph of ONNX as layers: which dimension of the layer is which dimension of the value.
+
+ONNX has images as [samples, channels, space...], Tenon as [samples, space..., channels]. A value therefore carries the
+order of its dimensions. What works element by element keeps the order, a transposition only renames it, and an operator
+that needs a certain one asks for it; so no elements are moved where none must be.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenon._layer import Layer
+
+Array = NDArray[Any]
+
+
+class Refusal(Exception):
+    """A node, or a layer, has no counterpart; its text is the reason."""
+
+
+def plain(rank: int) -> tuple[int, ...]:
+    """Returns the order in which nothing is moved."""
+    return tuple(range(rank))
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """Returns the order of [samples, space..., channels] by dimensions of [samples, channels, space...]."""
+    return (0, *range(2, rank), 1) if rank > 2 else plain(rank)
+
+
+def channels_first(rank: int) -> tuple[int, ...]:
+    """Returns the order of [samples, channels, space...] by dimensions of [samples, space..., channels]."""
+    return (0, rank - 1, *range(1, rank - 1)) if rank > 2 else plain(rank)
+
+
+def moves(sizes: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Returns whether a transposition to `axes` moves elements: dimensions of size 1 may be anywhere."""
+    long = [axis for axis in axes if axis == 0 or sizes[axis - 1] != 1]
+    return long != sorted(long)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the graph.
+
+    order: dimension i of the layer is dimension order[i] of the value. flat: the value is [samples, rest], the elements
+    of a sample in the value's own order, while the layer still has the dimensions before that.
+    """
+
+    layer: Layer
+    order: tuple[int, ...]
+    flat: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of a sample of the layer."""
+        return tuple(int(size) for size in self.layer.shape[1:])
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The sizes of a sample of the value before it was flattened."""
+        return tuple(self.sizes[self.order.index(axis) - 1] for axis in range(1, len(self.order)))
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The sizes of a sample of the value."""
+        return (math.prod(self.inner),) if self.flat else self.inner
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions of the value, the samples included."""
+        return 1 + len(self.dims)
+
+    def like(self, layer: Layer) -> Value:
+        """Returns the value of a layer that works element by element on this one."""
+        return replace(self, layer=layer)
+
+    def axis(self, number: int) -> int:
+        """Returns the dimension of the layer that is dimension `number` of the value, which is not flat."""
+        return self.order.index(number)
+
+    def rows(self, weight: Array) -> Array:
+        """Returns a matrix [rest, columns] for the value flattened, with its rows in the order of the layer."""
+        columns = weight.shape[1:]
+        axes = [axis - 1 for axis in self.order[1:]]
+        moved: Array = weight.reshape(*self.inner, *columns).transpose(*axes, len(axes))
+        return moved.reshape(-1, *columns)
+
+    def broadcast(self, numbers: Array) -> Array:
+        """Returns numbers that are broadcast to the value, in the dimensions of a sample of the layer."""
+        if numbers.ndim > self.rank or (numbers.ndim == self.rank and numbers.shape[0] != 1):
+            raise Refusal(f"numbers of shape {list(numbers.shape)} differ between samples, {self.text}")
+        padded = numbers.reshape((1,) * (self.rank - numbers.ndim) + numbers.shape)[0]
+        if any(have not in (1, size) for have, size in zip(padded.shape, self.dims)):
+            raise Refusal(f"numbers of shape {list(numbers.shape)} do not fit {self.text}")
+        if self.flat:
+            padded = padded.reshape(self.inner if padded.size > 1 else (1,) * len(self.inner))
+        shaped: Array = padded.transpose([axis - 1 for axis in self.order[1:]])
+        return shaped
+
+    @property
+    def text(self) -> str:
+        """The shape for messages."""
+        return f"[samples, {', '.join(map(str, self.dims))}]"
+
+
+def float32(numbers: Any) -> Array:
+    """Returns the numbers of a parameter."""
+    return np.ascontiguousarray(np.asarray(numbers).astype(np.float32))
