@@ -35,7 +35,7 @@ __all__ = [
 
 # Parts that not every program needs are imported when they are named.
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
-         "plot", "sklearn"}  # fmt: skip
+         "plot", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
     "check_gradient": "_gradient_check",
     "dist_train": "_network",
@@ -50,6 +50,7 @@ _LATE_FUNCTIONS = {  # by module
 if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
     from tenon import input as input, math as math, metric as metric, onnx as onnx, plot as plot, sklearn as sklearn
+    from tenon import weights as weights
     from tenon._formula import formula, learned
     from tenon._gradient_check import check_gradient
     from tenon import callbacks as callbacks, inspect as inspect
