@@ -244,14 +244,27 @@ class Run {
 
 namespace {
 
-// One case for each primitive of the tables that the device lists. Throws Skip if machines do not run on the device, as
-// on one without its hardware.
+// Whether the device refuses the programs of a case as what it does not offer.
+bool is_unsupported(const Subject& subject, const LayerCase& of) {
+  try {
+    const Bench bench(subject.host(), subject.type, of, subject.seed);
+    (void)bench.machine(TN_F32, false);
+  } catch (const Error& error) {
+    return error.code() == TN_UNSUPPORTED;
+  }
+  return false;
+}
+
+// One case for each primitive of the tables that the device lists, of random numbers if it has any. Throws Skip if
+// machines do not run on the device, as on one without its hardware.
 std::vector<LayerCase> device_cases(const Subject& subject) {
   std::vector<LayerCase> result;
   for (size_t i = 0; i < statements_count(); ++i) {
     if (!is_offered(i, [&](const std::string& table) { return subject.offers(table); })) continue;
-    result.push_back(statement_case(i));
-    result.back().device = subject.device;
+    LayerCase of = statement_case(i);
+    of.device = subject.device;
+    if (draws(i) && is_unsupported(subject, of)) continue;
+    result.push_back(std::move(of));
   }
   if (result.empty()) throw Skip("the device lists no table whose primitives have a plain statement");
   try {

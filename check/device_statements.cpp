@@ -342,6 +342,7 @@ bool is_offered(size_t number, const std::function<bool(const std::string& table
   const Statement& of = statements()[number];
   return has(of.table) && (of.also[0] == 0 || has(of.also));
 }
+bool draws(size_t number) { return statements()[number].draws; }
 Numbers stated(size_t number, const StatementArguments& arguments) { return statements()[number].value(arguments); }
 
 LayerCase statement_case(size_t number) {

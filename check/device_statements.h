@@ -25,6 +25,8 @@ struct StatementArguments {
 [[nodiscard]] std::string statement_name(size_t number);  // "gemm", "pointwise log1p"
 // Whether a device with these tables offers the primitive.
 [[nodiscard]] bool is_offered(size_t number, const std::function<bool(const std::string& table)>& has);
+// Whether it takes random numbers, which a device may lack: then it refuses the program with TN_UNSUPPORTED.
+[[nodiscard]] bool draws(size_t number);
 [[nodiscard]] LayerCase statement_case(size_t number);
 [[nodiscard]] Numbers stated(size_t number, const StatementArguments& arguments);
 

@@ -87,6 +87,7 @@ tn_ref record(const Opcode& of, tn::Builder& body, const tn_builder& raw) {
 void add_opcode(std::vector<Statement>& to, const Opcode& of, const std::string& suffix = "") {
   Statement made;
   made.name = std::string("pointwise ") + tn_op_info(of.op).name + (of.kind == TN_INT ? " of ints" : "") + suffix;
+  made.draws = of.op == TN_OP_UNIFORM;
   made.couples_samples = of.extent == TN_PER_COLUMN || of.op == TN_OP_ROW || of.op == TN_OP_UNIFORM;
   for (uint32_t i = 0; i < OpcodeProgram(of).get().inputs_count; ++i) made.inputs.push_back(floats({of.columns}));
   made.lower = [of](tn::Builder& body, const tn_builder& raw) { return record(of, body, raw); };

@@ -22,6 +22,7 @@ struct Statement {
   bool couples_samples = false;
   const char* table = "";  // that offers the primitive
   const char* also = "";   // another table that it takes, if not empty
+  bool draws = false;      // a device may lack random numbers
 };
 
 inline InputSpec floats(std::vector<int64_t> shape = {kWidth}) {

@@ -29,7 +29,9 @@ _IMPORTS = {
 
 def _type(parameter: inspect.Parameter, kind: str) -> str:
     """Returns the annotation of an argument: what the function takes, which may be more than what it documents."""
-    text = str(parameter.annotation).replace("list[", "Sequence[")
+    text = str(parameter.annotation)
+    text = re.sub(r"list\[(int|float)\]", r"\1 | Sequence[\1]", text)  # one number is a list of one
+    text = text.replace("list[", "Sequence[")
     if kind == "reader" and parameter.name == "files":
         text = f"str | {text}"
     if parameter.default is None and "None" not in text:

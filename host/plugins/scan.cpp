@@ -52,7 +52,8 @@ std::vector<std::string> names(const Manifest& manifest, Kind kind) {
 std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
   std::vector<Offer> result;
   const auto collect = [&result](const auto& descriptions) {
-    for (const auto& description : descriptions) result.push_back({description.type, description.doc, description.refused});
+    for (const auto& description : descriptions)
+      result.push_back({description.type, description.doc, description.refused});
   };
   switch (kind) {
     case Kind::kLayer:

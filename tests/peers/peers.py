@@ -20,6 +20,7 @@ except ImportError:
     print(f"{sys.executable} has no PyTorch; scripts/install-packages test installs Debian's")
     sys.exit(77)
 
+import steps
 import table
 import wrong
 from rows import Row
@@ -67,7 +68,7 @@ class LayerCheck:
         self.row = row
         source = random.Random(f"{row} {row.torch}")
         self.inputs, self.leaves, self.parameters = [], {}, {}
-        names = {"torch": torch, "F": torch.nn.functional, "math": math}
+        names = {"torch": torch, "F": torch.nn.functional, "math": math, "steps": steps}
         for name, draw in row.inputs.items():
             names[name] = None if draw is None else self.input(name, draw, source)
             if draw is None:

@@ -9,8 +9,8 @@ rm -rf "$folder"
 count=0
 for file in "$folder"/*.so; do
   bash "$exports" "$nm" plugin "$file"
-  if [[ "$(stat -c %s "$file")" -gt $((48 * 1024)) ]]; then
-    echo "$file has more than 48 KiB"
+  if [[ "$(stat -c %s "$file")" -gt $((64 * 1024)) ]]; then
+    echo "$file has more than 64 KiB"
     exit 1
   fi
   if "$nm" "$file" 2>/dev/null | grep -q .; then

@@ -1,5 +1,5 @@
-// oneDNN's library, loaded at run time, so that the plugin itself loads on any system. SPDX-License-Identifier:
-// Apache-2.0
+// oneDNN's library, loaded at run time, so that the plugin itself loads on any system.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>

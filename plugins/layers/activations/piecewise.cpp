@@ -36,7 +36,8 @@ struct HardTanh : Plain {
 struct Clip {
   static constexpr const char* kType = "clip";
   static constexpr const char* kDoc =
-      "output = min(max(x, low), high), with derivative 0 at both bounds. One of them may be left out. Other names: clamp.";
+      "output = min(max(x, low), high), with derivative 0 at both bounds. One of them may be left out. Other names: "
+      "clamp.";
   static void declare(tn::LayerDescription& d) {
     d.attribute(tn::float_attribute("low").doc("the smallest value; without it there is none"));
     d.attribute(tn::float_attribute("high").doc("the largest value; without it there is none"));

@@ -1,0 +1,25 @@
+"""Recurrent layers, by the cells of PyTorch, whose weights are transposed. SPDX-License-Identifier: Apache-2.0"""
+from rows import real, row, sequences
+
+WEIGHTS = "weight.t(), recurrent_weight.t(), bias, torch.zeros_like(bias)"
+
+
+def recurrent(name, attributes, gates, states, cell):
+    """A row with 3 inputs and a state of 2 numbers; `cell` takes a row x and the states."""
+    expression = f"steps.over(s, {cell}, {states}, 2, {attributes.get('reverse', False)})"
+    parameters = {"weight": real(3, 2 * gates), "recurrent_weight": real(2, 2 * gates), "bias": real(2 * gates)}
+    return row(name, {"size": 2, **attributes}, {"s": sequences((3, 1, 4), 3)}, expression, parameters=parameters)
+
+
+# PyTorch applies the reset gate behind the product of the state, so its cell is another function.
+GRU = ("lambda x, h: (lambda u, r: [h + u * (torch.tanh(x @ weight[:, 4:] + (r * h) @ recurrent_weight[:, 4:]"
+       " + bias[4:]) - h)])(*torch.sigmoid(x @ weight[:, :4] + h @ recurrent_weight[:, :4] + bias[:4]).split(2, 1))")
+
+ROWS = [
+    recurrent("rnn", {}, 1, 1, f"lambda x, h: [torch.rnn_tanh_cell(x, h, {WEIGHTS})]"),
+    recurrent("rnn", {"activation": "relu", "reverse": True}, 1, 1,
+              f"lambda x, h: [torch.rnn_relu_cell(x, h, {WEIGHTS})]"),
+    recurrent("lstm", {}, 4, 2, f"lambda x, h, c: torch.lstm_cell(x, (h, c), {WEIGHTS})"),
+    recurrent("lstm", {"reverse": True}, 4, 2, f"lambda x, h, c: torch.lstm_cell(x, (h, c), {WEIGHTS})"),
+    recurrent("gru", {}, 3, 1, GRU),
+]
