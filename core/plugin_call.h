@@ -36,6 +36,12 @@ class PluginCallMark {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     detail::innermost_call = before_;
   }
+  // Makes another call the innermost one, in place of that of the constructor.
+  void move_to(const PluginCall* call) noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    detail::innermost_call = call;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   PluginCallMark(const PluginCallMark&) = delete;
   PluginCallMark& operator=(const PluginCallMark&) = delete;
 

@@ -183,6 +183,23 @@ void CallArray::seal(void* workspace, int64_t* symbols) {
     const auto* const native = graph_.nodes[call.node].as<NativeCall>();
     call.call.draw = native == nullptr ? 0 : native->draw;
   }
+  make_bare();
+}
+
+const NativeCall* CallArray::checked_operands(const Call& call) const {
+  return checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
+}
+
+void CallArray::make_bare() {
+  bare_.assign(calls_.size(), {});
+  records_.resize(calls_.size());
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    const bool checked = call.prepared.by().tags != nullptr || checks_.finite || checked_operands(call) != nullptr;
+    if (checked || call.order >= 0 || !call.rows.empty()) continue;
+    records_[i] = call.prepared.record();
+    bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, &records_[i]};
+  }
 }
 
 void CallArray::resize(const std::vector<int64_t>& symbols) {
@@ -251,24 +268,47 @@ void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& error
   const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
   if (checks_.finite && phase == Phase::kForward) check_given();
   for (size_t i = begin; i < end;) {
-    const auto found = loops_.find(i);
-    if (found == loops_.end()) {
-      run_call(calls_[i++], phase, execution, errors);
-      continue;
-    }
-    LoopCalls& loop = found->second;
+    const auto next = loops_.lower_bound(i);
+    const size_t plain = next == loops_.end() ? end : std::min(next->first, end);
+    run_calls(i, plain, phase, execution, errors);
+    i = plain;
+    if (i == end) break;
+    LoopCalls& loop = next->second;
     const StepOrder& order = graph_.orders[static_cast<size_t>(loop.order_number())];
     const Dim& sequences = graph_.rows.at(order.rows).outer;
-    loop.run(schedules_[static_cast<size_t>(loop.order_number())], tn_dim_value(&sequences, symbols_), symbols_, [&] {
-      for (size_t k = 0; k < loop.calls(); ++k) run_call(calls_[i + k], phase, execution, errors);
-    });
+    loop.run(schedules_[static_cast<size_t>(loop.order_number())], tn_dim_value(&sequences, symbols_), symbols_,
+             [&] { run_calls(i, i + loop.calls(), phase, execution, errors); });
     i += loop.calls();
+  }
+}
+
+void CallArray::run_calls(size_t first, size_t last, Phase phase, const tn_execution& execution, ErrorSink& errors) {
+  PluginCallMark mark(nullptr);
+  size_t i = first;
+  try {
+    for (; i < last; ++i) {
+      const BareCall& bare = bare_[i];
+      mark.move_to(bare.record);
+      if (bare.run == nullptr) {
+        run_call(calls_[i], phase, execution, errors);
+      } else if (const tn_status status = bare.run(bare.binding, &execution, bare.call); status != TN_OK) {
+        errors.check(status, calls_[i].prepared.who());
+      }
+    }
+  } catch (const Error&) {  // the host's own
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    if (bare_[i].run == nullptr) throw;
+    const Prepared& prepared = calls_[i].prepared;
+    fail_foreign(prepared.by(), prepared.who(), prepared.as());
   }
 }
 
 void CallArray::run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
   if (call.order >= 0) return make_steps(call);
-  const auto* const native = checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
+  const auto* const native = checked_operands(call);
   const tn_status status = native == nullptr
                                ? call.prepared.run(execution, call.call)
                                : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);

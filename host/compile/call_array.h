@@ -69,12 +69,25 @@ class CallArray {
     int32_t order = -1;         // if it makes the tables of steps, here in the host: their order
     tn_call call = {};
   };
+  // A call that needs no check and no work of the host behind it: what running it reads, side by side with its
+  // neighbours, since the host's part of a call is little more than such reads.
+  struct BareCall {
+    tn_status (*run)(void*, const tn_execution*, const tn_call*) = nullptr;  // null: run_call runs it
+    void* binding = nullptr;
+    const tn_call* call = nullptr;
+    const PluginCall* record = nullptr;
+  };
   void make_tensors();
+  void make_bare();
   void prepare(size_t node);
   void make_ragged();
   void set_shapes(int32_t symbol, const int64_t* symbols);
   void settle(const Call& call, int32_t symbol);
+  // Runs calls [first, last) in order.
+  void run_calls(size_t first, size_t last, Phase phase, const tn_execution& execution, ErrorSink& errors);
   void run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
+  // The native call whose operands are checked while it runs; null if they are not.
+  [[nodiscard]] const NativeCall* checked_operands(const Call& call) const;
   void make_steps(const Call& call);
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
@@ -97,6 +110,8 @@ class CallArray {
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
   std::deque<Call> calls_;                         // the forward calls, then the backward calls
   size_t forward_calls_ = 0;
+  std::vector<BareCall> bare_;           // one per call
+  std::vector<PluginCall> records_;      // one per call
   std::vector<int32_t> steps_of_;        // per value: the loop within whose steps it lives
   std::vector<StepSchedule> schedules_;  // per order
   std::map<size_t, LoopCalls> loops_;    // by the number of their first call

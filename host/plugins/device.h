@@ -152,8 +152,11 @@ class Prepared {
     errors.check(call_plugin(by, who_, {Tag::kSetup, "prepare"}, function, arguments..., &prepared_));
   }
   tn_status run(const tn_execution& execution, const tn_call& call) const {
-    return call_plugin(by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
+    return call_plugin(by_, who_, as(), prepared_.run, prepared_.binding, &execution, &call);
   }
+  // The function that run() calls, and its record; for a caller that calls it itself, without checks.
+  [[nodiscard]] TaggedFunction as() const { return {Tag::kRun, "run", this}; }
+  [[nodiscard]] PluginCall record() const { return record_of(by_, who_, as()); }
   // The component that failures of prepare and run name.
   [[nodiscard]] const std::string& who() const { return who_; }
   // The plugin that prepared it.

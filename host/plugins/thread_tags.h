@@ -145,6 +145,11 @@ class ThreadTags {
   std::deque<Guarded> guarded_;
 };
 
+// The record of a call while it runs; borrows `by` and `who`.
+[[nodiscard]] inline PluginCall record_of(const Origin& by, const std::string& who, const TaggedFunction& as) {
+  return {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
+}
+
 // Throws TN_PLUGIN_FAULT for an exception that a plugin's function threw. Call it inside a catch block.
 [[noreturn]] void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as);
 
@@ -161,7 +166,7 @@ inline SetupLock lock_setup(const Origin& by, const TaggedFunction& as) {
 template <typename Result, typename... Parameters, typename... Arguments>
 Result call_plugin(const Origin& by, const std::string& who, const TaggedFunction& as,
                    Result (*function)(Parameters...), Arguments... arguments) try {
-  const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
+  const PluginCall record = record_of(by, who, as);
   const PluginCallMark mark(&record);
   const SetupLock lock = lock_setup(by, as);
   if (by.tags == nullptr) return function(arguments...);
@@ -187,7 +192,7 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
 template <typename... Parameters, typename... Arguments>
 void free_by_plugin(const Origin& by, const std::string& who, const TaggedFunction& as, void (*function)(Parameters...),
                     Arguments... arguments) {
-  const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
+  const PluginCall record = record_of(by, who, as);
   const PluginCallMark mark(&record);
   const SetupLock lock = lock_setup(by, as);
   if (by.tags == nullptr) return function(arguments...);
