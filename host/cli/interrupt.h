@@ -6,7 +6,7 @@
 
 namespace tenon::cli {
 
-// While it lives, the first such signal is only recorded. A second Ctrl-C or SIGTERM ends the process as usual. SIGHUP
+// While it lives, the first such signal is only recorded; if the work goes on for seconds, a line says so. A second Ctrl-C or SIGTERM ends the process as usual. SIGHUP
 // never does: a terminal that closes sends it more than once.
 class Interrupt {
  public:
@@ -21,7 +21,7 @@ class Interrupt {
 
  private:
   const Cancel cancel_;
-  struct sigaction before_int_, before_term_, before_hup_;
+  struct sigaction before_int_, before_term_, before_hup_, before_alarm_;
 };
 
 }  // namespace tenon::cli

@@ -17,7 +17,9 @@ namespace {
 constexpr int64_t kGuardBytes = 256;  // before and behind each block
 // What the memory holds, in words of little-endian bytes. As float32 and as float64 both are quiet NaNs, whose bits
 // arithmetic passes on but for the sign: a result with them was computed from this memory.
-constexpr uint32_t kGuard = 0xFFFDFDFD;      // outside of the operand
+// Outside of inputs, outputs and workspace there are different words: a loop that is too long copies what lies behind
+// an input to behind an output.
+constexpr uint32_t kInputGuard = 0xFFFDFDFD, kOutputGuard = 0x7FFCFCFC, kWorkspaceGuard = 0x7FFAFAFA;
 constexpr uint32_t kUnwritten = 0xFFFBFBFB;  // inside, before the first write
 
 // Returns byte `at` of memory that repeats the word, counted from the beginning of an operand.
@@ -40,20 +42,21 @@ int64_t element_of(uint32_t word, const std::byte* data, uint64_t bytes, size_t 
 // A copy of memory between guard lines. Begins at a cache line.
 class GuardedBlock {
  public:
-  explicit GuardedBlock(uint64_t bytes)
-      : bytes_(bytes),
+  GuardedBlock(uint64_t bytes, uint32_t guard)
+      : guard_(guard),
+        bytes_(bytes),
         memory_(std::make_unique<std::byte[]>(bytes + 2 * static_cast<uint64_t>(kGuardBytes) + kCacheLine)) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + kGuardBytes;
     data_ = memory_.get() + kGuardBytes + (kCacheLine - address % kCacheLine) % kCacheLine;
     const auto size = static_cast<int64_t>(bytes);
     for (int64_t i = -kGuardBytes; i < size + kGuardBytes; ++i)
-      data_[i] = byte_of(i < 0 || i >= size ? kGuard : kUnwritten, i);
+      data_[i] = byte_of(i < 0 || i >= size ? guard_ : kUnwritten, i);
   }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] uint64_t size() const { return bytes_; }
   // Describes the guard line that was overwritten, "" if none was.
   [[nodiscard]] std::string overrun() const {
-    const auto written = [&](int64_t at) { return data_[at] != byte_of(kGuard, at); };
+    const auto written = [&](int64_t at) { return data_[at] != byte_of(guard_, at); };
     const auto end = static_cast<int64_t>(bytes_);
     int64_t last = end + kGuardBytes;
     while (last > end && !written(last - 1)) --last;
@@ -64,6 +67,7 @@ class GuardedBlock {
   }
 
  private:
+  uint32_t guard_;
   uint64_t bytes_;
   std::unique_ptr<std::byte[]> memory_;
   std::byte* data_ = nullptr;
@@ -119,9 +123,11 @@ bool is_written_whole(const NativeOperands& of, bool backward, size_t i) {
 // The copies of the tensors of one call.
 class GuardedOperands {
  public:
-  GuardedOperands(const tn_call& call, uint64_t workspace_bytes) : given_(call), workspace_(workspace_bytes) {
-    for (uint32_t i = 0; i < call.inputs_count; ++i) add(call.inputs[i], true);
-    for (uint32_t i = 0; i < call.outputs_count; ++i) add(call.outputs[i], call.requests[i] == TN_REQUEST_ADD);
+  GuardedOperands(const tn_call& call, uint64_t workspace_bytes)
+      : given_(call), workspace_(workspace_bytes, kWorkspaceGuard) {
+    for (uint32_t i = 0; i < call.inputs_count; ++i) add(call.inputs[i], kInputGuard, true);
+    for (uint32_t i = 0; i < call.outputs_count; ++i)
+      add(call.outputs[i], kOutputGuard, call.requests[i] == TN_REQUEST_ADD);
     for (size_t i = 0; i < tensors_.size(); ++i) {
       tn_tensor* const tensor = blocks_[i] == nullptr ? nullptr : &tensors_[i];
       if (i < call.inputs_count)
@@ -154,8 +160,9 @@ class GuardedOperands {
       if (output && given_.requests[number] == TN_REQUEST_WRITE && is_written_whole(of, backward, number))
         if (const int64_t element = holds(kUnwritten, i); element >= 0)
           return text("did not write element ", element, " of ", name);
-      if (output && is_float(i))
-        if (const int64_t element = holds(kGuard, i); element >= 0)
+      if (!output || !is_float(i)) continue;
+      for (const uint32_t guard : {kInputGuard, kOutputGuard, kWorkspaceGuard})
+        if (const int64_t element = holds(guard, i); element >= 0)
           return text("computed element ", element, " of ", name, " from memory outside of its operands");
     }
     return "";
@@ -168,11 +175,11 @@ class GuardedOperands {
   }
 
  private:
-  void add(const tn_tensor* tensor, bool copied) {
+  void add(const tn_tensor* tensor, uint32_t guard, bool copied) {
     tensors_.push_back(tensor == nullptr ? tn_tensor{} : *tensor);
     blocks_.push_back(nullptr);
     if (tensor == nullptr) return;
-    blocks_.back() = std::make_unique<GuardedBlock>(bytes_of(*tensor));
+    blocks_.back() = std::make_unique<GuardedBlock>(bytes_of(*tensor), guard);
     if (copied && blocks_.back()->size() > 0)
       std::memcpy(blocks_.back()->data(), tn_data(tensor), blocks_.back()->size());
     tensors_.back().dl.data = blocks_.back()->data();

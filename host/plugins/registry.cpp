@@ -110,6 +110,13 @@ void Registry::State::not_found(Kind kind, const std::string& name) const {
       if (offer.name == owned && std::find(others.begin(), others.end(), name) != others.end()) meant.push_back(owned);
     }
   }
+  if (set && set->mode != SetMode::kDev) {
+    // What a refused file of the set offers is unknown.
+    for (const auto& plugin : plugins)
+      if (plugin->refused())
+        throw Error(TN_REFUSED, text(who, " not found, and the plugin set refuses a file: ", plugin->reason), who,
+                    plugin->path.string());
+  }
   const std::string near = meant.empty() ? suggestion(name, known) : "; did you mean \"" + meant[0] + "\"?";
   throw Error(TN_NOT_FOUND,
               text(who, " not found", near, near.ends_with('?') ? " searched: " : "; searched: ", searched()), who);

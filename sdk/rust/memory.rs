@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BYTES: usize = 1 << 18;
 
 #[repr(align(64))]
+#[allow(dead_code)] // read by pointers alone
 struct Bytes([u8; BYTES]);
 
 /// What of the reserve is in use: the first `used` bytes, until none of the `live` allocations is left.

@@ -102,6 +102,7 @@ const Broken kBroken[] = {
     {"reader_damage", "damage", "without an error"},
     {"reader_opens", "repeat", "a second instance gives other samples"},
     {"reader_pass", "pass", "other samples than the first"},
+    {"reader_later_pass", "pass", "it depends on more than its number"},
     {"reader_resume", "resume", "expected 7"},
     {"reader_schema", "schema", "the slot's limit is 100"},
     {"reader_shards", "shards", "sample 0 of shard 1 of 2 is not sample 1"},

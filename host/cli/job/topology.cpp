@@ -56,11 +56,24 @@ Topology::Output Topology::find(const std::string& name) const {
   }
   const size_t colon = name.rfind(':');
   if (colon == std::string::npos) return {};
+  const JobLayer* const of = layer(name.substr(0, colon));
   uint32_t number = 0;
   const char* const end = name.data() + name.size();
   const auto [rest, failure] = std::from_chars(name.data() + colon + 1, end, number);
-  if (failure != std::errc() || rest != end) return {};
-  return {layer(name.substr(0, colon)), number, false};
+  if (failure == std::errc() && rest == end) return {of, number, false};
+  if (of == nullptr) return {};
+  const std::vector<std::string> named = output_names(of->type);
+  const auto found = std::find(named.begin(), named.end(), name.substr(colon + 1));
+  return found == named.end() ? Output() : Output{of, static_cast<uint32_t>(found - named.begin()), false};
+}
+
+std::vector<std::string> Topology::output_names(const std::string& type) const try {
+  std::vector<std::string> result;
+  const json described = json::parse(host_.describe_type("layer", type));
+  for (const json& output : described.at("outputs")) result.push_back(output.at("name"));
+  return result;
+} catch (const Error&) {  // another message says that there is no such type
+  return {};
 }
 
 std::vector<std::string> Topology::names() const {

@@ -86,6 +86,8 @@ class Topology {
   [[noreturn]] void rethrow(const Error& error) const;
   // Returns a null layer for an unknown name.
   [[nodiscard]] Output find(const std::string& name) const;
+  // The names of the outputs of a type, none if there is no such type.
+  [[nodiscard]] std::vector<std::string> output_names(const std::string& type) const;
   [[nodiscard]] bool reads_cost(const std::string& name) const;
   Layer layer(const Output& output, const Place& user);
   Layer whole(const JobLayer& wanted);

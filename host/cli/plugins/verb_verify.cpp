@@ -1,4 +1,6 @@
 // tenon plugins verify: checks the files of a plugin set, or signatures. SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,11 @@ namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
+
+bool is_library(const std::string& file) {
+  char begin[4] = {};
+  return std::ifstream(file, std::ios::binary).read(begin, sizeof begin) && std::memcmp(begin, "\177ELF", 4) == 0;
+}
 
 int verify_set(const std::string& set, bool as_json) {
   const json found = json::parse(verify_plugin_set(set));
@@ -49,6 +56,7 @@ int run_plugins_verify(const Arguments& arguments) {
   if (!key.empty() && as_json) options.fail("--public and --json exclude each other");
   for (const std::string& file : options.given()) {
     if (key.empty()) {
+      if (is_library(file)) options.fail(file + " is a plugin, not a plugin set; --public checks its signature");
       verify_set(file, as_json);
       continue;
     }

@@ -93,13 +93,13 @@ void create(const fs::path& path, const std::string& bytes, mode_t mode) {
 std::string read_secret_key(const fs::path& path, FileSystem& files) {
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0) fail_system(path);
+  std::string key = read_digits(*files.open(path), kSecretTitle, kSecret);
+  if (key.empty())
+    fail(TN_BAD_CONFIG, SubjectName{path.string()}, path.string(), " is not a secret key of 'tenon plugins key'");
   if ((found.st_mode & 077u) != 0)
     fail(TN_REFUSED, SubjectName{path.string()}, path.string(),
          " is a secret key that others than its owner may read or write; correct that with chmod 600, and consider it "
          "known to them");
-  std::string key = read_digits(*files.open(path), kSecretTitle, kSecret);
-  if (key.empty())
-    fail(TN_BAD_CONFIG, SubjectName{path.string()}, path.string(), " is not a secret key of 'tenon plugins key'");
   return key;
 }
 

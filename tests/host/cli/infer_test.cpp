@@ -149,6 +149,17 @@ TEST_F(InferTest, OutputsOfALayerAreNumbered) {
   EXPECT_THAT(no_infer(78, {}), ContainsRegex("^job.toml:[0-9]+: layer \"parts\" has no output 9; it has 2"));
 }
 
+TEST_F(InferTest, OutputsOfALayerHaveNames) {
+  change("[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
+         "[[layer]]\nname = \"best\"\ntype = \"top_k\"\ninputs = [\"hidden\"]\nk = 6\n\n"
+         "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"best:output\"]");
+  done(run_train, {"job.toml", "--passes", "1"});
+  const json found = parsed(infer({"--output", "best", "--output", "best:indices", "--output", "best:1"}).out).at(0);
+  EXPECT_EQ(found.at("best").size(), 6u);
+  EXPECT_EQ(found.at("best:indices"), found.at("best:1"));
+  EXPECT_THAT(no_infer(64, {"--output", "best:last"}), HasSubstr("the job has no layer \"best:last\""));
+}
+
 TEST_F(InferTest, CsvAndJsonHoldTheSameValues) {
   const Arguments chosen = {"--output", "score", "--output", "cost"};
   const std::vector<json> objects = parsed(infer(chosen).out);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "host/cli/console.h"
+#include "host/cli/interrupt.h"
 #include "host/cli/report.h"
 #include "tests/host/cli/calls.h"
 
@@ -406,6 +407,25 @@ TEST_F(TerminalTest, TheVerbTable) {
     EXPECT_THAT(outcome.error, StartsWith("tenon: " + said)) << words;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+// A call of a plugin that does not return keeps the program from ending: it says so.
+TEST(Interrupts, AreExplainedIfTheWorkGoesOn) {
+  testing::internal::CaptureStderr();
+  {
+    const Interrupt interrupt;
+    std::raise(SIGTERM);
+    EXPECT_EQ(Interrupt::signal(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the same signal again ends it at once\n"));
+  testing::internal::CaptureStderr();
+  {
+    const Interrupt interrupt;
+    std::raise(SIGTERM);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "work that ends at once needs no explanation";
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ class EvilKernel {
     auto* const saved = backward_ ? nullptr : call.out<float>(1);
     for (int64_t i = 0; saved != nullptr && i < count; ++i) saved[i] = in[i];
     if (how_ == "behind" && !backward_) out[count + 1] = 1;
+    if (how_ == "copied" && !backward_) out[count] = 2 * in[count];  // a loop that is one too long
     if (how_ == "before" && !backward_) out[-1] = 1;
     if (how_ == "saved" && saved != nullptr) saved[count] = 1;
     if (how_ == "gradient" && backward_) out[count] = 1;
@@ -122,6 +123,7 @@ TEST_F(Checks, NameKernelAndTensor) {
   const std::string forward = "layer \"evil\" (test_evil, native kernel \"evil\"): ",
                     backward = "layer \"evil\" (test_evil, native kernel \"evil\", backward): ";
   EXPECT_EQ(fault("behind"), forward + "wrote 8 bytes behind output 0 of 24 bytes");
+  EXPECT_EQ(fault("copied"), forward + "wrote 4 bytes behind output 0 of 24 bytes");
   EXPECT_EQ(fault("before"), forward + "wrote 4 bytes before output 0 of 24 bytes");
   EXPECT_EQ(fault("saved"), forward + "wrote 4 bytes behind saved tensor 0 of 24 bytes");
   EXPECT_EQ(fault("gradient"), backward + "wrote 4 bytes behind gradient of input 0 of 24 bytes");

@@ -63,9 +63,22 @@ TEST_F(PluginSetTest, AChangedBitIsRefusedEverywhere) {
   for (const Call verb : {run_train, run_plan})
     EXPECT_THAT(failure(kRefused, verb, {"job.toml", "--plugin-set", "set.toml"}),
                 AllOf(HasSubstr("layer type \"fc\""), HasSubstr("its SHA-256 is")));
+  EXPECT_THAT(failure(kUsage, run_plugins_verify, {"plugins/layers/fc.so"}), HasSubstr("--public checks its"));
   ASSERT_EQ(chmod(path("set.toml").c_str(), 0666), 0);
   EXPECT_THAT(failure(kRefused, run_train, {"job.toml", "--plugin-set", "set.toml"}), HasSubstr("has mode 0666"));
   EXPECT_THAT(failure(kNotFound, run_train, {"job.toml", "--plugin-set", "none.toml"}), HasSubstr("none.toml"));
+}
+
+TEST_F(PluginSetTest, AnotherFileInPlaceOfAPluginIsRefused) {
+  copy_plugins();
+  (void)done(run_plugins_lock, ours({"job.toml", "-o", "set.toml"}));
+  fs::copy_file(path("plugins/layers/matmul.so"), path("plugins/layers/fc.so"), fs::copy_options::overwrite_existing);
+  const auto refused =
+      AllOf(HasSubstr("layer type \"fc\" not found, and the plugin set refuses a file"), HasSubstr("fc.so"));
+  for (const Call verb : {run_train, run_plan})
+    EXPECT_THAT(failure(kRefused, verb, {"job.toml", "--plugin-set", "set.toml"}), refused);
+  std::ofstream(path("plugins/layers/fc.so"), std::ios::trunc);
+  EXPECT_THAT(failure(kRefused, run_train, {"job.toml", "--plugin-set", "set.toml"}), refused);
 }
 
 TEST_F(PluginSetTest, SignedPluginsAreVerified) {

@@ -22,6 +22,9 @@ TN_RESERVE_NOTE(4096);
 #ifndef SAMPLES
 #define SAMPLES(it) samples_of(it)
 #endif
+#ifndef EXTENSION
+#define EXTENSION NULL
+#endif
 #ifndef OPENED
 #define OPENED(it)
 #endif
@@ -113,7 +116,8 @@ static const tn_reader_type type = {.size = sizeof(tn_reader_type),
                                     .samples = samples,
                                     .next = next,
                                     .position = position,
-                                    .seek = seek};
+                                    .seek = seek,
+                                    .extension = EXTENSION};
 static const tn_reader_type* const readers[] = {&type};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
