@@ -100,6 +100,11 @@ def test_word2vec():
     assert len({"can", "must", "shall", "will", "would"}.intersection(found["near"]["may"])) >= 2
 
 
+def test_sentiment():
+    accuracies = run("sentiment")["accuracies"]
+    assert accuracies["stacked"] >= 0.97 and accuracies["bag"] <= 0.6
+
+
 def test_recommender():
     found = run("recommender")
     assert found["error"] < 0.8 and 3 < found["given"].var() and -5 <= found["rating"][0] <= 5
