@@ -116,7 +116,7 @@ TEST(Crf, CostOfNestedSequences) {
   EXPECT_GT(check_layer(layer), 0);
 }
 
-TEST(Crf, WeighedCost) { EXPECT_GT(check_layer(crf_case(true)), 0); }
+TEST(Crf, WeightedCost) { EXPECT_GT(check_layer(crf_case(true)), 0); }
 
 // Scores and weights so far apart that their exponentials are 0 or infinite in fp32; 60 tags; sequences of 0, 1 and 40
 // rows. The reference is the recursion in fp64.

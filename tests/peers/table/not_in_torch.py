@@ -9,6 +9,7 @@ SEQUENCES = "of sequences of different lengths, which PyTorch has no operator fo
 NOT_IN_TORCH = {
     "auc": METRIC,
     "confusion_matrix": METRIC,
+    "edit_distance": METRIC,
     "macro_precision_recall": METRIC,
     "mean_average_precision": METRIC,
     "mean_iou": METRIC,
@@ -36,6 +37,7 @@ NOT_IN_TORCH = {
     "rowwise_adagrad": OPTIMIZER,
     "context_projection": SEQUENCES,
     "crf_decoding": SEQUENCES,
+    "ctc_decoding": SEQUENCES,
     "sequence_expand": SEQUENCES,
     "sequence_unpad": SEQUENCES,
     "constant": "a value, not a function",

@@ -1,5 +1,6 @@
-"""Recurrent layers, by the cells of PyTorch, whose weights are transposed. SPDX-License-Identifier: Apache-2.0"""
-from rows import real, row, sequences
+"""Layers of sequences. Recurrent ones are made of the cells of PyTorch, whose weights are transposed.
+SPDX-License-Identifier: Apache-2.0"""
+from rows import integers, real, row, sequences
 
 WEIGHTS = "weight.t(), recurrent_weight.t(), bias, torch.zeros_like(bias)"
 
@@ -15,7 +16,13 @@ def recurrent(name, attributes, gates, states, cell):
 GRU = ("lambda x, h: (lambda u, r: [h + u * (torch.tanh(x @ weight[:, 4:] + (r * h) @ recurrent_weight[:, 4:]"
        " + bias[4:]) - h)])(*torch.sigmoid(x @ weight[:, :4] + h @ recurrent_weight[:, :4] + bias[:4]).split(2, 1))")
 
+# The blank is the last class, so that drawn labels are never blanks. Frames are as many as labels may need.
+LABELS = sequences((2, 0, 3), draw=lambda count: integers(3, count), sequence="labels")
+CTC = ("torch.stack([F.ctc_loss(torch.log_softmax(x, 1)[:, None], y[None], torch.tensor([len(x)]), "
+       "torch.tensor([len(y)]), blank=3, reduction='none')[0] for x, y in zip(s, l)])")
+
 ROWS = [
+    row("ctc", {"blank": 3}, {"s": sequences((4, 2, 7), 4), "l": LABELS}, CTC),
     recurrent("rnn", {}, 1, 1, f"lambda x, h: [torch.rnn_tanh_cell(x, h, {WEIGHTS})]"),
     recurrent("rnn", {"activation": "relu", "reverse": True}, 1, 1,
               f"lambda x, h: [torch.rnn_relu_cell(x, h, {WEIGHTS})]"),
