@@ -8,6 +8,7 @@ SEQUENCES = "of sequences of different lengths, which PyTorch has no operator fo
 
 NOT_IN_TORCH = {
     "auc": METRIC,
+    "chunk_f1": METRIC,
     "confusion_matrix": METRIC,
     "edit_distance": METRIC,
     "macro_precision_recall": METRIC,
