@@ -76,7 +76,7 @@ struct States {
   const T* input;      // [rows, classes]
   const double* norm;  // [rows] logarithm of the sum of exponentials
   int64_t rows, classes, blank;
-  const Ids* labels;
+  const Integers* labels;
   int64_t first, count;  // count: 2 labels + 1; the labels begin at `first`
 
   [[nodiscard]] int64_t symbol(int64_t state) const { return state % 2 == 0 ? blank : (*labels)[first + state / 2]; }
@@ -163,7 +163,7 @@ class Alignments {
     const Alignments* of;
     const T* input;
     const int64_t *rows, *ends;  // the offsets of the input and of the labels
-    Ids labels;
+    Integers labels;
     double *norm, *levels;
     const T* given;  // gradients of the costs; null in forward
     T* to;           // costs; in backward the gradients of the input
@@ -177,7 +177,7 @@ class Alignments {
                   call.in<T>(kInput),
                   offsets_of(*call.input(kInput)),
                   offsets_of(*call.input(kLabel)),
-                  Ids(*call.input(kLabel)),
+                  Integers(*call.input(kLabel)),
                   workspace,
                   workspace + most_rows_,
                   backward_ ? call.in<T>(kCostGradient) : nullptr,

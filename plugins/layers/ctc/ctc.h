@@ -7,7 +7,11 @@
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
 
+#include "integers.h"
+
 namespace tenon::ctc {
+
+using kernels::Integers;
 
 // The spec of an input that must be sequences of rows of `rank` - 1 dimensions.
 inline tn::Spec plan_sequences(const tn::Planner& planner, uint32_t i, int32_t rank, const char* form) {
@@ -56,32 +60,6 @@ inline uint64_t product(uint64_t a, uint64_t b) {
 inline const int64_t* offsets_of(const tn_tensor& tensor) {
   return static_cast<const tn_ragged*>(tensor.part)->offsets[0];
 }
-
-// A tensor of any integer type.
-class Ids {
- public:
-  explicit Ids(const tn_tensor& tensor)
-      : data_(tn_data(&tensor)), bits_(tensor.dl.dtype.bits), has_sign_(tensor.dl.dtype.code == kDLInt) {}
-  int64_t operator[](int64_t i) const {
-    switch (bits_) {
-      case 8:
-        return has_sign_ ? int64_t{reinterpret_cast<const int8_t*>(data_)[i]} : int64_t{data_[i]};
-      case 16:
-        return has_sign_ ? int64_t{reinterpret_cast<const int16_t*>(data_)[i]}
-                         : int64_t{reinterpret_cast<const uint16_t*>(data_)[i]};
-      case 32:
-        return has_sign_ ? int64_t{reinterpret_cast<const int32_t*>(data_)[i]}
-                         : int64_t{reinterpret_cast<const uint32_t*>(data_)[i]};
-      default:
-        return reinterpret_cast<const int64_t*>(data_)[i];
-    }
-  }
-
- private:
-  const uint8_t* data_;
-  uint8_t bits_;
-  bool has_sign_;
-};
 
 void add_decoding(tn::Plugin& plugin);
 void add_edit_distance(tn::Plugin& plugin);

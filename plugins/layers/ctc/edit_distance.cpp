@@ -60,8 +60,8 @@ class Distances {
 
   void run(const tn::Call& call) const {
     auto* const workspace = static_cast<int64_t*>(call->workspace);
-    Run run = {Ids(*call.input(kInput)),
-               Ids(*call.input(kLabel)),
+    Run run = {Integers(*call.input(kInput)),
+               Integers(*call.input(kLabel)),
                offsets_of(*call.input(kInput)),
                offsets_of(*call.input(kLabel)),
                workspace,
@@ -84,7 +84,7 @@ class Distances {
 
  private:
   struct Run {
-    Ids ids, labels;
+    Integers ids, labels;
     const int64_t *begins, *ends;  // offsets of the ids and of the labels
     int64_t* distances;            // [sequences]
     int64_t* lines;                // one more place than labels for each sequence

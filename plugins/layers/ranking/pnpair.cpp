@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "integers.h"
 #include "ranking.h"
 
 namespace tenon::ranking {
@@ -49,24 +50,6 @@ struct Pnpair {
   }
 };
 
-// Element i of a tensor of any integer type.
-int64_t integer_at(const tn_tensor& tensor, int64_t i) {
-  const uint8_t* data = tn_data(&tensor);
-  const bool has_sign = tensor.dl.dtype.code == kDLInt;
-  switch (tensor.dl.dtype.bits) {
-    case 8:
-      return has_sign ? static_cast<int64_t>(reinterpret_cast<const int8_t*>(data)[i]) : data[i];
-    case 16:
-      return has_sign ? static_cast<int64_t>(reinterpret_cast<const int16_t*>(data)[i])
-                      : reinterpret_cast<const uint16_t*>(data)[i];
-    case 32:
-      return has_sign ? static_cast<int64_t>(reinterpret_cast<const int32_t*>(data)[i])
-                      : reinterpret_cast<const uint32_t*>(data)[i];
-    default:
-      return reinterpret_cast<const int64_t*>(data)[i];
-  }
-}
-
 struct Sums {
   double of[kStates];
 };
@@ -107,12 +90,13 @@ void find_lists(const Run& run, const tn_tensor& score, const tn_tensor* query) 
       for (; row < offsets[list + 1]; ++row) run.ends[row] = offsets[list + 1];
     return;
   }
+  const kernels::Integers of(*query);
   std::sort(run.order, run.order + run.rows, [&](int64_t a, int64_t b) {
-    const int64_t x = integer_at(*query, a), y = integer_at(*query, b);
+    const int64_t x = of[a], y = of[b];
     return x < y || (x == y && a < b);
   });
   for (int64_t i = run.rows; i-- > 0;) {
-    const bool last = i + 1 == run.rows || integer_at(*query, run.order[i]) != integer_at(*query, run.order[i + 1]);
+    const bool last = i + 1 == run.rows || of[run.order[i]] != of[run.order[i + 1]];
     run.ends[i] = last ? i + 1 : run.ends[i + 1];
   }
 }
