@@ -1,7 +1,9 @@
 // Sequences as dense tensors with a mask, and back. SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ranges.h"
 #include "sequences.h"
 
 namespace tenon::sequences {
@@ -81,27 +83,33 @@ struct SequenceUnpad {
   static void describe(tn::LayerDescription& d) {
     d.type("sequence_unpad",
            "The rows of a dense tensor as sequences, without padding: sample i gets as many rows as its sequence of "
-           "\"like\" has. Rows beyond those of the input are 0.");
+           "\"like\" has, without \"like\" all. Rows beyond those of the input are 0.");
     d.input("input", "[samples, length, ...]");
-    d.input("like", "[rows, ...]: the sequences; their values are not read", TN_PORT_ANY);
+    d.input("like", "[rows, ...]: the sequences; their values are not read", TN_PORT_ANY | TN_PORT_OPTIONAL);
     d.output("output", "[rows, ...]: rows as \"like\" has, each as those of the input");
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec input = planner.input(0), like = one_level(planner, 1);
-    if (input.rank() < 2 || input.is_ragged() || !input[0].same(like.outer(0)))
-      throw planner.bad_input(0, "must be [samples, length, ...] with the samples of \"like\"");
+    const tn::Spec input = planner.input(0);
+    const bool alike = planner.has_input(1);
+    if (input.rank() < 2 || input.is_ragged() || (alike && !input[0].same(one_level(planner, 1).outer(0))))
+      throw planner.bad_input(
+          0, std::string("must be [samples, length, ...]") + (alike ? " with the samples of \"like\"" : ""));
     planner.elements(0, 1);
-    tn::Spec output({like[0]});
+    tn::Spec output({alike ? planner.input(1)[0] : planner.data_rows(0, input[0].times(input[1].offset))});
     for (int32_t i = 2; i < input.rank(); ++i) output.push_back(input[i]);
     planner.output(0, output);
   }
 
+  // All rows are counted by a native kernel.
   static void lower(const tn::Attributes&, tn::Builder& body) {
+    const std::optional<tn::Tensor> like = body.optional_input(1);
+    if (!like)
+      throw tn::Failure(TN_UNSUPPORTED, "like", "is needed on devices without a native kernel of sequence_unpad");
     const tn::Tensor input = body.input(0);
     const tn::Spec shape = input.spec();
     const int64_t length = shape[1].offset;
-    const tn::Dim rows = body.input(1).spec()[0];
+    const tn::Dim rows = like->spec()[0];
     tn::Spec table({shape[0].times(length)});
     for (int32_t i = 2; i < shape.rank(); ++i) table.push_back(shape[i]);
     const tn::Tensor read = body.gather(input.view(table), places(body, rows, length, length - 1));
@@ -112,11 +120,28 @@ struct SequenceUnpad {
   }
 };
 
+// All rows of each sample, for sequence_unpad without "like".
+class AllRows {
+ public:
+  static void describe(tn::KernelDescription& d) { d.kernel("sequence_unpad", "cpu", "sequence_rows", 10); }
+  static bool supports(const tn::KernelSite& site) { return !site.has_input(1); }
+
+  explicit AllRows(const tn::KernelSite& site) : samples_(site.input(0)[0]), length_(site.input(0)[1].offset) {}
+  int64_t sequences(const tn::Call& call) const { return call.size(samples_); }
+  int64_t rows(const tn::Call& call) const { return call.size(samples_) * length_; }
+  Range at(const tn::Call&, int64_t sequence) const { return {sequence * length_, (sequence + 1) * length_}; }
+
+ private:
+  tn::Dim samples_;
+  int64_t length_;
+};
+
 }  // namespace
 
 void add_padding(tn::Plugin& plugin) {
   plugin.layer<SequencePad>();
   plugin.layer<SequenceUnpad>();
+  plugin.kernel(tn::kernel<RangesKernel<AllRows>>());
 }
 
 }  // namespace tenon::sequences

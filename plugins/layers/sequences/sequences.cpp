@@ -167,6 +167,7 @@ void describe(tn::Plugin& plugin) {
   add_context(plugin);
   add_padding(plugin);
   add_row_conv(plugin);
+  add_slice(plugin);
 }
 
 }  // namespace

@@ -26,5 +26,6 @@ void add_pool(tn::Plugin& plugin);
 void add_context(tn::Plugin& plugin);
 void add_padding(tn::Plugin& plugin);
 void add_row_conv(tn::Plugin& plugin);
+void add_slice(tn::Plugin& plugin);
 
 }  // namespace tenon::sequences

@@ -23,6 +23,8 @@ CTC = ("torch.stack([F.ctc_loss(torch.log_softmax(x, 1)[:, None], y[None], torch
 
 ROWS = [
     row("ctc", {"blank": 3}, {"s": sequences((4, 2, 7), 4), "l": LABELS}, CTC),
+    row("sequence_slice", {"count": 2, "from_end": True}, {"s": sequences((3, 1, 4), 2)},
+        "torch.cat([x[-2:] for x in s])"),
     recurrent("rnn", {}, 1, 1, f"lambda x, h: [torch.rnn_tanh_cell(x, h, {WEIGHTS})]"),
     recurrent("rnn", {"activation": "relu", "reverse": True}, 1, 1,
               f"lambda x, h: [torch.rnn_relu_cell(x, h, {WEIGHTS})]"),
