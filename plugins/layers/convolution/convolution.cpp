@@ -206,6 +206,7 @@ void describe(tn::Plugin& plugin) {
   add_pools(plugin);
   add_resize(plugin);
   add_blocks(plugin);
+  add_block_expand(plugin);
 }
 
 }  // namespace

@@ -41,5 +41,6 @@ void require_places(const tn::Planner& planner, const tn_window& window);
 void add_pools(tn::Plugin& plugin);
 void add_resize(tn::Plugin& plugin);
 void add_blocks(tn::Plugin& plugin);
+void add_block_expand(tn::Plugin& plugin);
 
 }  // namespace tenon::convolution

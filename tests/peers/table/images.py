@@ -57,6 +57,8 @@ ROWS = [
     row("pool", {"kind": "average", "whole": True}, SPACE, moved("F.adaptive_avg_pool3d(x, 1)")),
     row("pool", {"kind": "norm", "kernel": 2, "power": 3.0}, IMAGE, moved("F.lp_pool2d(x.abs(), 3.0, 2)")),
     row("pool", {"kind": "sum", "kernel": 2}, IMAGE, moved("F.avg_pool2d(x, 2, divisor_override=1)")),
+    row("block_expand", {"kernel": [2, 3], "stride": [1, 2], "padding": [1, 0]}, IMAGE,
+        "F.unfold(x.movedim(-1, 1), (2, 3), 1, (1, 0), (1, 2)).view(3, 4, 6, -1).permute(0, 3, 2, 1).flatten(2)"),
     row("spatial_pyramid_pool", {"levels": [1, 2]}, IMAGE,
         "torch.cat([F.max_pool2d(x.movedim(-1, 1), k, s).movedim(1, -1).flatten(1) "
         "for k, s in (((5, 6), (5, 6)), ((3, 3), (2, 3)))], 1)"),
