@@ -1,5 +1,5 @@
-// The layers of conditional random fields, against sums and searches over all paths. SPDX-License-Identifier:
-// Apache-2.0
+// The layers of conditional random fields, against sums and searches over all paths.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

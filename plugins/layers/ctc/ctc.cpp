@@ -1,6 +1,6 @@
 // The cost of label sequences whose alignment with the rows is unknown. Its states are as many as a sequence has
-// labels, which no dimension of a recorded body can say, so this is a native kernel. SPDX-License-Identifier:
-// Apache-2.0
+// labels, which no dimension of a recorded body can say, so this is a native kernel.
+// SPDX-License-Identifier: Apache-2.0
 #include "ctc.h"
 
 #include <algorithm>
