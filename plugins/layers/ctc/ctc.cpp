@@ -62,11 +62,33 @@ struct Ctc {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// log(exp(a) + exp(b) + exp(c)).
+// Logarithms are added in fp64; what is added to the larger one, a number in [0, log 3], has the precision of T, in
+// which exp and log take less time.
+template <typename T>
+double exp_of(double x) {
+  return static_cast<double>(std::exp(static_cast<T>(x)));
+}
+// log(1 + x).
+template <typename T>
+double log_of_more(double x) {
+  return static_cast<double>(std::log(static_cast<T>(1 + x)));
+}
+// exp(x) of x <= 0, or 0 where 1 + exp(x) is 1.
+template <typename T>
+double small_exp(double x) {
+  return x <= -40 ? 0 : exp_of<T>(x);
+}
+// log(exp(a) + exp(b)), and of three.
+template <typename T>
+double log_sum(double a, double b) {
+  if (a < b) std::swap(a, b);
+  return a == kNever ? b : a + log_of_more<T>(small_exp<T>(b - a));
+}
+template <typename T>
 double log_sum(double a, double b, double c) {
-  const double most = std::max(std::max(a, b), c);
-  if (most == kNever) return kNever;
-  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+  if (a < b) std::swap(a, b);
+  if (a < c) std::swap(a, c);
+  return a == kNever ? b + c : a + log_of_more<T>(small_exp<T>(b - a) + small_exp<T>(c - a));
 }
 
 // The states of one sequence: blank, label 1, blank, label 2, ..., blank. A row is in one of them; the next row is in
@@ -75,17 +97,17 @@ template <typename T>
 struct States {
   const T* input;      // [rows, classes]
   const double* norm;  // [rows] logarithm of the sum of exponentials
-  int64_t rows, classes, blank;
-  const Integers* labels;
-  int64_t first, count;  // count: 2 labels + 1; the labels begin at `first`
+  int64_t rows, classes;
+  const int64_t* symbols;  // [count] the class of each state
+  int64_t count;           // 2 labels + 1
 
-  [[nodiscard]] int64_t symbol(int64_t state) const { return state % 2 == 0 ? blank : (*labels)[first + state / 2]; }
+  // Whether the state before the last one may be left out on the way to a state.
   [[nodiscard]] bool is_skipped_to(int64_t state) const {
-    return state % 2 == 1 && state > 1 && symbol(state) != symbol(state - 2);
+    return state % 2 == 1 && state > 1 && symbols[state] != symbols[state - 2];
   }
   // Logarithm of the probability of the class of a state at a row.
   [[nodiscard]] double at(int64_t row, int64_t state) const {
-    return static_cast<double>(input[row * classes + symbol(state)]) - norm[row];
+    return static_cast<double>(input[row * classes + symbols[state]]) - norm[row];
   }
 
   // now[s]: logarithm of the probability of the rows up to row 0, or up to `row`, that end in state s.
@@ -94,24 +116,28 @@ struct States {
     for (int64_t state = 0; state < std::min<int64_t>(count, 2); ++state) now[state] = at(0, state);
   }
   void advance(int64_t row, const double* before, double* now) const {
-    for (int64_t state = 0; state < count; ++state)
-      now[state] = at(row, state) + log_sum(before[state], state > 0 ? before[state - 1] : kNever,
-                                            is_skipped_to(state) ? before[state - 2] : kNever);
+    now[0] = at(row, 0) + before[0];
+    for (int64_t state = 1; state < count; ++state)
+      now[state] =
+          at(row, state) + (is_skipped_to(state) ? log_sum<T>(before[state], before[state - 1], before[state - 2])
+                                                 : log_sum<T>(before[state], before[state - 1]));
   }
-  // now[s]: the same of the rows after the last row, or after `row`, if that is in state s.
+  // now[s]: the same of the rows after the last row, or after `row`, if that is in state s. Overwrites `after`.
   void end(double* now) const {
     std::fill(now, now + count, kNever);
     for (int64_t state = std::max<int64_t>(count - 2, 0); state < count; ++state) now[state] = 0;
   }
-  void retreat(int64_t row, const double* after, double* now) const {
-    const auto onward = [&](int64_t state) { return after[state] + at(row + 1, state); };
-    for (int64_t state = 0; state < count; ++state)
-      now[state] = log_sum(onward(state), state + 1 < count ? onward(state + 1) : kNever,
-                           state + 2 < count && is_skipped_to(state + 2) ? onward(state + 2) : kNever);
+  void retreat(int64_t row, double* after, double* now) const {
+    for (int64_t state = 0; state < count; ++state) after[state] += at(row + 1, state);
+    now[count - 1] = after[count - 1];
+    for (int64_t state = 0; state + 1 < count; ++state)
+      now[state] = state + 2 < count && is_skipped_to(state + 2)
+                       ? log_sum<T>(after[state], after[state + 1], after[state + 2])
+                       : log_sum<T>(after[state], after[state + 1]);
   }
   // Logarithm of the probability of the labels; `last`: of the last row.
   [[nodiscard]] double total(const double* last) const {
-    return log_sum(last[count - 1], count > 1 ? last[count - 2] : kNever, kNever);
+    return log_sum<T>(last[count - 1], count > 1 ? last[count - 2] : kNever);
   }
 };
 
@@ -119,13 +145,13 @@ template <typename T>
 double norm_of(const T* row, int64_t classes) {
   const auto most = static_cast<double>(*std::max_element(row, row + classes));
   double sum = 0;
-  for (int64_t k = 0; k < classes; ++k) sum += std::exp(static_cast<double>(row[k]) - most);
+  for (int64_t k = 0; k < classes; ++k) sum += exp_of<T>(static_cast<double>(row[k]) - most);
   return most + std::log(sum);
 }
 
-// The states of a sequence take `levels` times their number of the workspace. Forward has two levels. Backward needs
-// the probabilities of all rows, from the last: of n rows it keeps those of every sqrt(n)-th and computes the ones
-// between them again, block by block.
+// The states of a sequence take `levels` times their number of the workspace, and their symbols one more. Forward has
+// two levels. Backward needs the probabilities of all rows, from the last: of n rows it keeps those of every sqrt(n)-th
+// and computes the ones between them again, block by block.
 class Alignments {
  public:
   static void describe(tn::KernelDescription& d) {
@@ -153,7 +179,7 @@ class Alignments {
     levels_ = static_cast<int64_t>(backward_ ? 2 * root + 2 : 2);
   }
   uint64_t workspace_bytes() const {
-    return product(sizeof(double), product(most_states_, static_cast<uint64_t>(levels_)) + most_rows_);
+    return product(sizeof(double), product(most_states_, static_cast<uint64_t>(levels_) + 1) + most_rows_);
   }
   void run(const tn::Call& call) const { wide_ ? run<double>(call) : run<float>(call); }
 
@@ -165,6 +191,7 @@ class Alignments {
     const int64_t *rows, *ends;  // the offsets of the input and of the labels
     Integers labels;
     double *norm, *levels;
+    int64_t* symbols;
     const T* given;  // gradients of the costs; null in forward
     T* to;           // costs; in backward the gradients of the input
   };
@@ -180,6 +207,7 @@ class Alignments {
                   Integers(*call.input(kLabel)),
                   workspace,
                   workspace + most_rows_,
+                  reinterpret_cast<int64_t*>(workspace + most_rows_ + most_states_ * static_cast<uint64_t>(levels_)),
                   backward_ ? call.in<T>(kCostGradient) : nullptr,
                   call.out<T>(0)};
     const int64_t sequences = call.size(sequences_);
@@ -201,23 +229,26 @@ class Alignments {
     }
   }
 
+  // The place of the first state of a sequence among the states of all.
+  template <typename T>
+  static int64_t place_of(const Run<T>& run, int64_t sequence) {
+    return 2 * run.ends[sequence] + sequence;
+  }
+  // Fills the sequence's part of norm and symbols.
   template <typename T>
   States<T> states_of(const Run<T>& run, int64_t sequence) const {
     const int64_t first = run.rows[sequence], rows = run.rows[sequence + 1] - first;
     for (int64_t row = 0; row < rows; ++row)
       run.norm[first + row] = norm_of(run.input + (first + row) * classes_, classes_);
-    return {run.input + first * classes_,
-            run.norm + first,
-            rows,
-            classes_,
-            blank_,
-            &run.labels,
-            run.ends[sequence],
-            2 * (run.ends[sequence + 1] - run.ends[sequence]) + 1};
+    const int64_t begin = run.ends[sequence], labels = run.ends[sequence + 1] - begin;
+    int64_t* const symbols = run.symbols + place_of(run, sequence);
+    std::fill(symbols, symbols + 2 * labels + 1, blank_);
+    for (int64_t i = 0; i < labels; ++i) symbols[2 * i + 1] = run.labels[begin + i];
+    return {run.input + first * classes_, run.norm + first, rows, classes_, symbols, 2 * labels + 1};
   }
   template <typename T>
   double* levels_of(const Run<T>& run, int64_t sequence) const {
-    return run.levels + levels_ * (2 * run.ends[sequence] + sequence);
+    return run.levels + levels_ * place_of(run, sequence);
   }
 
   // Task `sequence`: to[sequence] = the cost.
@@ -294,16 +325,16 @@ class Alignments {
     T* const into = to + row * states.classes;
     const T* const from = states.input + row * states.classes;
     for (int64_t k = 0; k < states.classes; ++k)
-      into[k] = static_cast<T>(given * std::exp(static_cast<double>(from[k]) - states.norm[row]));
+      into[k] = static_cast<T>(given * exp_of<T>(static_cast<double>(from[k]) - states.norm[row]));
     double blanks = 0;
     for (int64_t state = 0; state < states.count; ++state) {
-      const double share = std::exp(up_to[state] + behind[state] - total);
+      const double share = exp_of<T>(up_to[state] + behind[state] - total);
       if (state % 2 == 0)
         blanks += share;
       else
-        into[states.symbol(state)] -= static_cast<T>(given * share);
+        into[states.symbols[state]] -= static_cast<T>(given * share);
     }
-    into[states.blank] -= static_cast<T>(given * blanks);
+    into[states.symbols[0]] -= static_cast<T>(given * blanks);
   }
 
   bool backward_, wide_, zero_infinity_;
