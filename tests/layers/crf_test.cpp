@@ -10,6 +10,7 @@
 
 #include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
+#include "tests/support/sanitized.h"
 
 namespace tenon_tests {
 
@@ -54,6 +55,45 @@ double cost(const double* scores, const double* labels, size_t rows, const Numbe
   });
   for (const double each : all) sum += std::exp(each - most);
   return most + std::log(sum) - right;
+}
+
+// The path of the largest score of a sequence, by the recursion over its rows, and the logarithm of the sum.
+template <typename T>
+std::pair<std::vector<int64_t>, double> recursion(const T* scores, int64_t rows, int64_t tags, const T* w) {
+  const auto weight = [&](int64_t i, int64_t j) { return static_cast<double>(w[i * tags + j]); };
+  std::vector<Numbers> best, all;
+  std::vector<std::vector<int64_t>> from;
+  const auto n = static_cast<size_t>(tags);
+  const auto arrive = [&](const auto& step, double own) {  // over the tags before: largest, its tag, log of the sum
+    double most = -HUGE_VAL, top = -HUGE_VAL, sum = 0;
+    int64_t where = 0;
+    for (int64_t i = 0; i < tags; ++i) {
+      if (step(best.back(), i) > most) most = step(best.back(), i), where = i;
+      top = std::max(top, step(all.back(), i));
+    }
+    for (int64_t i = 0; i < tags; ++i) sum += std::exp(step(all.back(), i) - top);
+    return std::tuple{own + most, where, own + top + std::log(sum)};
+  };
+  for (int64_t t = 0; t < rows; ++t) {
+    Numbers next(n), sums(n);
+    from.emplace_back(n);
+    for (int64_t j = 0; j < tags; ++j) {
+      const auto at = static_cast<size_t>(j);
+      const auto own = static_cast<double>(scores[t * tags + j]);
+      next[at] = sums[at] = own + weight(0, j);
+      if (t == 0) continue;
+      std::tie(next[at], from.back()[at], sums[at]) =
+          arrive([&](const Numbers& of, int64_t i) { return of[static_cast<size_t>(i)] + weight(2 + i, j); }, own);
+    }
+    best.push_back(next), all.push_back(sums);
+  }
+  if (rows == 0) return {{}, 0};
+  auto [most, tag, whole] =
+      arrive([&](const Numbers& of, int64_t i) { return of[static_cast<size_t>(i)] + weight(1, i); }, 0);
+  std::vector<int64_t> path(static_cast<size_t>(rows));
+  for (int64_t t = rows; t-- > 0; tag = from[static_cast<size_t>(t)][static_cast<size_t>(tag)])
+    path[static_cast<size_t>(t)] = tag;
+  return {path, whole};
 }
 
 struct Sequence {
@@ -116,6 +156,28 @@ TEST(Crf, CostOfNestedSequences) {
   EXPECT_GT(check_layer(layer), 0);
 }
 
+// By the recursion, since there are too many paths.
+TEST(Crf, ManyAndLongSequences) {
+  if (sanitized()) GTEST_SKIP() << "sanitizers take minutes for ten thousand sequences";
+  LayerCase layer = crf_case(false);
+  layer.formula = [](const FormulaArguments& of) {
+    Numbers costs;
+    const Numbers& w = of.parameters.at("transitions");
+    for (const Sequence& s : sequences_of(of)) {
+      const double* const scores = of.inputs[0].data() + s.first * kTags;
+      double right = 0;
+      for (size_t t = 0; t < s.rows; ++t) {
+        const auto tag = static_cast<size_t>(of.inputs[1][s.first + t]);
+        const size_t row = t == 0 ? 0 : 2 + static_cast<size_t>(of.inputs[1][s.first + t - 1]);
+        right += scores[t * kTags + tag] + w[row * kTags + tag] + (t + 1 == s.rows ? w[kTags + tag] : 0);
+      }
+      costs.push_back(recursion(scores, static_cast<int64_t>(s.rows), kTags, w.data()).second - right);
+    }
+    return costs;
+  };
+  EXPECT_GT(check_long_sequences(layer), 0);
+}
+
 TEST(Crf, WeightedCost) { EXPECT_GT(check_layer(crf_case(true)), 0); }
 
 // Scores and weights so far apart that their exponentials are 0 or infinite in fp32; 60 tags; sequences of 0, 1 and 40
@@ -137,44 +199,6 @@ class CrfOnAHost : public LayersOnAHost {
             {"labels", Array::sequences(TN_I64, {offsets_.back()}, labels.data(), 3, offsets_.data())}};
   }
 };
-
-// The path of the largest score of a sequence, by the recursion over its rows, and the logarithm of the sum.
-std::pair<std::vector<int64_t>, double> recursion(const float* scores, int64_t rows, int64_t tags, const float* w) {
-  const auto weight = [&](int64_t i, int64_t j) { return static_cast<double>(w[i * tags + j]); };
-  std::vector<Numbers> best, all;
-  std::vector<std::vector<int64_t>> from;
-  const auto n = static_cast<size_t>(tags);
-  const auto arrive = [&](const auto& step, double own) {  // over the tags before: largest, its tag, log of the sum
-    double most = -HUGE_VAL, top = -HUGE_VAL, sum = 0;
-    int64_t where = 0;
-    for (int64_t i = 0; i < tags; ++i) {
-      if (step(best.back(), i) > most) most = step(best.back(), i), where = i;
-      top = std::max(top, step(all.back(), i));
-    }
-    for (int64_t i = 0; i < tags; ++i) sum += std::exp(step(all.back(), i) - top);
-    return std::tuple{own + most, where, own + top + std::log(sum)};
-  };
-  for (int64_t t = 0; t < rows; ++t) {
-    Numbers next(n), sums(n);
-    from.emplace_back(n);
-    for (int64_t j = 0; j < tags; ++j) {
-      const auto at = static_cast<size_t>(j);
-      const auto own = static_cast<double>(scores[t * tags + j]);
-      next[at] = sums[at] = own + weight(0, j);
-      if (t == 0) continue;
-      std::tie(next[at], from.back()[at], sums[at]) =
-          arrive([&](const Numbers& of, int64_t i) { return of[static_cast<size_t>(i)] + weight(2 + i, j); }, own);
-    }
-    best.push_back(next), all.push_back(sums);
-  }
-  if (rows == 0) return {{}, 0};
-  auto [most, tag, whole] =
-      arrive([&](const Numbers& of, int64_t i) { return of[static_cast<size_t>(i)] + weight(1, i); }, 0);
-  std::vector<int64_t> path(static_cast<size_t>(rows));
-  for (int64_t t = rows; t-- > 0; tag = from[static_cast<size_t>(t)][static_cast<size_t>(tag)])
-    path[static_cast<size_t>(t)] = tag;
-  return {path, whole};
-}
 
 TEST_F(CrfOnAHost, FarScoresAndForbiddenPairs) {
   std::mt19937_64 random(7);
