@@ -155,6 +155,22 @@ TEST_F(CtcOnAHost, LabelsThatDoNotFit) {
   }
 }
 
+TEST_F(CtcOnAHost, SequencesOfWeightZeroDoNotCount) {
+  const Layer cost_layer = host_.layer("ctc", {scores_, labels_, data("weight", {})}, {}, "cost");
+  MachineOptions options;
+  options.max_samples = 2, options.training = true, options.flags = TN_MACHINE_DATA_GRADIENTS;
+  const Machine machine = host_.machine(host_.parameters({cost_layer}, 1), {cost_layer}, options);
+  const Ids rows = {0, 1, 2}, ends = {0, 1, 2}, labels = {1, 1};
+  const float scores[] = {0, 0, 0, 0, NAN, NAN, NAN, NAN}, weights[] = {3, 0};
+  machine.forward({{"scores", Array::sequences(TN_F32, {2, 4}, scores, 2, rows.data())},
+                   {"labels", Array::sequences(TN_I64, {2}, labels.data(), 2, ends.data())},
+                   {"weight", {TN_F32, {2}, weights}}});
+  machine.backward();
+  EXPECT_NEAR(machine.cost(), 3 * std::log(4.0) / 2, 1e-6);
+  const auto* gradient = static_cast<const float*>(data_gradient(machine, "scores").data);
+  for (int64_t i = 0; i < 8; ++i) EXPECT_NEAR(gradient[i], i > 3 ? 0 : i == 1 ? -9.0 / 8 : 3.0 / 8, 1e-6) << i;
+}
+
 // Scores so far apart that products of probabilities are 0 in fp64; hundreds of rows.
 TEST_F(CtcOnAHost, LongSequencesOfFarScores) {
   const Layer cost_layer = host_.layer("ctc", {scores_, labels_}, {}, "cost");
