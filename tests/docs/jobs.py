@@ -111,3 +111,4 @@ else:
     shows_images(fails(pathlib.Path("images/linear.toml"), 0.25, GENERATE, ["passes=2"]), "linear.toml")
     train(pathlib.Path("sentiment/lstm.toml"), GENERATE)
     fails(pathlib.Path("sentiment/bag.toml"), 0.6)
+    train(pathlib.Path("roles/lstm.toml"), GENERATE)

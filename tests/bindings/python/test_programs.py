@@ -105,6 +105,10 @@ def test_sentiment():
     assert accuracies["stacked"] >= 0.97 and accuracies["bag"] <= 0.6
 
 
+def test_semantic_roles():
+    assert run("semantic_roles")["found"]["f1"] >= 0.95
+
+
 def test_recommender():
     found = run("recommender")
     assert found["error"] < 0.8 and 3 < found["given"].var() and -5 <= found["rating"][0] <= 5
