@@ -1,5 +1,6 @@
 // Products with an epilogue on the device "cpu", against plain sums and the reference interpreter.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/epilogue_programs.h"
 #include "tests/devices/gemm_reference.h"
 #include "tests/devices/pointwise_case.h"
 
@@ -123,36 +124,6 @@ class GemmEpilogue : public testing::Test {
 
   CpuDevice device_;
 };
-
-// relu(product + bias) and the sums of its columns, as in forward and backward of a layer.
-Program bias_relu() {
-  ProgramWriter w;
-  const int32_t c = w.input(TN_FULL), bias = w.input(TN_PER_COLUMN);
-  const int32_t y = w.apply(TN_OP_MAX, w.apply(TN_OP_ADD, c, bias), w.constant(0));
-  w.output(y);
-  w.output(w.reduce(TN_OP_REDUCE_SUM, y, TN_PER_COLUMN));
-  return Program::from(w.finish().view());
-}
-
-// The softmax of rows scaled by another FULL input, a sum of each row, and the sum of all elements.
-Program softmax() {
-  ProgramWriter w;
-  const int32_t c = w.input(TN_FULL), scale = w.input(TN_FULL);
-  const int32_t x = w.apply(TN_OP_MUL, c, scale);
-  const int32_t e = w.apply(TN_OP_EXP, w.apply(TN_OP_SUB, x, w.reduce(TN_OP_REDUCE_MAX, x, TN_PER_ROW)));
-  const int32_t sum = w.reduce(TN_OP_REDUCE_SUM, e, TN_PER_ROW);
-  w.output(w.apply(TN_OP_DIV, e, sum));
-  w.output(sum);
-  w.output(w.reduce(TN_OP_REDUCE_SUM, x, TN_SCALAR));
-  return Program::from(w.finish().view());
-}
-
-Program flat() {
-  ProgramWriter w;
-  const int32_t c = w.input(TN_FULL);
-  w.output(w.apply(TN_OP_MUL, c, c));
-  return Program::from(w.finish().view());
-}
 
 TEST_F(GemmEpilogue, Programs) {
   for (const bool in_place : {false, true})

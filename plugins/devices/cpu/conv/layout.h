@@ -13,7 +13,8 @@
 
 namespace tenon::cpu {
 
-inline constexpr int64_t kSumParts = 8;  // of the sums of weights, at most
+inline constexpr int64_t kSumParts = 8;    // of the sums of weights, at most
+inline constexpr int64_t kConvTasks = 16;  // that compute bands, each with memory of its own, at most
 
 // A phase, laid out for this convolution.
 struct Layout {
@@ -57,6 +58,12 @@ struct ConvPlan {
 [[nodiscard]] inline std::array<int64_t, TN_MAX_SPACE> steps(const std::array<int64_t, TN_MAX_SPACE>& sizes,
                                                              int64_t channels) {
   return {sizes[1] * sizes[2] * channels, sizes[2] * channels, channels};
+}
+
+// Whether the convolution has so few multiplications that it is one task.
+[[nodiscard]] inline bool is_small(const ConvPlan& plan, int64_t samples) {
+  constexpr double kTaskWork = 65536;
+  return plan.work * static_cast<double>(samples) <= kTaskWork;
 }
 
 // Copies the description of a convolution and lays it out for this processor.

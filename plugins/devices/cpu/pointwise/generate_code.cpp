@@ -40,12 +40,12 @@ uint64_t constant_lane(const Node& n, bool wide) {
 
 class Generator {
  public:
-  Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, int64_t chunk_rows, Binding& binding,
+  Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, const Chunks& chunks, Binding& binding,
             tn_dtype* missing)
       : site_(site),
         isa_(isa),
         pass_(pass),
-        chunk_rows_(chunk_rows),
+        chunks_(chunks),
         binding_(binding),
         missing_(missing),
         wide_(site.compute == TN_F64),
@@ -56,7 +56,7 @@ class Generator {
     const bool by_column = std::any_of(pass_.reductions.begin(), pass_.reductions.end(), [&](const ReductionSink& r) {
       return binding_.result_extents[static_cast<size_t>(r.result)] == TN_PER_COLUMN;
     });
-    choose_tiles(site_, pass_, by_column, chunk_rows_, code_);
+    choose_tiles(site_, pass_, by_column, chunks_, code_);
     count_uses();
     stage_.assign(pass_.nodes.size(), -1);
     tile_.assign(pass_.nodes.size(), -1);
@@ -128,7 +128,7 @@ class Generator {
   const tn_pointwise_site& site_;
   const Isa isa_;
   const Pass& pass_;
-  const int64_t chunk_rows_;
+  const Chunks chunks_;
   Binding& binding_;
   tn_dtype* const missing_;
   const bool wide_;
@@ -447,7 +447,7 @@ void Generator::find_hazards() {
 
 }  // namespace
 
-Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int64_t chunk_rows) {
+Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, const Chunks& chunks) {
   *missing = TN_COMPUTE;
   const Schedule plan = schedule(site);
   Binding binding;
@@ -466,8 +466,11 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int6
   }
   binding.shared_bytes = shared;
   int64_t most = shared;
+  bool made = false;  // the rows that another primitive computes
   for (const Pass& pass : plan.passes) {
-    Generator generator(site, isa, pass, chunk_rows, binding, missing);
+    const bool makes = pass.grid == Grid::kFull && !made;
+    made |= makes;
+    Generator generator(site, isa, pass, makes ? chunks : Chunks(), binding, missing);
     generator.run();
     most = std::max(most, generator.shared_bytes());
     binding.passes.push_back(std::move(generator).code());
@@ -479,11 +482,11 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int6
   binding.shared_bytes = round_up(most, 64);
   // Scratch for as many workers as there are chunks, at most 64, and at most 16 MiB in all unless that is less than 8
   // of them.
-  int64_t chunks = 1;
+  int64_t tasks = 1;
   for (const Code& code : binding.passes)
-    chunks = std::max(chunks, code.flat ? code.most_chunks : code.most_row_chunks * column_chunks(code));
+    tasks = std::max(tasks, code.flat ? code.most_chunks : code.most_row_chunks * column_chunks(code));
   const int64_t affordable = std::max<int64_t>((int64_t{1} << 24) / std::max<int64_t>(binding.scratch_bytes, 1), 8);
-  binding.workers = static_cast<int32_t>(std::min({chunks, affordable, int64_t{64}}));
+  binding.workers = static_cast<int32_t>(std::min({tasks, affordable, int64_t{64}}));
   return binding;
 }
 

@@ -104,7 +104,7 @@ struct Code {
   int64_t tile_columns = 0;     // most columns of a tile
   int64_t stream_bytes = 0;     // of FULL tensors, per element of the grid
   int64_t cost = 1;             // of an element, in simple operations
-  int64_t chunk_rows = 0;       // rows of a chunk if gemm_epilogue prescribes them, else 0
+  int64_t chunk_rows = 0;       // rows of a chunk if Chunks prescribe them, else 0
   int64_t block_rows = 1;       // rows whose PER_ROW values are computed together
   int64_t most_chunks = 1;      // of the grid at its bounds
   int64_t most_row_chunks = 1;  // most chunks along the rows
@@ -170,13 +170,17 @@ struct Walk {
 };
 // Chunks along the columns of a grid that is not flat.
 [[nodiscard]] int64_t column_chunks(const Code& code);
-// Sets the members of `code` that describe tiles and chunks. by_column: the pass reduces to PER_COLUMN. chunk_rows:
-// least rows of a chunk in a pass over the whole grid; 0: chosen by cost.
-void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, int64_t chunk_rows, Code& code);
+// The chunks of the first pass over the whole grid, where another primitive computes the rows of a chunk just before.
+struct Chunks {
+  int64_t rows = 0;    // of a chunk at least; 0: chosen by cost
+  bool exact = false;  // a chunk is `rows` rows, or several times as many
+};
+// Sets the members of `code` that describe tiles and chunks. by_column: the pass reduces to PER_COLUMN.
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, const Chunks& chunks, Code& code);
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);
 
 // Generates the code of all passes. *missing: an element type that is not offered, or TN_COMPUTE if all are.
-// chunk_rows: as above. Throws only std::bad_alloc and std::length_error.
-[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int64_t chunk_rows = 0);
+// Throws only std::bad_alloc and std::length_error.
+[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, const Chunks& chunks = {});
 
 }  // namespace tenon::cpu

@@ -225,7 +225,7 @@ void PassRun::run_block(Chunk& chunk, int64_t last) const {
 
 void PassRun::run_chunk(int64_t index, int32_t worker) const {
   if (maker_ != nullptr && code_.chunk_rows > 0)
-    maker_->make(maker_->self, index * code_.chunk_rows, std::min((index + 1) * code_.chunk_rows, rows_));
+    maker_->make(maker_->self, index * code_.chunk_rows, std::min((index + 1) * code_.chunk_rows, rows_), worker);
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);

@@ -7,9 +7,10 @@
 
 namespace tenon::cpu {
 
-// Computes rows [first, last) of an input just before a chunk reads them. For bindings generated with chunk_rows.
+// Computes rows [first, last) of an input just before a chunk reads them. For bindings generated with Chunks. worker:
+// below Binding::workers; no two calls at the same time have the same one.
 struct RowMaker {
-  void (*make)(const void* self, int64_t first, int64_t last);
+  void (*make)(const void* self, int64_t first, int64_t last, int32_t worker);
   const void* self;
 };
 

@@ -43,7 +43,7 @@ int64_t column_chunks(const Code& code) {
   return code.whole_rows ? 1 : (code.columns + kChunkColumns - 1) / kChunkColumns;
 }
 
-void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, int64_t chunk_rows, Code& code) {
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, const Chunks& chunks, Code& code) {
   code.grid = pass.grid;
   code.flat = pass.flat;
   code.by_row = pass.by_row;
@@ -53,9 +53,9 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   const int64_t most_columns = pass.grid == Grid::kRows ? 1 : site.columns.bound;
   code.most_chunks = most_rows < 0 || most_columns < 0 ? kMostChunks : chunks_for(most_rows, most_columns, code);
   code.most_row_chunks = code.most_chunks;
-  const bool prescribed = chunk_rows > 0 && pass.grid == Grid::kFull;
+  const bool prescribed = chunks.rows > 0;
   if (prescribed) {
-    code.chunk_rows = std::max(chunk_rows, (most_rows + kMostChunks - 1) / kMostChunks);
+    code.chunk_rows = chunks.exact ? chunks.rows : std::max(chunks.rows, (most_rows + kMostChunks - 1) / kMostChunks);
     code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
   }
   if (pass.flat) {
@@ -75,7 +75,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   if (by_column && !prescribed) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
   if (prescribed) {
     const int64_t fewest = by_column ? (most_rows + affordable - 1) / affordable : 1;
-    code.chunk_rows = round_up(std::max(code.chunk_rows, fewest), code.tile_rows);
+    code.chunk_rows = round_up(std::max(code.chunk_rows, fewest), chunks.exact ? chunks.rows : code.tile_rows);
     code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
   }
 }

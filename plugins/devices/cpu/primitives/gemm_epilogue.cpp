@@ -1,12 +1,9 @@
-// "tenon.gemm_epilogue/1": a matrix product and a pointwise program over its rows. Each chunk of rows is multiplied
-// just before the program reads it, so that it is in the cache. SPDX-License-Identifier: Apache-2.0
+// "tenon.gemm_epilogue/1": a matrix product and a pointwise program over its rows. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <new>
-#include <vector>
 
-#include "pointwise/run_passes.h"
+#include "epilogue.h"
 #include "primitives.h"
 #include "primitives/gemm.h"
 
@@ -15,12 +12,9 @@ namespace tenon::cpu {
 namespace {
 
 // A prepared call.
-struct Epilogue {
+struct GemmEpilogue {
   tn_gemm gemm;
-  size_t product;  // number of the program's input that is C
-  Binding program;
-  // [program.inputs_count] The program's inputs. run writes the pointers, so that a binding must not run twice at once.
-  std::vector<const tn_tensor*> inputs;
+  Epilogue epilogue;
 };
 
 // Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
@@ -38,79 +32,42 @@ int64_t chunk_rows(const tn_gemm& gemm) {
 }
 
 tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
-  try {
-    const tn_gemm& gemm = *epilogue->gemm;
-    const tn_pointwise_site& site = *epilogue->site;
-    const bool bounded = gemm.m.bound >= 0 && gemm.n.bound > 0 && gemm.k.bound >= 0 && gemm.batch.bound >= 0 &&
-                         site.rows.bound >= 0 && site.columns.symbol == TN_SYMBOL_NONE;
-    if (!bounded || site.columns.offset > kChunkColumns || site.compute != gemm.dtype) return TN_UNSUPPORTED;
-    // A second pass over the whole grid would read C from memory again.
-    const Schedule plan = schedule(site);
-    const auto full = [](const Pass& pass) { return pass.grid == Grid::kFull; };
-    return std::count_if(plan.passes.begin(), plan.passes.end(), full) == 1 ? TN_OK : TN_UNSUPPORTED;
-  } catch (const std::bad_alloc&) {
-    return TN_OUT_OF_MEMORY;
-  } catch (const std::exception&) {
-    return TN_UNSUPPORTED;
-  }
+  const tn_gemm& gemm = *epilogue->gemm;
+  if (gemm.m.bound < 0 || gemm.n.bound <= 0 || gemm.k.bound < 0 || gemm.batch.bound < 0) return TN_UNSUPPORTED;
+  // A second pass over the whole grid would read C from memory again.
+  return check_epilogue(*epilogue->site, epilogue->product, gemm.dtype, Passes::kOne);
 }
 
 // RowMaker::make: computes rows [first, last) of C [batch * m, n] of a Product.
-void make_rows(const void* self, int64_t first, int64_t last) {
+void make_rows(const void* self, int64_t first, int64_t last, int32_t) {
   multiply_rows(*static_cast<const Product*>(self), first, last);
 }
 
 // call inputs: A, B, then the program's inputs without C; outputs: C [batch * m, n], then the program's outputs. The
 // grid of the program is that of C.
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
-  Epilogue& epilogue = *static_cast<Epilogue*>(self);
-  if (call->inputs_count != 1 + epilogue.program.inputs_count ||
-      call->outputs_count != 1 + epilogue.program.outputs_count)
-    return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product with an epilogue and another number of operands");
+  auto& both = *static_cast<GemmEpilogue*>(self);
+  if (const tn_status status = check_operands(both.epilogue, *execution, *call); status != TN_OK) return status;
   Product product = {};
-  const tn_status status = make_product(epilogue.gemm, *execution, *call, &product);
+  const tn_status status = make_product(both.gemm, *execution, *call, &product);
   if (status != TN_OK) return status;
-  std::copy(call->inputs + 2, call->inputs + 2 + epilogue.product, epilogue.inputs.begin());
-  epilogue.inputs[epilogue.product] = call->outputs[0];
-  std::copy(call->inputs + 2 + epilogue.product, call->inputs + call->inputs_count,
-            epilogue.inputs.begin() + static_cast<std::ptrdiff_t>(epilogue.product) + 1);
-  tn_call program = *call;
-  program.inputs = epilogue.inputs.data();
-  program.inputs_count = epilogue.program.inputs_count;
-  program.outputs = call->outputs + 1;
-  program.outputs_count = epilogue.program.outputs_count;
-  program.requests = call->requests + 1;
-  const RowMaker maker = {&make_rows, &product};
-  const tn_status ran = run_pointwise(epilogue.program, *execution, program, &maker);
+  const tn_status ran = run_epilogue(both.epilogue, *execution, *call, {&make_rows, &product});
   return ran != TN_OK ? ran : check_done(execution->errors, product);
 }
 
-void destroy(void* self) { delete static_cast<Epilogue*>(self); }
+void destroy(void* self) { delete static_cast<GemmEpilogue*>(self); }
 
 tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
                   tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *given->gemm); status != TN_OK) return status;
-  const bool known = given->product >= 0 && static_cast<uint32_t>(given->product) < given->site->program->inputs_count;
-  if (const tn_status status = known ? supports(device, errors, given) : tn_status{TN_UNSUPPORTED}; status != TN_OK)
-    return tn_fail(
-        errors, status, "program",
-        status == TN_OUT_OF_MEMORY ? "no memory to plan it" : "the cpu cannot run this program as an epilogue");
-  try {
-    tn_dtype missing = TN_COMPUTE;
-    auto epilogue =
-        std::make_unique<Epilogue>(Epilogue{*given->gemm,
-                                            static_cast<size_t>(given->product),
-                                            generate(*given->site, detect_isa(), &missing, chunk_rows(*given->gemm)),
-                                            {}});
-    if (missing != TN_COMPUTE || !is_complete(epilogue->program))
-      return tn_fail(errors, TN_UNSUPPORTED, "program",
-                     "the program has a type or an operation that the cpu does not know");
-    epilogue->inputs.resize(epilogue->program.inputs_count);
-    prepared->workspace_bytes = workspace_bytes(epilogue->program);
-    prepared->binding = epilogue.release();
-  } catch (const std::exception&) {
-    return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product with an epilogue");
-  }
+  if (const tn_status status = supports(device, errors, given); status != TN_OK) return refuse_epilogue(errors, status);
+  std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given->gemm, {}});
+  if (both == nullptr) return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
+  const tn_status status =
+      make_epilogue(errors, *given->site, given->product, {chunk_rows(*given->gemm), false}, &both->epilogue);
+  if (status != TN_OK) return status;
+  prepared->workspace_bytes = workspace_bytes(both->epilogue.program);
+  prepared->binding = both.release();
   prepared->traits = 0;
   prepared->run = &run;
   prepared->destroy = &destroy;
