@@ -1,4 +1,4 @@
-// Fuses pointwise nodes into matrix products as epilogues. SPDX-License-Identifier: Apache-2.0
+// Fuses pointwise nodes into products, of matrices and convolutions, as epilogues. SPDX-License-Identifier: Apache-2.0
 #include "core/graph/passes.h"
 #include "core/graph/readers.h"
 
@@ -25,50 +25,50 @@ Dim rows_of(const Graph& graph, ValueId product) {
   return elements(shape.data(), shape.size() - 1);
 }
 
-// Returns the first node that reads the product of a gemm, apart from views; null if there is none.
+// Returns the first node that reads the result of a product, apart from views; null if there is none.
 Node* first_reader(Graph& graph, const Readers& readers, ValueId product) {
   for (const size_t number : readers.of(product))
     if (!graph.nodes[number].is<View>()) return &graph.nodes[number];
   return nullptr;
 }
 
-// Returns the gemm with the pointwise node as its epilogue; input number `product` of that node is the product.
-Node joined(const Node& gemm, const Node& pointwise, const Pointwise& epilogue, int32_t product) {
-  Node node = gemm;
+// Returns the product with the pointwise node as its epilogue, whose input number `product` is the result.
+Node joined(const Node& made, const Node& pointwise, const Pointwise& epilogue, int32_t product) {
+  Node node = made;
   node.serve(pointwise);
   node.inputs.insert(node.inputs.end(), pointwise.inputs.begin(), pointwise.inputs.end());
-  node.inputs.erase(node.inputs.begin() + static_cast<std::ptrdiff_t>(gemm.inputs.size()) + product);
+  node.inputs.erase(node.inputs.begin() + static_cast<std::ptrdiff_t>(made.inputs.size()) + product);
   node.outputs.insert(node.outputs.end(), pointwise.outputs.begin(), pointwise.outputs.end());
-  node.as<Gemm>()->epilogue = epilogue;
-  node.as<Gemm>()->product = product;
+  node.epilogue = Epilogue{epilogue, product};
   return node;
 }
 
 }  // namespace
 
 void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
-  // Stays valid for the products of later gemms: a gemm that moves reads only values that are computed before it.
+  // Stays valid for the results of later products: one that moves reads only values that are computed before it.
   const Readers readers(graph);
   std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& gemm = graph.nodes[i];
-    if (!gemm.is<Gemm>() || gemm.pointwise() != nullptr) continue;
-    Node* const reader = first_reader(graph, readers, gemm.outputs[0]);
+    const Node& made = graph.nodes[i];
+    if (!made.is_product() || made.epilogue) continue;
+    const ValueId result = made.outputs[0];
+    Node* const reader = first_reader(graph, readers, result);
     if (reader == nullptr) continue;
     const Node& pointwise = *reader;
-    if (!pointwise.is<Pointwise>() || pointwise.backward != gemm.backward || pointwise.loop != gemm.loop) continue;
-    const int32_t product = product_input(graph, pointwise, gemm.outputs[0]);
+    if (!pointwise.is<Pointwise>() || pointwise.backward != made.backward || pointwise.loop != made.loop) continue;
+    const int32_t product = product_input(graph, pointwise, result);
     if (product < 0) continue;
     Pointwise epilogue = *pointwise.as<Pointwise>();
-    const Dim rows = rows_of(graph, gemm.outputs[0]), columns = graph.spec(gemm.outputs[0]).shape.back();
-    if (epilogue.program->is_flat() && same(elements(epilogue.whole), elements(graph.spec(gemm.outputs[0]).shape))) {
+    const Dim rows = rows_of(graph, result), columns = graph.spec(result).shape.back();
+    if (epilogue.program->is_flat() && same(elements(epilogue.whole), elements(graph.spec(result).shape))) {
       epilogue.rows = rows;
       epilogue.columns = columns;
     }
     if (!same(epilogue.rows, rows) || !same(epilogue.columns, columns)) continue;
-    Node both = joined(gemm, pointwise, epilogue, product);
+    Node both = joined(made, pointwise, epilogue, product);
     if (!better(both)) continue;
-    // No node between the two reads the product, so the gemm may move to the place of the pointwise node.
+    // No node between the two reads the result, so it may move to the place of the pointwise node.
     *reader = std::move(both);
     removed[i] = true;
   }

@@ -31,7 +31,7 @@ ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
   Spec result{left.dtype, Shape(left.shape.begin(), left.shape.end() - 2), TN_DENSE, 0, {}};
   result.shape.push_back(m);
   result.shape.push_back(n);
-  append(Gemm{flags, alpha, std::nullopt, -1}, {a, b});
+  append(Gemm{flags, alpha}, {a, b});
   return output(std::move(result));
 }
 

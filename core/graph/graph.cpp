@@ -5,9 +5,11 @@
 
 namespace tenon::core {
 
-const Pointwise* Node::pointwise() const {
-  if (const auto* gemm = as<Gemm>()) return gemm->epilogue ? &*gemm->epilogue : nullptr;
-  return as<Pointwise>();
+const Pointwise* Node::pointwise() const { return epilogue ? &epilogue->pointwise : as<Pointwise>(); }
+
+bool Node::is_product() const {
+  const auto* conv = as<Conv>();
+  return is<Gemm>() || (conv != nullptr && conv->op != TN_CONV_WEIGHTS);
 }
 
 ValueId Graph::root(ValueId value) const {

@@ -51,14 +51,11 @@ struct Pointwise {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// C = alpha op(A) op(B). With an epilogue the inputs are A, B and the inputs of its program except number `product`,
-// which is C; the outputs are C and the outputs of the program.
+// C = alpha op(A) op(B).
 struct Gemm {
   static constexpr const char* kName = "gemm";
   uint32_t flags = 0;  // TN_TRANSPOSE_*
   double alpha = 1;
-  std::optional<Pointwise> epilogue;
-  int32_t product = -1;
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
@@ -198,12 +195,21 @@ using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, 
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
 
+// A program that a product runs over its result: a gemm, or a convolution whose result has samples. The inputs of the
+// node are those of the product, then those of the program without number `product`, which is the result; the outputs
+// are the result, then those of the program.
+struct Epilogue {
+  Pointwise pointwise;
+  int32_t product = 0;
+};
+
 struct Node {
   Operation operation;
-  std::vector<ValueId> inputs;   // kNoValue if an optional operand is absent
-  std::vector<ValueId> outputs;  // kNoValue if an output is not requested
-  int32_t layer = -1;            // the layer that it computes: index into Graph::layers; -1: none
-  std::vector<int32_t> fused;    // if it computes several layers: all of them, `layer` first; else empty
+  std::optional<Epilogue> epilogue;  // of a product
+  std::vector<ValueId> inputs;       // kNoValue if an optional operand is absent
+  std::vector<ValueId> outputs;      // kNoValue if an output is not requested
+  int32_t layer = -1;                // the layer that it computes: index into Graph::layers; -1: none
+  std::vector<int32_t> fused;        // if it computes several layers: all of them, `layer` first; else empty
   bool backward = false;
   int32_t loop = -1;  // that it runs in, step by step: index into Graph::loops; -1: it runs once. Of arrange_loops.
 
@@ -220,7 +226,9 @@ struct Node {
   [[nodiscard]] T* as() {
     return std::get_if<T>(&operation);
   }
-  // Returns the program of a pointwise node or of a gemm's epilogue; else null.
+  // Whether the node is a product that may have an epilogue.
+  [[nodiscard]] bool is_product() const;
+  // Returns the program of a pointwise node or of an epilogue; else null.
   [[nodiscard]] const Pointwise* pointwise() const;
 
   // Returns all layers that the node computes, `layer` first.

@@ -31,9 +31,9 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<Gradien
                                          const std::set<ValueId>& row_sparse = {},
                                          std::vector<MissingBackward>* missing = nullptr);
 
-// Makes a pointwise node the epilogue of the gemm that computes one of its inputs if `better` returns true for the gemm
-// with the epilogue. Run after fuse.
-using EpilogueChoice = std::function<bool(const Node& gemm)>;
+// Makes a pointwise node the epilogue of the product that computes one of its inputs if `better` returns true for the
+// product with the epilogue. Run after fuse.
+using EpilogueChoice = std::function<bool(const Node& product)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
 
 // Fuses a gather and a sum over segments of its rows into one node (an embedding bag) if the sum is the only reader of

@@ -144,18 +144,17 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
   return kNoValue;
 }
 
-// Returns the product of a gemm with an epilogue if no other node reads it and output number `output` has its size, so
-// that the output may reuse its memory; else kNoValue.
+// Returns the result of a product with an epilogue if no other node reads it and output number `output` has its size,
+// so that the output may reuse its memory; else kNoValue.
 ValueId on_product(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
                    const std::vector<bool>& placed, const std::vector<ValueId>& taken, const LoopLives& lives) {
   const Node& node = graph.nodes[number];
-  const auto* gemm = node.as<Gemm>();
-  if (gemm == nullptr || !gemm->epilogue || output == 0) return kNoValue;
+  if (!node.epilogue || output == 0) return kNoValue;
   const ValueId product = node.outputs[0];
   const auto at = static_cast<size_t>(product);
   if (placed[at] || last[at] > number || std::find(taken.begin(), taken.end(), product) != taken.end()) return kNoValue;
   const Spec& made = graph.spec(node.outputs[output]);
-  const bool fits = gemm->epilogue->program->output_extent(output - 1) == TN_FULL &&
+  const bool fits = node.epilogue->pointwise.program->output_extent(output - 1) == TN_FULL &&
                     tn_dtype_bytes(graph.spec(product).dtype) == tn_dtype_bytes(made.dtype) &&
                     lives.step_of(product) == lives.step_of(node.outputs[output]) &&
                     lives.bytes(product) == lives.bytes(node.outputs[output]);

@@ -30,12 +30,12 @@ PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, con
           bound(pointwise.columns, bounds)};
 }
 
-// Returns the site of the program of a gemm's epilogue, whose input number `product` is the matrix product.
+// Returns the site of the program of an epilogue, whose input number `product` is the result of the product.
 PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
-  const Gemm& gemm = *node.as<Gemm>();
   std::vector<ValueId> inputs(node.inputs.begin() + 2, node.inputs.end());
-  inputs.insert(inputs.begin() + gemm.product, node.outputs[0]);
-  return pointwise_site(graph, *gemm.epilogue, inputs, {node.outputs.begin() + 1, node.outputs.end()}, bounds);
+  inputs.insert(inputs.begin() + node.epilogue->product, node.outputs[0]);
+  return pointwise_site(graph, node.epilogue->pointwise, inputs, {node.outputs.begin() + 1, node.outputs.end()},
+                        bounds);
 }
 
 tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
@@ -52,6 +52,24 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   gemm.flags = product.flags;
   gemm.alpha = product.alpha;
   return gemm;
+}
+
+tn_conv conv_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+  const Conv& conv = *node.as<Conv>();
+  // Of the images, and of the weights, one may be the output.
+  const ValueId images = conv.op == TN_CONV_IMAGES ? node.outputs[0] : node.inputs[0];
+  const ValueId weights = conv.op == TN_CONV_WEIGHTS ? node.outputs[0] : node.inputs[1];
+  const Spec& spec = graph.spec(images);
+  tn_conv site = {};
+  site.size = sizeof site;
+  site.dtype = spec.dtype;
+  site.op = conv.op;
+  site.samples = bound(spec.shape[0], bounds);
+  site.channels = spec.shape.back().offset;
+  site.filters = graph.spec(weights).shape[0].offset;
+  site.groups = conv.groups;
+  site.window = &conv.window;
+  return site;
 }
 
 // Prepares the call of one node.
@@ -119,11 +137,11 @@ void CallPreparer::prepare(const Pointwise& pointwise) {
   prepare_by(TN_POINTWISE, &tn_pointwise_table::prepare, site.get());
 }
 
-void CallPreparer::prepare(const Gemm& gemm) {
+void CallPreparer::prepare(const Gemm& /*gemm*/) {
   const tn_gemm product = gemm_of(graph_, node_, bounds_);
-  if (!gemm.epilogue) return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
+  if (!node_.epilogue) return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
   const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
-  const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.product, &product, site.get()};
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, node_.epilogue->product, &product, site.get()};
   prepare_by(TN_GEMM_EPILOGUE, &tn_gemm_epilogue_table::prepare, &epilogue);
 }
 
@@ -208,21 +226,12 @@ void CallPreparer::prepare(const PrefixSum& sum) {
   prepare_by(TN_PREFIX_SUM, &tn_prefix_sum_table::prepare, &site);
 }
 
-void CallPreparer::prepare(const Conv& conv) {
-  // Of the images, and of the weights, one may be the output.
-  const ValueId images = conv.op == TN_CONV_IMAGES ? node_.outputs[0] : node_.inputs[0];
-  const ValueId weights = conv.op == TN_CONV_WEIGHTS ? node_.outputs[0] : node_.inputs[1];
-  const Spec& spec = graph_.spec(images);
-  tn_conv site = {};
-  site.size = sizeof site;
-  site.dtype = spec.dtype;
-  site.op = conv.op;
-  site.samples = bound(spec.shape[0], bounds_);
-  site.channels = spec.shape.back().offset;
-  site.filters = graph_.spec(weights).shape[0].offset;
-  site.groups = conv.groups;
-  site.window = &conv.window;
-  prepare_by(TN_CONV, &tn_conv_table::prepare, &site);
+void CallPreparer::prepare(const Conv& /*conv*/) {
+  const tn_conv conv = conv_of(graph_, node_, bounds_);
+  if (!node_.epilogue) return prepare_by(TN_CONV, &tn_conv_table::prepare, &conv);
+  const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
+  const tn_conv_epilogue epilogue = {sizeof epilogue, node_.epilogue->product, &conv, site.get()};
+  prepare_by(TN_CONV_EPILOGUE, &tn_conv_epilogue_table::prepare, &epilogue);
 }
 
 void CallPreparer::prepare(const Pool& pool) {
@@ -289,9 +298,10 @@ std::string prepare_call(const Graph& graph, const Node& node, const std::vector
 
 namespace {
 
-// Whether a provider prepares the product alone.
-bool is_provided(Device& device, const tn_gemm& product) {
-  for (const Device::Offer<tn_gemm_table>& offer : device.offers<tn_gemm_table>(TN_GEMM)) {
+// Whether a provider prepares the product alone, a site of the table `id`.
+template <typename Table, typename Site>
+bool is_provided(Device& device, const char* id, const Site& product) {
+  for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.by == &device.origin() || offer.table->prepare == nullptr) continue;
     ErrorSink errors(offer.name, offer.by->tags);
     Prepared prepared;
@@ -306,16 +316,13 @@ bool is_provided(Device& device, const tn_gemm& product) {
   return false;
 }
 
-}  // namespace
-
-bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm) {
-  const tn_gemm product = gemm_of(graph, gemm, bounds);
-  const PointwiseSite site = epilogue_site(graph, gemm, bounds);
-  const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.as<Gemm>()->product, &product, site.get()};
-  for (const Device::Offer<tn_gemm_epilogue_table>& offer : device.offers<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE)) {
+// Whether a table of products with epilogues has the call rather than that of the product and that of the program.
+template <typename Table, typename ProductTable, typename Site, typename Product>
+bool prefers(Device& device, const char* id, const char* product_id, const Site& epilogue, const Product& product) {
+  for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.table->supports == nullptr || offer.table->prepare == nullptr) continue;
     if (newer_opcode(*offer.table, epilogue).op != 0) continue;
-    if (offer.by == &device.origin() && is_provided(device, product)) return false;
+    if (offer.by == &device.origin() && is_provided<ProductTable>(device, product_id, product)) return false;
     ErrorSink errors(device.who(), offer.by->tags);
     try {
       errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
@@ -326,6 +333,21 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
     }
   }
   return false;
+}
+
+}  // namespace
+
+bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
+  const PointwiseSite site = epilogue_site(graph, product, bounds);
+  const int32_t number = product.epilogue->product;
+  if (product.is<Conv>()) {
+    const tn_conv conv = conv_of(graph, product, bounds);
+    const tn_conv_epilogue epilogue = {sizeof epilogue, number, &conv, site.get()};
+    return prefers<tn_conv_epilogue_table, tn_conv_table>(device, TN_CONV_EPILOGUE, TN_CONV, epilogue, conv);
+  }
+  const tn_gemm gemm = gemm_of(graph, product, bounds);
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, number, &gemm, site.get()};
+  return prefers<tn_gemm_epilogue_table, tn_gemm_table>(device, TN_GEMM_EPILOGUE, TN_GEMM, epilogue, gemm);
 }
 
 }  // namespace tenon::host

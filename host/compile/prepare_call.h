@@ -21,8 +21,8 @@ using namespace core;
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,
                          Prepared& prepared, ErrorSink& errors);
 
-// Whether the device runs the gemm with its epilogue faster than both as separate calls.
+// Whether the device runs the product with its epilogue faster than both as separate calls.
 [[nodiscard]] bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
-                                    const Node& gemm);
+                                    const Node& product);
 
 }  // namespace tenon::host

@@ -180,7 +180,8 @@ template <typename Table, typename Site>
 NewerOpcode newer_opcode(const Table& table, const Site& site) {
   if constexpr (std::is_same_v<Site, tn_pointwise_site>)
     return newer_opcode(table.opset, *site.program);
-  else if constexpr (std::is_same_v<Site, tn_gemm_epilogue> || std::is_same_v<Site, tn_row_sparse_update>)
+  else if constexpr (std::is_same_v<Site, tn_gemm_epilogue> || std::is_same_v<Site, tn_conv_epilogue> ||
+                     std::is_same_v<Site, tn_row_sparse_update>)
     return newer_opcode(table.opset, *site.site->program);
   else
     return {};  // a primitive without a program

@@ -221,11 +221,11 @@ struct Epilogue {
     product = GraphWriter(graph, 0, false, TN_F64).gemm(a, b, 0, 1);
     const std::vector<ValueId> read = operands(graph, product);
     result = GraphWriter(graph, 0, backward, TN_F64).pointwise(binary(op), read, 1)[0];
-    attach_epilogues(graph, [](const Node& /*gemm*/) { return true; });
+    attach_epilogues(graph, [](const Node& /*product*/) { return true; });
   }
   [[nodiscard]] bool attached() const {
     return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                       [](const Node& node) { return node.is<Gemm>() && node.pointwise() != nullptr; });
+                       [](const Node& node) { return node.epilogue.has_value(); });
   }
 };
 
@@ -245,6 +245,41 @@ TEST(Epilogues, OfOneReadingInTheSamePhase) {
                }).attached());
   // The product is of forward and the program of backward: a prediction runs forward alone and may read the product.
   EXPECT_FALSE(Epilogue(TN_OP_MUL, true, with_another).attached());
+}
+
+// Of a convolution, whose rows are the places of all samples, but not of the sums of its weights: these are complete
+// after all samples.
+TEST(Epilogues, OfConvolutions) {
+  for (const int32_t op : {TN_CONV_RESULTS, TN_CONV_IMAGES, TN_CONV_WEIGHTS}) {
+    Graph graph;
+    GraphWriter writer(graph, 0, false, TN_F64);
+    const tn_window window = {sizeof window, 2, {5, 4}, {2, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}};
+    const ValueId images = graph.add_external(f64({samples(), fixed(5), fixed(4), fixed(3)}), "images");
+    const ValueId results = graph.add_external(f64({samples(), fixed(4), fixed(4), fixed(6)}), "results");
+    const ValueId weights = graph.add_external(f64({fixed(6), fixed(2), fixed(1), fixed(3)}), "weights");
+    const ValueId made =
+        writer.conv(op, window, 1, op == TN_CONV_IMAGES ? results : images, op == TN_CONV_WEIGHTS ? results : weights);
+    const Shape shape = graph.spec(made).shape;
+    const ValueId bias = graph.add_external(f64({shape.back()}), "bias");
+    ProgramWriter program;
+    const int32_t added = program.input(TN_PER_COLUMN);
+    program.output(program.apply(TN_OP_ADD, added, program.input(TN_FULL)));
+    const ValueId result = writer.pointwise(std::make_shared<Program>(program.finish()), {bias, made},
+                                            static_cast<int32_t>(shape.size()) - 1)[0];
+    attach_epilogues(graph, [](const Node& /*product*/) { return true; });
+    if (op == TN_CONV_WEIGHTS) {
+      EXPECT_EQ(graph.nodes.size(), 2U);
+      continue;
+    }
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    const Node& node = graph.nodes[0];
+    ASSERT_TRUE(node.is<Conv>() && node.epilogue);
+    EXPECT_EQ(node.epilogue->product, 1);
+    EXPECT_EQ(node.inputs, (std::vector<ValueId>{op == TN_CONV_IMAGES ? results : images, weights, bias}));
+    EXPECT_EQ(node.outputs, (std::vector<ValueId>{made, result}));
+    EXPECT_TRUE(same(node.pointwise()->rows, elements(shape.data(), 3)));
+    EXPECT_TRUE(same(node.pointwise()->columns, shape.back()));
+  }
 }
 
 // A gather and the sum over segments of its rows become one node if the rows have no other reader.

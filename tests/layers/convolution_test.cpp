@@ -1,6 +1,7 @@
 // conv and conv_transpose against plain loops. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/layers/image_layer.h"
@@ -142,6 +143,28 @@ TEST_F(Convolution, MistakesAreNamed) {
     refuses(type, {int64_t{1} << 40, 2}, {{"filters", int64_t{1} << 22}, {"kernel", 1}}, {"output", "elements"});
     refuses(type, {int64_t{1} << 61, 1}, {{"filters", 1}, {"kernel", 1}}, {"2^60 elements"});
     refuses(type, {4, 2}, {{"filters", 2}, {"kernel", 1 << 20}, {"dilation", 1 << 20}}, {"dilation", "2^31"});
+  }
+}
+// A normalisation and an activation behind a convolution are part of its call.
+TEST_F(Convolution, NormalisationIsAnEpilogue) {
+  for (const bool training : {false, true}) {
+    const Layer made =
+        host_.layer("conv", {data("x", {5, 4, 2})}, {{"filters", 3}, {"kernel", 3}, {"bias", false}}, "made");
+    const Layer y = host_.layer("relu", {host_.layer("batch_norm", {made}, {}, "norm")}, {}, "active");
+    const Layer cost = host_.layer("square_error", {y, data("wanted", {3, 2, 3})}, {}, "cost");
+    MachineOptions options;
+    options.max_samples = 4;
+    options.training = training;
+    const Layer output = training ? cost : y;
+    const auto plan = nlohmann::json::parse(host_.machine(host_.parameters({output}, 1), {output}, options).plan());
+    const nlohmann::json first = plan.at("calls")[0];
+    EXPECT_EQ(first.at("call"), "conv") << first;
+    EXPECT_EQ(first.at("layers")[0], "made") << first;
+    EXPECT_EQ(first.at("layers")[1], "norm") << first;
+    EXPECT_EQ(first.at("layers")[2], "active") << first;
+    if (!training) {
+      EXPECT_EQ(plan.at("calls").size(), 1U) << plan.at("calls");
+    }
   }
 }
 TEST_F(Convolution, KernelLargerThanTheImage) {

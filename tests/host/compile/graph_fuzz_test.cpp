@@ -26,7 +26,8 @@ size_t at(ValueId value) { return static_cast<size_t>(value); }
 
 // Counts of the optimisations and gradients under test.
 struct Seen {
-  size_t joined = 0, bags = 0, epilogues = 0, in_place = 0, gradients = 0, rows = 0, slopes = 0;
+  size_t joined = 0, bags = 0, epilogues = 0, convolutions = 0 /* with an epilogue */, in_place = 0, gradients = 0,
+         rows = 0, slopes = 0;
 };
 
 // A graph with its backward nodes.
@@ -105,11 +106,13 @@ void optimise(Graph& graph, const std::vector<ValueId>& kept, uint64_t seed, See
   seen.bags += fused - nodes();
   const size_t single = nodes();
   uint64_t choice = seed;
-  attach_epilogues(graph, [&](const Node& /*gemm*/) { return ++choice % 4 != 0; });
+  attach_epilogues(graph, [&](const Node& /*product*/) { return ++choice % 4 != 0; });
   seen.epilogues += single - nodes();
-  for (const Node& node : graph.nodes)
+  for (const Node& node : graph.nodes) {
+    seen.convolutions += node.is<Conv>() && node.epilogue ? 1 : 0;
     if (const Pointwise* pointwise = node.pointwise())
       (void)Program::from(pointwise->program->view());  // throws if kinds or extents do not fit
+  }
 }
 
 // Marks the values with memory of their own: external values and some of the gradients.
@@ -242,6 +245,7 @@ TEST(GraphFuzz, PlannedAsRecorded) {
   EXPECT_GT(seen.joined, graphs);
   EXPECT_GT(seen.bags, graphs / 20);
   EXPECT_GT(seen.epilogues, graphs / 10);
+  EXPECT_GT(seen.convolutions, graphs / 200);
   EXPECT_GT(seen.in_place, graphs / 2);
   EXPECT_GT(seen.gradients, graphs / 2);
   EXPECT_GT(seen.rows, graphs / 50);

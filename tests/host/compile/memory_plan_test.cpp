@@ -176,31 +176,36 @@ TEST(MemoryPlan, OtherExtentsStayApart) {
   }
 }
 
-// The output of an epilogue reuses the memory of the matrix product, unless the product is read otherwise or kept.
+// The output of an epilogue reuses the memory of the product, unless the product is read otherwise or kept.
 TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
   enum { kNobody, kRead, kKept };
-  for (const int use : {kNobody, kRead, kKept}) {
-    SCOPED_TRACE(use);
+  const auto check = [](int use, bool convolution) {
+    SCOPED_TRACE(testing::Message() << use << (convolution ? " of a convolution" : ""));
     Graph graph;
     GraphWriter writer(graph, 0, false, TN_F32);
-    const Spec square{TN_F32, {tn_dim_constant(8), tn_dim_constant(8)}, TN_DENSE, 0, {}};
-    const ValueId a = graph.add_external(square, "a"), b = graph.add_external(square, "b");
-    const ValueId product = writer.gemm(a, b, 0, 1);
+    Shape cube(3, tn_dim_constant(8)), kernel = {tn_dim_constant(8), tn_dim_constant(1), tn_dim_constant(8)};
+    const ValueId a = graph.add_external({TN_F32, cube, TN_DENSE, 0, {}}, "a");
+    const ValueId b = graph.add_external({TN_F32, convolution ? kernel : cube, TN_DENSE, 0, {}}, "b");
+    const tn_window window = {sizeof window, 1, {8}, {1}, {1}, {1}, {0}, {0}};
+    const ValueId product = convolution ? writer.conv(TN_CONV_RESULTS, window, 1, a, b) : writer.gemm(a, b, 0, 1);
     ProgramWriter program;
     program.output(program.apply(TN_OP_EXP, program.input(TN_FULL)));
     const auto exp = std::make_shared<Program>(program.finish());
-    const ValueId result = writer.pointwise(exp, {product}, 1)[0];
+    const ValueId result = writer.pointwise(exp, {product}, 2)[0];
     std::vector<ValueId> kept{result};
     if (use == kRead) kept.push_back(writer.gemm(product, a, 0, 1));
     if (use == kKept) kept.push_back(product);
-    attach_epilogues(graph, [](const Node& /*gemm*/) { return true; });
+    attach_epilogues(graph, [](const Node& /*product*/) { return true; });
     std::vector<bool> placed(graph.values.size(), false);
     placed[static_cast<size_t>(a)] = placed[static_cast<size_t>(b)] = true;
     const MemoryPlan plan = plan_memory(graph, placed, kept, {});
     const auto offset = [&](ValueId value) { return plan.offsets[static_cast<size_t>(value)]; };
-    ASSERT_EQ(graph.nodes[0].as<Gemm>()->product, 0);
+    ASSERT_TRUE(graph.nodes[0].epilogue);
+    ASSERT_EQ(graph.nodes[0].epilogue->product, 0);
     EXPECT_EQ(offset(result) == offset(product), use == kNobody);
-  }
+  };
+  for (const int use : {kNobody, kRead, kKept})
+    for (const bool convolution : {false, true}) check(use, convolution);
 }
 
 }  // namespace

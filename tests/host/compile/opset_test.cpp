@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/device_images.h>
 
 #include "core/graph/passes.h"
 #include "host/compile/prepare_call.h"
@@ -38,6 +39,14 @@ struct OldDevice {
         return TN_OK;
       },
       [](void*, const tn_services*, const tn_errors*, const tn_gemm_epilogue*, tn_prepared*) { return refuse(); }};
+  tn_conv_epilogue_table conv_epilogue = {
+      sizeof(tn_conv_epilogue_table), 0,
+      [](void*, const tn_errors*, const tn_conv_epilogue*) -> tn_status {
+        ++calls;
+        return TN_OK;
+      },
+      [](void*, const tn_services*, const tn_errors*, const tn_conv_epilogue*, tn_prepared*) { return refuse(); }};
+  bool fuses_convolutions = true;
   tn_row_sparse_table rows = {
       sizeof(tn_row_sparse_table), 0, nullptr,
       [](void*, const tn_services*, const tn_errors*, const tn_row_sparse_update*, tn_prepared*) { return refuse(); }};
@@ -47,6 +56,7 @@ struct OldDevice {
     const std::string wanted = id;
     if (wanted == TN_POINTWISE) return &device.pointwise;
     if (wanted == TN_GEMM_EPILOGUE) return &device.epilogue;
+    if (wanted == TN_CONV_EPILOGUE) return device.fuses_convolutions ? &device.conv_epilogue : nullptr;
     if (wanted == TN_ROW_SPARSE_TABLE) return &device.rows;
     return device.cpu->extension(device.cpu->user, id);
   }
@@ -63,7 +73,7 @@ class Opset : public testing::Test {
   }
   // A device that knows the opcodes up to `opset`.
   Device device(uint32_t opset) {
-    old_.pointwise.opset = old_.epilogue.opset = old_.rows.opset = opset;
+    old_.pointwise.opset = old_.epilogue.opset = old_.conv_epilogue.opset = old_.rows.opset = opset;
     return {type_, services_.get(), 0};
   }
   // TN_UNSUPPORTED of `call`, whose message names everything.
@@ -123,13 +133,27 @@ TEST_F(Opset, OfPrograms) {
   expect_reaches([&] { prepare(TN_OPSET); });
 }
 
-TEST_F(Opset, OfEpilogues) {
+// A product of matrices, or a convolution of lines, with an epilogue.
+Graph product_of(bool convolution) {
   Graph graph;
   GraphWriter writer(graph, 0, false, TN_F32);
+  const tn_window window = {sizeof window, 1, {4}, {1}, {1}, {1}, {0}, {0}};
+  Spec lines = floats(2, 4), weights = floats(3, 1);
+  lines.shape.push_back(tn_dim_constant(5));
+  weights.shape.push_back(tn_dim_constant(5));
   const ValueId product =
-      writer.gemm(graph.add_external(floats(2, 4), "a"), graph.add_external(floats(4, 3), "b"), 0, 1);
-  writer.pointwise(sine(), {product}, 1);
+      convolution
+          ? writer.conv(TN_CONV_RESULTS, window, 1, graph.add_external(lines, "a"), graph.add_external(weights, "b"))
+          : writer.gemm(graph.add_external(floats(2, 4), "a"), graph.add_external(floats(4, 3), "b"), 0, 1);
+  writer.pointwise(sine(), {product}, convolution ? 2 : 1);
   attach_epilogues(graph, [](const Node&) { return true; });
+  return graph;
+}
+
+class OpsetOfEpilogues : public Opset, public testing::WithParamInterface<bool> {};
+
+TEST_P(OpsetOfEpilogues, IsAskedFirst) {
+  const Graph graph = product_of(GetParam());
   ASSERT_EQ(graph.nodes.size(), 1U);
   const auto prepare = [&](uint32_t opset) {
     Device made = device(opset);
@@ -146,6 +170,35 @@ TEST_F(Opset, OfEpilogues) {
   Device newer = device(TN_OPSET);
   EXPECT_TRUE(prefers_epilogue(newer, graph, {}, graph.nodes[0]));
   EXPECT_EQ(OldDevice::calls, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, OpsetOfEpilogues, testing::Bool(),
+                         [](const auto& it) { return it.param ? "convolution" : "gemm"; });
+
+// Nor is a device that has no table of convolutions with epilogues, or for which a provider takes the convolution.
+TEST_F(Opset, OfDevicesWithoutTheEpilogue) {
+  const Graph graph = product_of(true);
+  old_.fuses_convolutions = false;
+  Device without = device(TN_OPSET);
+  EXPECT_FALSE(prefers_epilogue(without, graph, {}, graph.nodes[0]));
+
+  old_.fuses_convolutions = true;
+  static tn_status taken = TN_OK;
+  tn_conv_table table = {sizeof table, 0,
+                         [](void*, const tn_services*, const tn_errors* errors, const tn_conv*, tn_prepared* prepared) {
+                           if (taken != TN_OK) return tn_fail(errors, taken, nullptr, "not this one");
+                           prepared->run = [](void*, const tn_execution*, const tn_call*) { return tn_status{TN_OK}; };
+                           return tn_status{TN_OK};
+                         }};
+  Provider provider;
+  provider.plugin = "test.provider";
+  provider.table = {sizeof(tn_provider), 1, "old", TN_CONV, "quick", &table, nullptr};
+  Device with(type_, services_.get(), 0, [&](const std::string& id) {
+    return id == TN_CONV ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
+  });
+  EXPECT_FALSE(prefers_epilogue(with, graph, {}, graph.nodes[0])) << "the provider takes the convolution";
+  taken = TN_UNSUPPORTED;
+  EXPECT_TRUE(prefers_epilogue(with, graph, {}, graph.nodes[0])) << "the provider leaves it to the device";
 }
 
 TEST_F(Opset, OfUpdates) {
@@ -202,6 +255,7 @@ TEST_F(Opset, OfCpu) {
   const Device cpu(registry_.device("cpu"), services_.get(), 0);
   EXPECT_EQ(cpu.primitives<tn_pointwise_table>(TN_POINTWISE)->opset, uint32_t{TN_OPSET});
   EXPECT_EQ(cpu.primitives<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE)->opset, uint32_t{TN_OPSET});
+  EXPECT_EQ(cpu.primitives<tn_conv_epilogue_table>(TN_CONV_EPILOGUE)->opset, uint32_t{TN_OPSET});
   EXPECT_EQ(cpu.primitives<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE)->opset, uint32_t{TN_OPSET});
 }
 

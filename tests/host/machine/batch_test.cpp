@@ -141,6 +141,19 @@ TEST_F(Batches, NormsAndAScore) {
   });
 }
 
+// Convolutions with a norm, an activation and a residual behind them.
+TEST_F(Batches, Images) {
+  check({"vector"}, [](const Host& host) {
+    const Layer image = host.layer("reshape", {vector(host)}, {{"shape", std::vector<int64_t>{28, 28, 1}}}, "image");
+    const Layer first =
+        host.layer("conv", {image}, {{"filters", 6}, {"kernel", 5}, {"stride", 2}, {"act", "relu"}}, "first");
+    const Layer block = host.layer("residual_block", {first}, {{"filters", 20}, {"stride", 2}}, "block");
+    const Layer larger = host.layer("conv_transpose", {block},
+                                    {{"filters", 3}, {"kernel", 3}, {"stride", 2}, {"act", "tanh"}}, "larger");
+    return host.layer("fc", {larger}, {{"size", 5}}, "answer");
+  });
+}
+
 TEST_F(Batches, Attention) {
   check({"matrix"}, [](const Host& host) {
     const Layer x = matrix(host);

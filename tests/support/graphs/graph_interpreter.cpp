@@ -23,7 +23,13 @@ class Evaluation {
       : graph_(graph), node_(node), symbols_(symbols), inputs_(inputs) {}
 
   std::vector<Numbers> outputs() {
-    return std::visit([&](const auto& operation) { return outputs_of(operation); }, node_.operation);
+    std::vector<Numbers> made =
+        std::visit([&](const auto& operation) { return outputs_of(operation); }, node_.operation);
+    if (!node_.epilogue) return made;
+    std::vector<Numbers> operands(inputs_.begin() + 2, inputs_.end());
+    operands.insert(operands.begin() + node_.epilogue->product, made[0]);
+    for (Numbers& result : program(node_.epilogue->pointwise, operands)) made.push_back(std::move(result));
+    return made;
   }
 
  private:
@@ -102,12 +108,7 @@ class Evaluation {
           out[batch * m * n + i * n + j] = product.alpha * sum;
         }
     }
-    if (!product.epilogue) return {out};
-    std::vector<Numbers> operands(inputs_.begin() + 2, inputs_.end());
-    operands.insert(operands.begin() + product.product, out);
-    std::vector<Numbers> results = program(*product.epilogue, operands);
-    results.insert(results.begin(), std::move(out));
-    return results;
+    return {out};
   }
 
   [[nodiscard]] Numbers gathered() const {

@@ -91,12 +91,12 @@ void PlannedInterpreter::poison(ValueId value) { std::memset(memory(value), 0xFF
 bool PlannedInterpreter::may_share(const Node& node, size_t input, size_t output) const {
   const Pointwise* pointwise = node.pointwise();
   if (pointwise == nullptr) return false;
-  const auto* gemm = node.as<Gemm>();
-  if (gemm != nullptr && (input < 2 || output == 0)) return false;
+  const bool product = node.epilogue.has_value();
+  if (product && (input < 2 || output == 0)) return false;
   size_t operand = input;
-  if (gemm != nullptr) operand = input - 2 < static_cast<size_t>(gemm->product) ? input - 2 : input - 1;
+  if (product) operand = input - 2 < static_cast<size_t>(node.epilogue->product) ? input - 2 : input - 1;
   const Program& program = *pointwise->program;
-  return program.inputs[operand].extent == program.output_extent(gemm != nullptr ? output - 1 : output) &&
+  return program.inputs[operand].extent == program.output_extent(product ? output - 1 : output) &&
          tn_dtype_bytes(graph_.spec(node.inputs[input]).dtype) ==
              tn_dtype_bytes(graph_.spec(node.outputs[output]).dtype);
 }
@@ -114,7 +114,7 @@ std::vector<Numbers> PlannedInterpreter::read_inputs(const Node& node) {
       ++in_place_;
       break;
     }
-    if (node.is<Gemm>() && output > 0 && memory(node.outputs[output]) == memory(node.outputs[0])) ++in_place_;
+    if (node.epilogue && output > 0 && memory(node.outputs[output]) == memory(node.outputs[0])) ++in_place_;
   }
   for (const ValueId output : node.outputs)
     if (output != kNoValue) poison(output);
@@ -127,7 +127,7 @@ std::vector<Numbers> PlannedInterpreter::read_inputs(const Node& node) {
 void PlannedInterpreter::check_epilogue(const Node& node) const {
   const Pointwise& pointwise = *node.pointwise();
   const Program& program = *pointwise.program;
-  const tn_program_input& operand = program.inputs.at(static_cast<size_t>(node.as<Gemm>()->product));
+  const tn_program_input& operand = program.inputs.at(static_cast<size_t>(node.epilogue->product));
   const Shape& c = graph_.spec(node.outputs[0]).shape;
   const auto size = [&](const Dim& dim) { return tn_dim_value(&dim, symbols_.data()); };
   if (operand.extent != TN_FULL || operand.kind != TN_FLOAT || size(pointwise.columns) != size(c.back()) ||
@@ -140,7 +140,7 @@ void PlannedInterpreter::check_epilogue(const Node& node) const {
 
 void PlannedInterpreter::step(size_t number) {
   const Node& node = graph_.nodes[number];
-  const bool epilogue = node.is<Gemm>() && node.pointwise() != nullptr;
+  const bool epilogue = node.epilogue.has_value();
   if (epilogue) check_epilogue(node);
   const std::vector<Numbers> outputs = evaluate(graph_, node, symbols_, read_inputs(node));
   for (size_t i = 0; i < outputs.size(); ++i)
