@@ -2,6 +2,7 @@
 #include <tenon/device_images.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "check/image_reference.h"
 #include "check/statement.h"
@@ -72,24 +73,61 @@ void add_conv(std::vector<Statement>& to) {
                 true});
 }
 
-void add_conv_epilogue(std::vector<Statement>& to) {
-  to.push_back({"conv with an epilogue",
-                {floats(images())},
-                [](tn::Builder& body, const tn_builder&) {
+// A convolution with a program behind it: `record` records the program over the result, `apply` computes it in place
+// from [rows, columns].
+void add_conv_epilogue(std::vector<Statement>& to, const std::string& what, int32_t op,
+                       const std::function<void(tn::Program&, const tn::Float&)>& record,
+                       const std::function<void(Numbers&, int64_t)>& apply) {
+  const bool results = op == TN_CONV_RESULTS;
+  const int64_t columns = results ? kFilters : kChannels;
+  to.push_back({"conv " + what,
+                {floats(results ? images() : places(kFilters))},
+                [op, record](tn::Builder& body, const tn_builder&) {
                   tn::Program p;
-                  p.output(tanh(p.full() * 0.25));
-                  const tn::Tensor made = body.conv(TN_CONV_RESULTS, kWindow, 1, body.input(0), weights(body));
-                  return body.pointwise(p, {made}, 3).front().ref();
+                  record(p, p.full());
+                  std::vector<tn::Tensor> operands = {body.conv(op, kWindow, 1, body.input(0), weights(body))};
+                  return body.pointwise(p, operands, 3).front().ref();
                 },
-                [](const StatementArguments& a) {
-                  Numbers made = reference::conv(TN_CONV_RESULTS, kWindow, sizes(a), a.inputs[0], weight_values());
-                  for (double& value : made) value = std::tanh(0.25 * value);
+                [op, apply, columns](const StatementArguments& a) {
+                  Numbers made = reference::conv(op, kWindow, sizes(a), a.inputs[0], weight_values());
+                  apply(made, columns);
                   return made;
                 },
-                planned(places(kFilters)),
+                planned(results ? places(kFilters) : images()),
                 false,
                 "",
                 TN_POINTWISE});
+}
+
+void add_conv_epilogue(std::vector<Statement>& to) {
+  const auto record_elements = [](tn::Program& p, const tn::Float& made) {
+    p.output(tanh(made * 0.25 + to_float(p.column())));
+  };
+  const auto elements = [](Numbers& made, int64_t columns) {
+    for (size_t i = 0; i < made.size(); ++i)
+      made[i] = std::tanh(0.25 * made[i] + static_cast<double>(static_cast<int64_t>(i) % columns));
+  };
+  add_conv_epilogue(to, "with an epilogue of elements", TN_CONV_RESULTS, record_elements, elements);
+  add_conv_epilogue(to, "of images with an epilogue of elements", TN_CONV_IMAGES, record_elements, elements);
+  add_conv_epilogue(
+      to, "with an epilogue of rows", TN_CONV_RESULTS,
+      [](tn::Program& p, const tn::Float& made) { p.output(made - sum_per_row(made)); },
+      [](Numbers& made, int64_t columns) {
+        for (size_t row = 0; row < made.size(); row += static_cast<size_t>(columns)) {
+          double* const first = made.data() + row;
+          const double sum = std::accumulate(first, first + columns, 0.0);
+          for (int64_t c = 0; c < columns; ++c) first[c] -= sum;
+        }
+      });
+  add_conv_epilogue(
+      to, "with an epilogue of columns", TN_CONV_RESULTS,
+      [](tn::Program& p, const tn::Float& made) { p.output(made - sum_per_column(made)); },
+      [](Numbers& made, int64_t columns) {
+        Numbers sums(static_cast<size_t>(columns), 0.0);
+        for (size_t i = 0; i < made.size(); ++i) sums[i % sums.size()] += made[i];
+        for (size_t i = 0; i < made.size(); ++i) made[i] -= sums[i % sums.size()];
+      });
+  to.back().couples_samples = true;
 }
 
 void add_pool(std::vector<Statement>& to) {

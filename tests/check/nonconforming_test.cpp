@@ -43,6 +43,8 @@ const Broken kBroken[] = {
     {"device_bag", "primitives", "of gather and segment sum in fp64"},
     {"device_coalesce", "rows", "of the row-sparse gradient"},
     {"device_conv", "primitives", "of conv in fp64"},
+    {"device_conv_epilogue", "primitives", "of conv with an epilogue of elements in fp64"},
+    {"device_conv_epilogue_batch", "batch", "have other values of output 0 alone"},
     {"device_copy", "copies", "byte 64 of 65 differs"},
     {"device_epilogue", "primitives", "of gemm with an epilogue of elements in fp64"},
     {"device_events", "streams", "waited for the event of another"},
