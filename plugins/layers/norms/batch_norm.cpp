@@ -50,10 +50,17 @@ struct BatchNorm {
     if (body.training() && !attributes.flag("frozen")) return normalise(attributes, body);
     std::vector<tn::Tensor> operands{body.input(0), body.buffer(0), body.buffer(1)};
     tn::Program program;
+    // One product and one sum for each value: what is computed of the features alone is computed once for many values.
     const Float x = program.full();
-    const Float centred = x - program.per_column();
-    const Float unit = centred * (1 / sqrt(program.per_column() + attributes.number("epsilon")));
-    program.output(scaled(attributes, body, program, unit, operands));
+    const Float mean = program.per_column();
+    Float factor = 1 / sqrt(program.per_column() + attributes.number("epsilon"));
+    Float added = -mean * factor;
+    if (attributes.flag("learnable")) {
+      operands.insert(operands.end(), {body.parameter(0), body.parameter(1)});
+      factor = factor * program.per_column();
+      added = program.per_column() - mean * factor;
+    }
+    program.output(x * factor + added);
     body.output(0, body.pointwise(program, operands, body.input(0).spec().rank() - 1).front());
   }
 
