@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
     bench::Result result = bench::steps(machine, 3, 1, 5, step);
     // Products of a row: four gates from the input and from the state, in two layers, and the words; each once forward
     // and twice backward.
-    result.flops = 6.0 * static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(16 * size + kWords);
+    result.flops =
+        6.0 * static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(16 * size + kWords);
     return result;
   });
 }

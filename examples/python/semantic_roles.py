@@ -22,12 +22,14 @@ subprocess.run([sys.executable, "-B", str(generate), folder.name], check=True)
 
 def column(part: str, kind: str) -> tenon.reader.Reader:
     """The reader of one column, whose slot has its name; roles have the numbers of roles.txt."""
+    files, numbers = [f"{folder.name}/{part}.{kind}"], f"{folder.name}/{kind}.txt"
     if kind == "roles":
-        more = {"vocabulary": f"{folder.name}/roles.txt", "unknown": ""}
+        reader = tenon.reader.text(files=files, vocabulary=numbers, unknown="")
+    elif part == "train":
+        reader = tenon.reader.text(files=files, save_vocabulary=numbers)
     else:
-        key = "save_vocabulary" if part == "train" else "vocabulary"
-        more = {key: f"{folder.name}/{kind}.txt"}
-    return tenon.reader.text(files=[f"{folder.name}/{part}.{kind}"], **more).choose(**{kind: "words"})
+        reader = tenon.reader.text(files=files, vocabulary=numbers)
+    return reader.choose(**{kind: "words"})
 
 
 def sentences(part: str) -> tenon.reader.Reader:

@@ -23,11 +23,10 @@ subprocess.run([sys.executable, "-B", str(generate), folder.name], check=True)
 vocabulary = f"{folder.name}/words.txt"
 
 
-def reviews(part: str, **more: str) -> tenon.reader.Reader:
-    return tenon.reader.text(files=[f"{folder.name}/{part}.txt"], labelled=True, labels=["bad", "good"], **more)
-
-
-train, test = reviews("train", save_vocabulary=vocabulary), reviews("test", vocabulary=vocabulary)
+train = tenon.reader.text(files=[f"{folder.name}/train.txt"], labelled=True, labels=["bad", "good"],
+                          save_vocabulary=vocabulary)  # fmt: skip
+test = tenon.reader.text(files=[f"{folder.name}/test.txt"], labelled=True, labels=["bad", "good"],
+                         vocabulary=vocabulary)  # fmt: skip
 label = tenon.layer.data("label", tenon.data_type.integer_value(2))
 words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(WORDS))
 vectors = tenon.layer.embedding(words, vocabulary=WORDS, size=32)

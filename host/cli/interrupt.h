@@ -6,8 +6,8 @@
 
 namespace tenon::cli {
 
-// While it lives, the first such signal is only recorded; if the work goes on for seconds, a line says so. A second Ctrl-C or SIGTERM ends the process as usual. SIGHUP
-// never does: a terminal that closes sends it more than once.
+// While it lives, the first such signal is only recorded; if the work goes on for seconds, a line says so. A second
+// Ctrl-C or SIGTERM ends the process as usual. SIGHUP never does: a terminal that closes sends it more than once.
 class Interrupt {
  public:
   // cancel: requested by the signal, so that a call that names it ends.
