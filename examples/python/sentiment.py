@@ -21,8 +21,6 @@ folder = tempfile.TemporaryDirectory()
 generate = Path(__file__).parents[1] / "sentiment/generate"
 subprocess.run([sys.executable, "-B", str(generate), folder.name], check=True)
 vocabulary = f"{folder.name}/words.txt"
-
-
 train = tenon.reader.text(files=[f"{folder.name}/train.txt"], labelled=True, labels=["bad", "good"],
                           save_vocabulary=vocabulary)  # fmt: skip
 test = tenon.reader.text(files=[f"{folder.name}/test.txt"], labelled=True, labels=["bad", "good"],
