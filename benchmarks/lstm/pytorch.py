@@ -28,7 +28,6 @@ logits.weight = trained("logits.weight", SIZE, WORDS)
 nn.init.zeros_(logits.bias)
 
 offsets = np.fromfile(f"{peer.FOLDER}/offsets", np.int64)
-lengths = torch.from_numpy(np.diff(offsets))
 
 
 def texts(name):

@@ -192,13 +192,11 @@ const NativeCall* CallArray::checked_operands(const Call& call) const {
 
 void CallArray::make_bare() {
   bare_.assign(calls_.size(), {});
-  records_.resize(calls_.size());
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
     const bool checked = call.prepared.by().tags != nullptr || checks_.finite || checked_operands(call) != nullptr;
     if (checked || call.order >= 0 || !call.rows.empty()) continue;
-    records_[i] = call.prepared.record();
-    bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, &records_[i]};
+    bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, call.prepared.record()};
   }
 }
 
@@ -288,17 +286,13 @@ void CallArray::run_calls(size_t first, size_t last, Phase phase, const tn_execu
   try {
     for (; i < last; ++i) {
       const BareCall& bare = bare_[i];
-      mark.move_to(bare.record);
+      mark.move_to(bare.run == nullptr ? nullptr : &bare.record);
       if (bare.run == nullptr) {
         run_call(calls_[i], phase, execution, errors);
       } else if (const tn_status status = bare.run(bare.binding, &execution, bare.call); status != TN_OK) {
         errors.check(status, calls_[i].prepared.who());
       }
     }
-  } catch (const Error&) {  // the host's own
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
   } catch (...) {
     if (bare_[i].run == nullptr) throw;
     const Prepared& prepared = calls_[i].prepared;

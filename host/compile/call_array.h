@@ -75,7 +75,7 @@ class CallArray {
     tn_status (*run)(void*, const tn_execution*, const tn_call*) = nullptr;  // null: run_call runs it
     void* binding = nullptr;
     const tn_call* call = nullptr;
-    const PluginCall* record = nullptr;
+    PluginCall record = {};
   };
   void make_tensors();
   void make_bare();
@@ -111,7 +111,6 @@ class CallArray {
   std::deque<Call> calls_;                         // the forward calls, then the backward calls
   size_t forward_calls_ = 0;
   std::vector<BareCall> bare_;           // one per call
-  std::vector<PluginCall> records_;      // one per call
   std::vector<int32_t> steps_of_;        // per value: the loop within whose steps it lives
   std::vector<StepSchedule> schedules_;  // per order
   std::map<size_t, LoopCalls> loops_;    // by the number of their first call

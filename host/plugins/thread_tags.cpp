@@ -62,13 +62,22 @@ std::string ThreadTags::Call::name() const {
 }
 
 void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as) {
-  const std::string where = text(who, " of plugin \"", by.plugin, "\": ", as.name, " ", tag_text(as.tag));
+  const auto fault = [&](const auto&... what) {
+    return Error(
+        TN_PLUGIN_FAULT,
+        text(who, " of plugin \"", by.plugin, "\": ", as.name, " ", tag_text(as.tag), " threw an exception", what...),
+        who);
+  };
   try {
     throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& thrown) {
-    throw Error(TN_PLUGIN_FAULT, where + " threw an exception: " + thrown.what(), who);
+    throw fault(": ", thrown.what());
   } catch (...) {
-    throw Error(TN_PLUGIN_FAULT, where + " threw an exception of unknown type", who);
+    throw fault(" of unknown type");
   }
 }
 

@@ -150,7 +150,8 @@ class ThreadTags {
   return {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
 }
 
-// Throws TN_PLUGIN_FAULT for an exception that a plugin's function threw. Call it inside a catch block.
+// Passes on the exception that is handled if it is an Error, one of the host's own, or std::bad_alloc; throws
+// TN_PLUGIN_FAULT for any other, which a plugin's function threw. Call it inside a catch block.
 [[noreturn]] void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as);
 
 // Held during a [setup] call; else empty. Recursive, since the host makes such calls inside callbacks of others.
@@ -180,10 +181,6 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
     call.check();
     return result;
   }
-} catch (const Error&) {  // the host's own
-  throw;
-} catch (const std::bad_alloc&) {
-  throw;
 } catch (...) {
   fail_foreign(by, who, as);
 }

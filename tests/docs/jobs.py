@@ -27,13 +27,19 @@ def measured(event, name):
     return event["cost"] if name == "cost" else event["metrics"][name]
 
 
-# worse: jobs that must miss the bar, each as replacements in the text of the job. passes, least: of a part of the
-# training, and the test accuracy after it.
-def train(job, set_up=(), worse=(), passes=None, least=None):
+# A folder with the example of a job, in which the commands of set_up have run.
+def prepared(job, set_up=()):
     folder = work / job.parent.name
     shutil.copytree(source / "examples" / job.parent, folder, dirs_exist_ok=True)
     for command in set_up:
         subprocess.run([str(part) for part in command], cwd=folder, check=True)
+    return folder
+
+
+# worse: jobs that must miss the bar, each as replacements in the text of the job. passes, least: of a part of the
+# training, and the test accuracy after it.
+def train(job, set_up=(), worse=(), passes=None, least=None):
+    folder = prepared(job, set_up)
     text = (folder / job.name).read_text()
     stated = re.search(r"test (\w+)[^.]*is at (most|least) ([0-9.]+[0-9])", text.replace("\n# ", " "))
     name, side, bar = stated.groups()
@@ -67,10 +73,7 @@ def train(job, set_up=(), worse=(), passes=None, least=None):
 
 # A model must fail whose data asks for more than it sees: its test accuracy is at most `most`.
 def fails(job, most, set_up=(), sets=()):
-    folder = work / job.parent.name
-    shutil.copytree(source / "examples" / job.parent, folder, dirs_exist_ok=True)
-    for command in set_up:
-        subprocess.run([str(part) for part in command], cwd=folder, check=True)
+    folder = prepared(job, set_up)
     end = events_of(folder, job.name, sets)[-1]
     accuracy = end["test"]["metrics"]["accuracy"]
     print(f"{job}: test accuracy {accuracy:.4f} of {end['samples']} samples, most {most}")
@@ -87,8 +90,7 @@ def shows_images(folder, job):
 
 # The cost of a job falls in passes over its first samples.
 def falls(job, samples):
-    folder = work / job.parent.name
-    shutil.copytree(source / "examples" / job.parent, folder, dirs_exist_ok=True)
+    folder = prepared(job)
     events = events_of(folder, job.name, ["passes=2", f"reader.train.first_n={samples}", "reader.test.first_n=1000"])
     costs = [event["cost"] for event in events if event["event"] == "end_pass"]
     print(f"{job}: costs {costs}")

@@ -202,8 +202,8 @@ class Alignments {
     auto* const workspace = static_cast<double*>(call->workspace);
     Run<T> run = {this,
                   call.in<T>(kInput),
-                  offsets_of(*call.input(kInput)),
-                  offsets_of(*call.input(kLabel)),
+                  innermost(*call.input(kInput)),
+                  innermost(*call.input(kLabel)),
                   Integers(*call.input(kLabel)),
                   workspace,
                   workspace + most_rows_,

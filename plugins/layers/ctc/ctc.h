@@ -8,9 +8,11 @@
 #include <tenon/plugin.hpp>
 
 #include "integers.h"
+#include "ragged.h"
 
 namespace tenon::ctc {
 
+using kernels::innermost;
 using kernels::Integers;
 
 // The spec of an input that must be sequences of rows of `rank` - 1 dimensions.
@@ -54,11 +56,6 @@ inline uint64_t bound_of(const tn::Dim& dim, const char* port) {
 inline uint64_t product(uint64_t a, uint64_t b) {
   if (b != 0 && a > (uint64_t{1} << 62) / b) throw tn::Failure(TN_OUT_OF_MEMORY, "", "needs too large a workspace");
   return a * b;
-}
-
-// The innermost sequences of an operand: rows offsets[i] to offsets[i + 1] - 1.
-inline const int64_t* offsets_of(const tn_tensor& tensor) {
-  return static_cast<const tn_ragged*>(tensor.part)->offsets[0];
 }
 
 void add_decoding(tn::Plugin& plugin);

@@ -62,7 +62,7 @@ class BestPath {
 
   template <typename T>
   void run(const tn::Call& call) const {
-    const int64_t* const from = offsets_of(*call.input(0));
+    const int64_t* const from = innermost(*call.input(0));
     const int64_t sequences = call.size(sequences_);
     Run<T> run = {call.in<T>(0), from[sequences], classes_, static_cast<int64_t*>(call->workspace)};
     const tn_parallel& parallel = *call.execution().parallel;

@@ -62,8 +62,8 @@ class Distances {
     auto* const workspace = static_cast<int64_t*>(call->workspace);
     Run run = {Integers(*call.input(kInput)),
                Integers(*call.input(kLabel)),
-               offsets_of(*call.input(kInput)),
-               offsets_of(*call.input(kLabel)),
+               innermost(*call.input(kInput)),
+               innermost(*call.input(kLabel)),
                workspace,
                workspace + most_sequences_};
     const int64_t sequences = call.size(sequences_);

@@ -7,7 +7,11 @@
 #include <new>
 #include <tenon/plugin.hpp>
 
+#include "ragged.h"
+
 namespace tenon::ranking {
+
+using kernels::innermost;
 
 // Throws unless the input is one number for each row: [rows] or [rows, 1].
 inline void require_one_number(const tn::Planner& planner, uint32_t i) {
@@ -48,12 +52,6 @@ inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
     float& to = reinterpret_cast<float*>(data)[i];
     to = add ? to + static_cast<float>(value) : static_cast<float>(value);
   }
-}
-
-// The offsets [sequences + 1] of the innermost sequences of a ragged tensor.
-inline const int64_t* innermost(const tn_tensor& tensor) {
-  const auto& ragged = *static_cast<const tn_ragged*>(tensor.part);
-  return ragged.offsets[0];
 }
 
 // Fills `prepared` with a copy of `binding`, which the host destroys.

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "integers.h"
+#include "ragged.h"
 #include "ranges.h"
 #include "sequences.h"
 
@@ -95,9 +96,7 @@ class Slices {
   }
 
  private:
-  static const int64_t* offsets(const tn::Call& call) {
-    return static_cast<const tn_ragged*>(call.input(kInput)->part)->offsets[0];
-  }
+  static const int64_t* offsets(const tn::Call& call) { return kernels::innermost(*call.input(kInput)); }
   [[nodiscard]] std::optional<int64_t> given(const tn::Call& call, uint32_t input, int64_t sequence) const {
     if (!(input == kStart ? starts_ : lengths_)) return std::nullopt;
     return kernels::Integers(*call.input(input))[sequence];
