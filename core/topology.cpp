@@ -37,6 +37,20 @@ LayerOutput resolved(LayerOutput output) {
   return output;
 }
 
+LayerOutput entered(LayerOutput output) {
+  output = resolved(output);
+  while (output.layer != nullptr && output.layer->scan_part && output.layer->scan_part->kind == ScanPart::Kind::kInput)
+    output = resolved(output.layer->inputs.at(0));
+  return output;
+}
+
+void require_outside(const std::vector<LayerOutput>& outputs) {
+  for (const LayerOutput& output : outputs)
+    if (output.layer != nullptr && output.layer->scan != nullptr)
+      fail(TN_INVALID, ComponentName{layer_label(*output.layer)}, "it is inside of scan \"", output.layer->scan->name,
+           "\", whose results and last values alone can be read outside");
+}
+
 std::string output_name(const LayerOutput& output) {
   if (output.layer == nullptr) return "";
   return output.output == 0 ? output.layer->name : text(output.layer->name, ":", output.output);
@@ -104,6 +118,7 @@ Topology Topology::trace(std::vector<LayerOutput> outputs) {
   Topology topology;
   topology.outputs = std::move(outputs);
   if (topology.outputs.empty()) fail(TN_INVALID, "a topology needs at least one output layer");
+  require_outside(topology.outputs);
   topology.layers = in_order(topology.outputs, [](const Layer& layer) {
     std::vector<LayerRef> before;
     for (const LayerOutput& input : layer.inputs) before.push_back(input.layer);
@@ -175,10 +190,27 @@ nlohmann::json members_of(const DataSource& data) {
   return result;
 }
 
-// The members of a layer that is not a data layer, except name and type.
+nlohmann::json names_of(const std::vector<LayerOutput>& outputs) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const LayerOutput& output : outputs) names.push_back(output_name(output));
+  return names;
+}
+
+// The members of a layer that is a part of a scan, except name and type.
+nlohmann::json members_of(const ScanPart& part, const Layer& layer) {
+  nlohmann::json result = {{"inputs", names_of(layer.inputs)},
+                           {"scan", {{"name", part.scan->name}, {"reverse", part.scan->reverse}}}};
+  if (part.kind == ScanPart::Kind::kScan) result["results"] = part.results;
+  if (part.kind != ScanPart::Kind::kMemory) return result;
+  result["initial_value"] = part.initial_value;
+  nlohmann::json& shape = result["shape"] = nlohmann::json::array();
+  for (size_t i = 1; i < layer.outputs[0].shape.size(); ++i) shape.push_back(layer.outputs[0].shape[i].offset);
+  return result;
+}
+
+// The members of a layer of a plugin, except name and type.
 nlohmann::json members_of(const LayerRef& layer) {
-  nlohmann::json result = {{"plugin", to_json(layer->type_version)}, {"inputs", nlohmann::json::array()}};
-  for (const LayerOutput& input : layer->inputs) result["inputs"].push_back(output_name(input));
+  nlohmann::json result = {{"plugin", to_json(layer->type_version)}, {"inputs", names_of(layer->inputs)}};
   nlohmann::json& attributes = result["attributes"] = to_json(layer->given);
   for (const auto& [name, value] : layer->resolved) attributes[name] = to_json(value);
   // Always stored, so that layers share parameters by name after loading even if the name was generated.
@@ -197,9 +229,11 @@ nlohmann::json members_of(const LayerRef& layer) {
 
 nlohmann::json Topology::to_json(const DataNames& names) const {
   uint64_t name_bytes = 0;
-  nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
+  nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}};
   for (const LayerRef& layer : layers) {
-    nlohmann::json entry = layer->data ? members_of(*layer->data) : members_of(layer);
+    nlohmann::json entry = layer->data        ? members_of(*layer->data)
+                           : layer->scan_part ? members_of(*layer->scan_part, *layer)
+                                              : members_of(layer);
     entry["name"] = layer->name;
     entry["type"] = layer->type;
     if (const auto known = names.find(layer->name); layer->data && known != names.end()) {
@@ -208,7 +242,7 @@ nlohmann::json Topology::to_json(const DataNames& names) const {
     }
     result["layers"].push_back(std::move(entry));
   }
-  for (const LayerOutput& output : outputs) result["outputs"].push_back(output_name(output));
+  result["outputs"] = names_of(outputs);
   return result;
 }
 

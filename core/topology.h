@@ -77,6 +77,34 @@ struct InnerLayer {
   Values attributes;  // the type's own, defaults included
 };
 
+// A scan of a topology: layers that run at each step of sequences. They are recorded over all steps at once, so a layer
+// inside is a layer like any other; its values are [steps, W...].
+struct Scan {
+  std::string name;  // that of the layer which stands for the scan outside
+  bool reverse = false;
+  Dim rows = tn_dim_constant(0);   // the ragged dimension that it goes through
+  Dim outer = tn_dim_constant(0);  // the number of sequences
+  Dim steps = tn_dim_constant(0);  // stands for the steps in the shapes of layers
+  bool ended = false;              // no more layers join it; set by the host's layer factory
+};
+using ScanRef = std::shared_ptr<Scan>;
+
+// A layer that the host itself computes, where values enter and leave a scan.
+struct ScanPart {
+  enum class Kind {
+    kInput,   // inputs: sequences. Output: their row of each step
+    kMemory,  // inputs: the initial value or none, sequences of `rows`. Output: what the step before left
+    kScan  // inputs: sequences of `rows`, the results, then each memory and what is left in it. Outputs: the results as
+           // sequences, then the last values of the memories
+  };
+  Kind kind = Kind::kInput;
+  ScanRef scan;
+  double initial_value = 0;  // kMemory, without an initial layer
+  size_t results = 0;        // kScan
+
+  [[nodiscard]] size_t memories(size_t inputs) const { return (inputs - 1 - results) / 2; }  // kScan
+};
+
 // An immutable layer with its inputs. Created by the host's layer factory, which runs plan and expand.
 struct Layer {
   Layer() = default;
@@ -105,6 +133,8 @@ struct Layer {
   std::vector<DerivedRows> derived_rows;  // declared by its plan
   std::vector<Spec> carried;              // states carried from minibatch to minibatch
   std::optional<DataSource> data;
+  std::optional<ScanPart> scan_part;
+  ScanRef scan;                        // the scan that it is inside of; null: none
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
   std::vector<InnerLayer> inner;       // the layers that the expansion made, those of inner expansions included
   LayerRef dropped_next;               // link of a list in the destructor
@@ -114,6 +144,12 @@ struct Layer {
 
 // Returns the layer as messages name it: 'layer "hidden" (fc)'.
 [[nodiscard]] std::string layer_label(const Layer& layer);
+
+// Throws TN_INVALID naming the layer if an output is inside of a scan.
+void require_outside(const std::vector<LayerOutput>& outputs);
+
+// Returns the output of a layer that an input of a scan has its rows from; any other output itself.
+[[nodiscard]] LayerOutput entered(LayerOutput output);
 
 // Follows expansions to the layer that computes an output.
 [[nodiscard]] LayerOutput resolved(LayerOutput output);
@@ -127,7 +163,8 @@ struct Topology {
   std::vector<LayerRef> layers;  // as the application made them, without the inside of expansions; inputs first
   std::vector<LayerRef> leaves;  // the layers that compute: expansions replaced by their layers; inputs first
 
-  // Collects the layers that `outputs` depend on. Throws TN_INVALID if two different layers have the same name.
+  // Collects the layers that `outputs` depend on. Throws TN_INVALID if two different layers have the same name, or if
+  // an output is inside of a scan.
   static Topology trace(std::vector<LayerOutput> outputs);
   // Returns the declarations of all parameters and buffers, for ParameterSet::create.
   [[nodiscard]] std::vector<ParameterDeclaration> declarations() const;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/graph/loop_draws.h"
 #include "core/graph/readers.h"
 
 namespace tenon::core {
@@ -319,16 +320,18 @@ size_t first_memory(const Graph& graph, int32_t loop) {
   return static_cast<size_t>(found - graph.nodes.begin());
 }
 
-void check_loop(const Graph& graph, int32_t loop) {
+LoopFault end_loop(Graph& graph, int32_t loop) {
+  const Range drawing = range_of(graph, loop);
+  hoist_draws(graph, drawing.first, drawing.stepwise);
   const Range range = range_of(graph, loop);
   const Dim& steps = graph.orders[static_cast<size_t>(graph.loops[static_cast<size_t>(loop)].order)].steps;
   for (size_t i = range.first; i <= range.last; ++i) {
     if (!range.stepwise[i - range.first]) continue;
     const Node& node = graph.nodes[i];
-    const std::string refusal = StepCheck(graph, node, steps).refusal();
-    if (!refusal.empty())
-      fail(TN_UNSUPPORTED, "scan: a ", primitive_name(node.operation), " that memories depend on ", refusal);
+    std::string refusal = StepCheck(graph, node, steps).refusal();
+    if (!refusal.empty()) return {node.layer, primitive_name(node.operation), std::move(refusal)};
   }
+  return {};
 }
 
 void arrange_loops(Graph& graph) {

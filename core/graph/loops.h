@@ -1,6 +1,7 @@
 // The loops of a graph. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -13,9 +14,15 @@ namespace tenon::core {
 // Returns the number of the first Memory of a loop.
 [[nodiscard]] size_t first_memory(const Graph& graph, int32_t loop);
 
-// Throws naming the operation if a node that must run step by step relates different steps, or is of a kind that
-// cannot. Call it when all memories of the loop have ended.
-void check_loop(const Graph& graph, int32_t loop);
+// A node that must run step by step, and why it cannot: "relates different steps".
+struct LoopFault {
+  int32_t layer = -1;
+  const char* operation = "";
+  std::string reason;  // empty: there is no fault
+};
+// Completes a loop whose memories have all ended: what its steps draw is drawn before it, for all steps. Returns the
+// first node that relates different steps, or is of a kind that cannot run step by step.
+[[nodiscard]] LoopFault end_loop(Graph& graph, int32_t loop);
 
 // Lays out the loops: finds the nodes that lie on a way from a memory to what is left in one, puts the nodes that they
 // do not depend on before the loop and the others behind it, and places what memories find and leave into states.

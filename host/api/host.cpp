@@ -73,7 +73,8 @@ Host::Host(const HostOptions& options)
       readers("reader", first_generation()),
       predictors("predictor", first_generation()),
       leases("lease", first_generation()),
-      metric_sums("metrics", first_generation()) {}
+      metric_sums("metrics", first_generation()),
+      scans("scan", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   const SetupLock lock = registry.setup();

@@ -289,7 +289,7 @@ class BodyRecorder {
         if (!it.known(value)) return;
         if (port >= it.body_.outputs.size())
           fail(TN_PLUGIN_FAULT, "lower sets output ", port, "; the layer has ", it.body_.outputs.size(), " outputs");
-        if (order_of(it.lowered_.graph, value) != nullptr)
+        if (it.body_.layer->scan == nullptr && order_of(it.lowered_.graph, value) != nullptr)
           fail(TN_PLUGIN_FAULT, "lower sets output ", port,
                " to a value of the steps of a scan, not to its scan_output");
         it.body_.outputs[port] = value;

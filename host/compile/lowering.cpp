@@ -11,6 +11,8 @@
 #include "host/compile/fusion_patterns.h"
 #include "host/compile/gradient_reach.h"
 #include "host/compile/native_kernel.h"
+#include "host/compile/scaled_integers.h"
+#include "host/compile/scan_lowering.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
@@ -34,7 +36,8 @@ class Lowerer {
         bounds_(options.bounds),
         training_(options.training),
         options_(options),
-        fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)) {
+        fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
+        scans_(result_.graph, free_symbol()) {
     result_.graph.compute = compute_;
   }
 
@@ -45,10 +48,12 @@ class Lowerer {
     }
     const auto may = [this](const Layer& layer, bool last) { return may_be_fused(layer, last); };
     for (const LayerRef& leaf :
-         fusions_.empty() ? topology_.leaves : in_order_of_chains(topology_.leaves, fusions_, may)) {
+         in_order_of_scans(fusions_.empty() ? topology_.leaves : in_order_of_chains(topology_.leaves, fusions_, may))) {
       layer_index_ = numbers_.at(leaf.get());
       if (leaf->data)
         feed(*leaf);
+      else if (leaf->scan_part)
+        scan_part(*leaf);
       else
         body(leaf);
     }
@@ -62,7 +67,11 @@ class Lowerer {
   }
   [[nodiscard]] Spec concrete(Spec spec) const {
     if (spec.dtype == TN_COMPUTE) spec.dtype = compute_;
-    return spec;
+    return scans_.concrete(std::move(spec));
+  }
+  // The first symbol that nothing uses before the first order of steps.
+  [[nodiscard]] int32_t free_symbol() const {
+    return static_cast<int32_t>(std::max<size_t>(bounds_.size(), TN_SYMBOL_FIRST_RAGGED));
   }
   GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
 
@@ -102,7 +111,7 @@ class Lowerer {
       if (training_ && options_.data_gradients && is_float(feed.spec.dtype)) reach_.start(feed.value);
     }
     if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
-      scales_[feed.value] = {layer.data->scale, layer.data->offset};
+      scales_.set(feed.value, {layer.data->scale, layer.data->offset});
     const int64_t limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
     if (limit >= 0) feed.limits.push_back({{limit, std::nullopt}, layer.name});
     result_.outputs[{&layer, 0}] = feed.value;
@@ -111,7 +120,7 @@ class Lowerer {
   }
 
   void limit_index(const LayerOutput& input, const IndexLimit& limit, const Layer& by) {
-    const auto fed = feeds_.find(resolved(input).layer.get());
+    const auto fed = feeds_.find(entered(input).layer.get());
     if (fed == feeds_.end()) return;
     auto& limits = result_.feeds[fed->second].limits;
     if (std::ranges::any_of(limits, [&](const auto& known) { return is_within(known.first, limit); })) return;
@@ -195,9 +204,25 @@ class Lowerer {
 
   void recorded() {
     const size_t first = result_.graph.nodes.size();
-    const auto free = std::max<size_t>(bounds_.size(), TN_SYMBOL_FIRST_RAGGED);
-    record(result_, body_, {writer(), weights_, draws_, training_, static_cast<int32_t>(free)});
-    keep_scales(first);
+    record(result_, body_, {writer(), weights_, draws_, training_, free_symbol()});
+    scales_.follow(first, *body_.layer);
+  }
+
+  void scan_part(const Layer& layer) {
+    const size_t first = result_.graph.nodes.size();
+    GraphWriter write = writer();
+    const auto value = [this](const LayerOutput& output, bool floats) {
+      const ValueId found = result_.value_of(output);
+      return floats && result_.graph.spec(found).dtype != compute_ ? in_floats(found) : found;
+    };
+    const std::vector<ValueId> made = scans_.part(layer, value, write);
+    for (size_t i = 0; i < made.size(); ++i) set_output(layer, i, made[i]);
+    scales_.follow(first, layer);
+  }
+  void set_output(const Layer& layer, size_t number, ValueId value) {
+    std::string& name = result_.graph.values[static_cast<size_t>(value)].name;
+    if (name.empty()) name = layer.name;
+    result_.outputs[{&layer, static_cast<uint32_t>(number)}] = value;
   }
 
   // Returns the value at input number `i`. Converts integers if the port takes floats.
@@ -205,41 +230,19 @@ class Lowerer {
     const ValueId value = result_.value_of(input);
     const uint32_t flags = port_of(body_.type->description.inputs, i).flags;
     const tn_dtype dtype = result_.graph.spec(value).dtype;
-    if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
-        ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
-      return value;
-    return in_floats(value);
+    const bool as_it_is = weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
+                          ((flags & TN_PORT_ANY) != 0 && !is_float(dtype));
+    const ValueId read = as_it_is ? value : in_floats(value);
+    GraphWriter write = writer();
+    return body_.layer->scan == nullptr ? read : scans_.inside(*body_.layer->scan, input, read, write);
   }
 
   // Converts a value to the compute type, applying the scale and offset of its data layer.
   ValueId in_floats(ValueId value) {
     const auto converted = result_.converted.find(value);
     if (converted != result_.converted.end()) return converted->second;
-    const auto known = scales_.find(value);
-    const Scale scale = known == scales_.end() ? Scale{} : known->second;
+    const Scale scale = scales_.of(value);
     return result_.converted[value] = writer().convert(value, scale.factor, scale.offset);
-  }
-
-  // Passes the scale and offset of integer data on through the nodes from number `first` on that only move elements.
-  void keep_scales(size_t first) {
-    for (size_t i = first; i < result_.graph.nodes.size(); ++i) {
-      const Node& node = result_.graph.nodes[i];
-      const auto* segment = node.as<Segment>();
-      const bool moves =
-          node.is<View>() || node.is<Move>() || node.is<Gather>() ||
-          (segment != nullptr && (segment->op == TN_SEGMENT_BROADCAST || segment->op == TN_SEGMENT_SHIFT));
-      if (!moves || is_float(result_.graph.spec(node.outputs[0]).dtype)) continue;
-      const size_t sources = node.is<Move>() ? node.inputs.size() : 1;  // the others are ids or offsets
-      const auto of = [&](size_t source) {
-        const auto known = scales_.find(node.inputs[source]);
-        return known == scales_.end() ? Scale{} : known->second;
-      };
-      for (size_t source = 1; source < sources; ++source)
-        if (of(source) != of(0))
-          fail(TN_UNSUPPORTED, ComponentName{layer_label(*body_.layer)},
-               "it puts integers of data with different scales or offsets together");
-      if (of(0) != Scale{}) scales_[node.outputs[0]] = of(0);
-    }
   }
 
   ValueId stored(const LayerParameter& parameter) {
@@ -285,9 +288,7 @@ class Lowerer {
         fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "output \"", port, "\" was planned as ",
              to_string(planned), " but lower gave ", to_string(made));
       if (layer.drop_rate > 0 && training_) body_.outputs[i] = dropped(body_.outputs[i], layer.drop_rate);
-      std::string& name = result_.graph.values[static_cast<size_t>(body_.outputs[i])].name;
-      if (name.empty()) name = layer.name;
-      result_.outputs[{&layer, static_cast<uint32_t>(i)}] = body_.outputs[i];
+      set_output(layer, i, body_.outputs[i]);
     }
     for (size_t i = 0; i < body_.states.size(); ++i)
       if (body_.states[i] == kNoValue)
@@ -296,7 +297,7 @@ class Lowerer {
 
   // Applies the host attribute drop_rate: x becomes 0 with probability `rate`, else x / (1 - rate).
   ValueId dropped(ValueId value, double rate) {
-    if (scales_.contains(value)) value = in_floats(value);
+    if (scales_.is_scaled(value)) value = in_floats(value);
     ProgramWriter program;
     const int32_t goes = program.apply(TN_OP_LESS, program.uniform(draws_++, TN_FULL), program.constant(rate));
     const int32_t kept = program.apply(TN_OP_MUL, program.input(TN_FULL), program.constant(1 / (1 - rate)));
@@ -311,6 +312,8 @@ class Lowerer {
   std::optional<NativeChoice> best_kernel(const LayerRef& ref, bool needs_kernel) {
     std::vector<KernelCandidate> candidates;
     refusals_.clear();
+    scores_[ref.get()] = 0;
+    if (ref->scan != nullptr && !needs_kernel) return std::nullopt;  // a recorded body can run step by step
     for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
       const std::string unfit = unfit_for(*kernel, *ref, *body_.type);
       if (unfit.empty()) add_candidate(candidates, make_site(ref, *kernel), refusals_);
@@ -396,8 +399,8 @@ class Lowerer {
 
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && layer.role != TN_ROLE_METRIC &&
-           (last || !dropped) && !fused_.contains(&layer);
+    return layer.scan == nullptr && layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) &&
+           layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
   }
 
   // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. Later
@@ -480,14 +483,11 @@ class Lowerer {
   std::map<const Layer*, size_t> feeds_;                // by data layer: index into result_.feeds
   std::map<std::string, size_t> parameters_, buffers_;  // by name: index into result_.parameters, result_.buffers
   GradientReach reach_{result_.graph};
+  ScanLowering scans_;
   int32_t draws_ = 0;                   // random draws so far
   std::map<ValueId, ValueId> weights_;  // ids of a sparse feed -> the values of its entries
 
-  struct Scale {
-    double factor = 1, offset = 0;
-    bool operator==(const Scale&) const = default;
-  };
-  std::map<ValueId, Scale> scales_;  // integer value -> float ports read factor * x + offset
+  ScaledIntegers scales_{result_.graph};
 
   int32_t layer_index_ = 0;  // number of the layer that is lowered
   Body body_;                // that layer

@@ -45,7 +45,11 @@ void ScanRecorder::next(ValueId memory, ValueId next) {
 void ScanRecorder::end() {
   require_open("scan_end");
   for (const auto& [memory, next] : memories_) last_[memory] = writer_.end_memory(memory, next);
-  if (!memories_.empty()) check_loop(graph_, loop_);
+  if (!memories_.empty()) {
+    const LoopFault fault = end_loop(graph_, loop_);
+    if (!fault.reason.empty())
+      fail(TN_UNSUPPORTED, "scan: a ", fault.operation, " that memories depend on ", fault.reason);
+  }
   memories_.clear();
   loop_ = -1;
 }

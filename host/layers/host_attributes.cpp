@@ -101,6 +101,10 @@ void state_initializer(const Layer& layer, LayerParameter& parameter) {
 
 }  // namespace
 
+void check_layer_name(const std::string& name) {
+  if (!is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
+}
+
 std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, kDropRate, kCoefficient}; }
 
 HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {

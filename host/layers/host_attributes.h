@@ -29,6 +29,9 @@ struct HostAttributes {
 
 inline constexpr const char* kParameterName = "parameter_name";
 
+// Refuses the name of a layer that is not UTF-8: names are written to model files and messages.
+void check_layer_name(const std::string& name);
+
 // Returns the names of the host attributes except param.*.
 [[nodiscard]] std::vector<std::string> host_attribute_names();
 

@@ -36,11 +36,15 @@ class LayerMaker {
       if (restorer_ != nullptr) restorer_->restore(layer_, type_, depth_ == 0);
       host_attributes_ = take_attributes(layer_, type_.description);
       describe();
-      inputs.emplace(type_.description.inputs, layer_.inputs, symbols_);
+      layer_.scan = scan_of(layer_.inputs);
+      inputs.emplace(type_.description.inputs, layer_.inputs, symbols_, layer_.scan.get());
     });
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
     LayerPlan(type_, *inputs, symbols_, layer_, sink_).run(attributes);
-    labelled([&] { apply_settings(layer_); });
+    labelled([&] {
+      if (layer_.scan != nullptr) check_inside(layer_, symbols_);
+      apply_settings(layer_);
+    });
     expand(*inputs, attributes);
     if (!host_attributes_.act.empty()) activate();
     if (host_attributes_.drop_rate > 0) drop();
@@ -179,11 +183,6 @@ class LayerMaker {
   std::map<std::string, uint64_t> inner_names_;
 };
 
-// Names are written to model files and messages, so they must be UTF-8.
-void check_name(const std::string& name) {
-  if (!is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
-}
-
 // Refuses settings that have no meaning for a data layer of this element type and storage.
 void check_source(const std::string& name, const DataSource& source) {
   const auto bad = [&](const auto&... parts) {
@@ -207,7 +206,7 @@ void check_source(const std::string& name, const DataSource& source) {
 }  // namespace
 
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
-  check_name(name);
+  check_layer_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
   if (source.shape.size() + 1 > TN_MAX_RANK)
     fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": rank ", source.shape.size(), " is above ",
@@ -270,11 +269,15 @@ LayerOutput LayerFactory::layer(const std::string& type, const std::string& name
   return make(type, named, std::move(inputs), attributes, &restorer);
 }
 
+std::shared_ptr<OpenScan> LayerFactory::begin_scan(const std::string& name, const LayerOutput& over, bool reverse) {
+  return std::make_shared<OpenScan>(name.empty() ? drawn_name("scan") : name, over, reverse, symbols_);
+}
+
 std::string LayerFactory::drawn_name(const std::string& type) { return type + "_" + std::to_string(drawn_[type]++); }
 
 LayerOutput LayerFactory::make(std::string type, const std::string& name, std::vector<LayerOutput> inputs,
                                Values attributes, LayerRestorer* restorer) {
-  check_name(name);
+  check_layer_name(name);
   rename_layer_type(type, attributes);
   const LayerType& component = registry_.layer(type);
   Layer layer;

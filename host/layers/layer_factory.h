@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/topology.h"
 #include "host/layers/layer_restorer.h"
 #include "host/layers/ragged_symbols.h"
+#include "host/layers/scan_layers.h"
 #include "host/plugins/registry.h"
 
 namespace tenon::host {
@@ -33,6 +35,8 @@ class LayerFactory {
   // attributes take the place of defaults, or null. Errors name the layer, the attribute or port, and both shapes.
   [[nodiscard]] LayerOutput layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
                                   const Values& attributes, const Layer* like = nullptr);
+  // Begins a scan over sequences; an empty name is generated. The scan borrows the factory.
+  [[nodiscard]] std::shared_ptr<OpenScan> begin_scan(const std::string& name, const LayerOutput& over, bool reverse);
   // Makes the layers of a topology that Topology::to_json has written. `json` is untrusted. tensors: those of the file,
   // which migrations read; null: there is no file, and layers that need a migration are refused.
   [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors* tensors);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "host/layers/scan_layers.h"
 
 namespace tenon::host {
 
@@ -22,15 +23,16 @@ std::string expected_count(const std::vector<Port>& ports) {
 }  // namespace
 
 LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs,
-                         const SymbolNames& names)
-    : ports_(ports), names_(names) {
+                         const SymbolNames& names, const Scan* scan)
+    : ports_(ports), names_(names), scan_(scan) {
   check(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].layer == nullptr) {
       specs_.emplace_back();
       continue;
     }
-    Spec spec = inputs[i].layer->outputs.at(inputs[i].output);
+    Spec spec = scan == nullptr ? inputs[i].layer->outputs.at(inputs[i].output)
+                                : in_steps(*scan, inputs[i], SubjectName{port(i).name}, names);
     const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
     if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // the machine converts it
     specs_.push_back(spec);
@@ -77,6 +79,7 @@ Spec LayerInputs::in_sequences(Spec spec, const std::vector<DerivedRows>& derive
         std::none_of(derived.begin(), derived.end(), [&](const DerivedRows& each) { return each.rows == dim.symbol; }))
       fail(TN_PLUGIN_FAULT, "plan uses rows of none of the inputs: ", to_string(spec, names_));
   if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
+  if (scan_ != nullptr && same(spec.shape[0], scan_->steps)) return spec;
   spec.storage = TN_RAGGED;
   const int32_t symbol = spec.shape[0].symbol;
   for (const DerivedRows& each : derived)

@@ -18,8 +18,10 @@ using namespace core;
 // points into it.
 class LayerInputs {
  public:
-  // TN_INVALID, naming the port, if the ports do not accept these inputs.
-  LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, const SymbolNames& names);
+  // scan: the scan that the layer is inside of, or null. TN_INVALID, naming the port, if the ports do not accept these
+  // inputs.
+  LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, const SymbolNames& names,
+              const Scan* scan = nullptr);
   LayerInputs(const LayerInputs&) = delete;
   LayerInputs& operator=(const LayerInputs&) = delete;
 
@@ -42,6 +44,7 @@ class LayerInputs {
 
   const std::vector<Port>& ports_;
   const SymbolNames& names_;
+  const Scan* const scan_;
   std::vector<Spec> specs_;
   std::vector<tn_spec> views_;
   std::vector<const tn_spec*> pointers_;

@@ -137,7 +137,7 @@ void LayerPlan::check_declared_limits() const {
   for (uint32_t i = 0; i < layer_.index_limits.size(); ++i) {
     const IndexLimit& limit = layer_.index_limits[i];
     if (limit.limit < 0) continue;
-    const Layer& source = *resolved(layer_.inputs[i]).layer;
+    const Layer& source = *entered(layer_.inputs[i]).layer;
     if (!source.data || source.data->storage == TN_CSR || source.data->index_limit <= limit.limit) continue;
     // Declared values up to the exempt one are those below the limit, and that one.
     if (limit.exempt && *limit.exempt >= limit.limit && *limit.exempt < source.data->index_limit) continue;

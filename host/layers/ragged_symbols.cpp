@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/layers/ragged_symbols.h"
 
+#include <algorithm>
+
 namespace tenon::host {
 
 int32_t RaggedSymbols::of(const std::string& sequence, const std::string& part) {
@@ -26,6 +28,12 @@ int32_t RaggedSymbols::derived(const DerivedRows& rows, const std::string& layer
   }
 }
 
+int32_t RaggedSymbols::steps(int32_t rows, bool reverse) {
+  const auto [known, fresh] = steps_.try_emplace({rows, reverse}, 0);
+  if (fresh) known->second = add(name(rows));
+  return known->second;
+}
+
 int32_t RaggedSymbols::add(std::string name) {
   names_.push_back(std::move(name));
   return static_cast<int32_t>(TN_SYMBOL_FIRST_RAGGED + names_.size() - 1);
@@ -38,7 +46,9 @@ const std::string& RaggedSymbols::name(int32_t symbol) const {
 std::string RaggedSymbols::name_of(int32_t symbol) const {
   const bool known =
       symbol >= TN_SYMBOL_FIRST_RAGGED && static_cast<size_t>(symbol - TN_SYMBOL_FIRST_RAGGED) < names_.size();
-  return known ? "rows of \"" + name(symbol) + "\"" : SymbolNames::name_of(symbol);
+  if (!known) return SymbolNames::name_of(symbol);
+  const bool steps = std::any_of(steps_.begin(), steps_.end(), [&](const auto& each) { return each.second == symbol; });
+  return (steps ? "steps of \"" : "rows of \"") + name(symbol) + "\"";
 }
 
 }  // namespace tenon::host

@@ -25,9 +25,11 @@ class RaggedSymbols : public SymbolNames {
   [[nodiscard]] int32_t of(const std::string& sequence, const std::string& part);
   // Returns the symbol of rows that `layer` makes. Equal rules have the same symbol, except TN_ROWS_DATA.
   [[nodiscard]] int32_t derived(const DerivedRows& rows, const std::string& layer);
+  // Returns the symbol that stands for the steps of scans over rows.
+  [[nodiscard]] int32_t steps(int32_t rows, bool reverse);
   // Whether a call writes the number of rows while a step runs.
   [[nodiscard]] bool is_written(int32_t symbol) const { return written_.contains(symbol); }
-  // For messages: `rows of "words"`.
+  // For messages: `rows of "words"`, `steps of "words"`.
   [[nodiscard]] std::string name_of(int32_t symbol) const override;
 
  private:
@@ -37,6 +39,7 @@ class RaggedSymbols : public SymbolNames {
   std::map<std::pair<std::string, std::string>, int32_t> known_;
   using Rule = std::array<int64_t, 7>;
   std::map<Rule, int32_t> derived_;
+  std::map<std::pair<int32_t, bool>, int32_t> steps_;
   std::set<int32_t> written_;
   std::vector<std::string> names_;  // by symbol
 };

@@ -69,6 +69,7 @@ class JsonNode {
     if (!value_.is_number()) unexpected("a number");
     return value_.get<double>();
   }
+  [[nodiscard]] const json& json_value() const { return value_; }
   [[nodiscard]] Value value() const {
     try {
       return value_from_json(value_);
@@ -103,6 +104,12 @@ LayerOutput find_output(const std::map<std::string, LayerRef>& layers, const std
   const auto output = digits ? static_cast<uint32_t>(std::stoul(number)) : ~0U;
   if (output >= entry->second->outputs.size()) bad("no output \"", name, "\"");
   return {entry->second, output};
+}
+
+std::vector<LayerOutput> inputs_of(const JsonNode& entry, const std::map<std::string, LayerRef>& layers) {
+  std::vector<LayerOutput> inputs;
+  for (const JsonNode& input : entry.at("inputs").list()) inputs.push_back(find_output(layers, input.text()));
+  return inputs;
 }
 
 DataSource source_from(const JsonNode& entry) {
@@ -177,6 +184,53 @@ void check_buffers(const JsonNode& entry) {
   for (const auto& item : buffers.object().items()) static_cast<void>(buffers.at(item.key()).text());
 }
 
+// The scans of a file, by name.
+class SavedScans {
+ public:
+  explicit SavedScans(LayerFactory& factory) : factory_(factory) {}
+
+  // Makes a layer that is a part of a scan.
+  LayerRef part(const JsonNode& entry, const std::string& name, const std::string& type,
+                std::vector<LayerOutput> inputs) {
+    const auto needs = [&](size_t count) {
+      if (inputs.size() < count) bad(entry.who(), ": \"inputs\" has ", inputs.size(), "; expected ", count);
+    };
+    needs(1);
+    if (type == "scan_input") return of(entry, inputs[0]).input(name, inputs[0]);
+    if (type == "scan_memory") {
+      needs(2);
+      MemoryStart start{{}, inputs[0], entry.at("initial_value").number()};
+      for (const JsonNode& extent : entry.at("shape").list()) start.shape.push_back(extent.integer());
+      return of(entry, inputs[1]).memory(name, std::move(start));
+    }
+    if (type != "scan") bad(entry.who(), ": a part of a scan has the type \"", type, "\"");
+    const int64_t results = entry.at("results").integer();
+    const auto others = static_cast<int64_t>(inputs.size()) - 1;
+    if (results < 0 || results > others || (others - results) % 2 != 0)
+      bad(entry.who(), ": ", results, " results of ", others, " inputs");
+    const auto first = inputs.begin() + 1 + static_cast<std::ptrdiff_t>(results);
+    std::vector<std::pair<LayerOutput, LayerOutput>> memories;
+    for (auto each = first; each != inputs.end(); each += 2) memories.emplace_back(each[0], each[1]);
+    return of(entry, inputs[0]).end({inputs.begin() + 1, first}, memories);
+  }
+
+ private:
+  OpenScan& of(const JsonNode& entry, const LayerOutput& over) {
+    const JsonNode scan = entry.at("scan");
+    const std::string name = scan.at("name").text();
+    const JsonNode reverse = scan.at("reverse");
+    if (!reverse.json_value().is_boolean())
+      bad(reverse.who(), " is ", kind_of(reverse.json_value()), "; expected true or false");
+    std::shared_ptr<OpenScan>& known = scans_[name];
+    if (known == nullptr) known = factory_.begin_scan(name, over, reverse.json_value().get<bool>());
+    if (known->scan()->ended) bad(entry.who(), ": scan \"", name, "\" has ended");
+    return *known;
+  }
+
+  LayerFactory& factory_;
+  std::map<std::string, std::shared_ptr<OpenScan>> scans_;
+};
+
 }  // namespace
 
 RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* tensors) {
@@ -187,14 +241,16 @@ RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* t
   const std::vector<JsonNode> entries = topology.at("layers").list(), names = topology.at("outputs").list();
   std::map<std::string, LayerRef> layers;
   SharedChanges changes;
+  SavedScans scans(*this);
   for (const JsonNode& entry : entries) {
     const std::string name = entry.at("name").text(), type = entry.at("type").text();
     LayerRef made;
     if (entry.has("dtype")) {
       made = data(name, source_from(entry));
+    } else if (entry.has("scan")) {
+      made = scans.part(entry, name, type, inputs_of(entry, layers));
     } else {
-      std::vector<LayerOutput> inputs;
-      for (const JsonNode& input : entry.at("inputs").list()) inputs.push_back(find_output(layers, input.text()));
+      std::vector<LayerOutput> inputs = inputs_of(entry, layers);
       Values host;
       SavedLayer saved = layer_from(entry, host);
       check_buffers(entry);

@@ -60,6 +60,7 @@ bool Machine::is_kept(ValueId value) const {
 }
 
 ArrayView Machine::output(const LayerOutput& output) const {
+  require_outside({output});
   const ValueId value = model_.lowered.value_of(output);
   if (value == kNoValue) fail(TN_NOT_FOUND, "layer \"", output_name(output), "\" has no output in this machine");
   if (!is_kept(value))

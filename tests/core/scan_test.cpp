@@ -105,9 +105,9 @@ double weighted(const ScanCase& of, const std::vector<Numbers>& inputs) {
 // Checks the gradients of all inputs, and that arrangement, fusion and epilogues change no value. Returns the graph
 // after them.
 Graph check(const ScanCase& of) {
-  check_loop(of.graph, 0);
   std::vector<Numbers> inputs = of.fill();
   Graph graph = of.graph;
+  EXPECT_EQ(end_loop(graph, 0).reason, "");
   std::vector<GradientSeed> seeds;
   for (const ValueId output : of.outputs) {
     seeds.push_back({output, graph.add_external(graph.spec(output), "seed")});
@@ -257,12 +257,8 @@ TEST(Scan, RefusesWhatRelatesDifferentSteps) {
     ScanCase of({2, 3});
     const ValueId h = of.memory();
     of.write.end_memory(h, next(of, h));
-    try {
-      check_loop(of.graph, 0);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    const LoopFault fault = end_loop(of.graph, 0);
+    return std::string(fault.operation) + " " + fault.reason;
   };
   const std::string product = refused([](ScanCase& of, ValueId h) {
     const ValueId u = of.input({fixed(kSize), fixed(kSize)});
@@ -271,8 +267,8 @@ TEST(Scan, RefusesWhatRelatesDifferentSteps) {
   EXPECT_THAT(product, ::testing::HasSubstr("relates different steps"));
   EXPECT_THAT(product, ::testing::HasSubstr("gemm"));
   EXPECT_THAT(refused([](ScanCase& of, ValueId h) { return of.write.to_steps(of.write.from_steps(h), of.order); }),
-              ::testing::HasSubstr("a gather that memories depend on relates different steps"));
-  EXPECT_EQ(refused([](ScanCase& of, ValueId h) { return of.apply(TN_OP_TANH, h); }), "");
+              ::testing::HasSubstr("gather relates different steps"));
+  EXPECT_EQ(refused([](ScanCase& of, ValueId h) { return of.apply(TN_OP_TANH, h); }), " ");
 }
 
 TEST(Scan, RefusesValuesOfOtherShapes) {

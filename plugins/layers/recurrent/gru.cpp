@@ -1,4 +1,6 @@
 // Gated recurrent unit. SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "recurrent.h"
 
 namespace tenon::recurrent {
@@ -8,9 +10,44 @@ namespace {
 using tn::Float;
 using tn::Tensor;
 
-struct Gru {
-  enum Gate : int64_t { kUpdate = 0, kReset = 1, kCandidate = 2 };
+enum Gate : int64_t { kUpdate = 0, kReset = 1, kCandidate = 2 };
 
+// sigmoid(z) h, and the gate. The gradients read the values of the gates, not what these are computed from.
+std::vector<Tensor> reset(tn::Builder& body, const Tensor& z, const Tensor& h) {
+  tn::Program forward;
+  const Float r = sigmoid(forward.full()), state = forward.full();
+  forward.output(r * state);
+  forward.output(r);
+  tn::GradientProgram backward(forward);
+  const Float gate = backward.result(1), given = backward.result_gradient(0);
+  backward.output(given * backward.input(1) * gate * (1 - gate));
+  backward.output(given * gate);
+  return body.pointwise(forward, {z, h}, 1, &backward);
+}
+
+// (1 - u) h + u c with u = sigmoid(z_update) and c = tanh(z_candidate).
+Tensor mixed(tn::Builder& body, const Tensor& z_update, const Tensor& z_candidate, const Tensor& h) {
+  tn::Program forward;
+  const Float u = sigmoid(forward.full()), c = tanh(forward.full()), state = forward.full();
+  forward.output(state + u * (c - state));
+  forward.output(u);
+  forward.output(c);
+  tn::GradientProgram backward(forward);
+  const Float update = backward.result(1), candidate = backward.result(2), given = backward.result_gradient(0);
+  backward.output(given * (candidate - backward.input(2)) * update * (1 - update));
+  backward.output(given * update * (1 - candidate * candidate));
+  backward.output(given * (1 - update));
+  return body.pointwise(forward, {z_update, z_candidate, h}, 1, &backward).front();
+}
+
+// h for the next step. gate(value, gate): the product of a value and U of the gate, added to the sum of the rest.
+template <typename Sum>
+Tensor next_state(tn::Builder& body, const Tensor& h, const Sum& gate) {
+  const std::vector<Tensor> gated = reset(body, gate(h, kReset), h);
+  return mixed(body, gate(h, kUpdate), gate(gated.front(), kCandidate), h);
+}
+
+struct Gru {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "gru",
@@ -29,44 +66,52 @@ struct Gru {
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     Recurrence recurrence(attributes, body, 3);
     const Tensor h = recurrence.memory(1);
-    const std::vector<Tensor> gates = reset(body, recurrence.gate(h, kReset), h);
-    const Tensor next = mixed(body, recurrence.gate(h, kUpdate), recurrence.gate(gates.front(), kCandidate), h);
+    const Tensor next = next_state(body, h, [&](const Tensor& of, Gate gate) { return recurrence.gate(of, gate); });
     recurrence.next(h, next);
     recurrence.end(next, {h});
   }
+};
 
- private:
-  // sigmoid(z) h, and the gate. The gradients read the values of the gates, not what these are computed from.
-  static std::vector<Tensor> reset(tn::Builder& body, const Tensor& z, const Tensor& h) {
-    tn::Program forward;
-    const Float r = sigmoid(forward.full()), state = forward.full();
-    forward.output(r * state);
-    forward.output(r);
-    tn::GradientProgram backward(forward);
-    const Float gate = backward.result(1), given = backward.result_gradient(0);
-    backward.output(given * backward.input(1) * gate * (1 - gate));
-    backward.output(given * gate);
-    return body.pointwise(forward, {z, h}, 1, &backward);
+// One step of it, for scans that users write.
+struct GruStep {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "gru_step",
+        "One step of the layer gru, for use inside of a scan: the input gates, cut into z_u, z_r, z_c in this order, "
+        "is x W + b, such as an fc of the row; recurrent_weight is cut into U_u, U_r, U_c. u = sigmoid(z_u + state "
+        "U_u), r = sigmoid(z_r + state U_r), c = tanh(z_c + (r state) U_c) and output = (1 - u) state + u c. "
+        "recurrent_weight starts uniform in +-1 / sqrt(size).");
+    d.input("gates", "[samples, 3 * size]: x W + b");
+    d.input("state", "[samples, size]: what the step before left");
+    d.parameter("recurrent_weight");
+    d.output("output", "[samples, size]: the state for the next step");
   }
 
-  // (1 - u) h + u c with u = sigmoid(z_update) and c = tanh(z_candidate).
-  static Tensor mixed(tn::Builder& body, const Tensor& z_update, const Tensor& z_candidate, const Tensor& h) {
-    tn::Program forward;
-    const Float u = sigmoid(forward.full()), c = tanh(forward.full()), state = forward.full();
-    forward.output(state + u * (c - state));
-    forward.output(u);
-    forward.output(c);
-    tn::GradientProgram backward(forward);
-    const Float update = backward.result(1), candidate = backward.result(2), given = backward.result_gradient(0);
-    backward.output(given * (candidate - backward.input(2)) * update * (1 - update));
-    backward.output(given * update * (1 - candidate * candidate));
-    backward.output(given * (1 - update));
-    return body.pointwise(forward, {z_update, z_candidate, h}, 1, &backward).front();
+  static void plan(tn::Planner& planner) {
+    const int64_t size = plan_step(planner, 3);
+    const double limit = 1 / std::sqrt(static_cast<double>(size));
+    planner.parameter("recurrent_weight", tn::Spec({size, 3 * size}), tn::uniform_initializer(-limit, limit));
+    planner.output(0, planner.input(1));
+  }
+
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) {
+    const Tensor z = body.input(0), h = body.input(1);
+    const int64_t size = h.spec()[1].offset;
+    body.output(0, next_state(body, h, [&](const Tensor& of, Gate gate) {
+                  tn::Program add;
+                  const Float x = add.full();
+                  add.output(x + add.full());
+                  const Tensor product = body.gemm(of, part_of(body, body.parameter(0), gate, size));
+                  return body.pointwise(add, {product, part_of(body, z, gate, size)}).front();
+                }));
   }
 };
 
 }  // namespace
 
-void add_gru(tn::Plugin& plugin) { plugin.layer<Gru>(); }
+void add_gru(tn::Plugin& plugin) {
+  plugin.layer<Gru>();
+  plugin.layer<GruStep>();
+}
 
 }  // namespace tenon::recurrent

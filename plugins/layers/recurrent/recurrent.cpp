@@ -34,6 +34,18 @@ void plan_common(tn::Planner& planner, int64_t gates, uint32_t outputs) {
   for (uint32_t i = 1; i < outputs; ++i) planner.output(i, state);
 }
 
+int64_t plan_step(tn::Planner& planner, int64_t gates) {
+  const tn::Spec sums = planner.input_of_rank(0, 2, "[samples, gates * size]");
+  const tn::Spec state = planner.input_of_rank(1, 2, "[samples, size]");
+  const int64_t size = planner.elements(1, 1);
+  if (size > INT64_MAX / gates / size) throw planner.bad_input(1, "is too large");
+  const tn::Spec expected({state[0], gates * size});
+  if (!sums.same_shape(expected))
+    throw planner.bad_input(0, "must have " + std::to_string(gates) + " parts of the size of the state")
+        .expected(expected);
+  return size;
+}
+
 Recurrence::Recurrence(const tn::Attributes& attributes, tn::Builder& body, int64_t gates)
     : body_(body), size_(attributes.integer("size")) {
   const tn::Tensor rows = body.input(0);
@@ -51,10 +63,6 @@ Recurrence::Recurrence(const tn::Attributes& attributes, tn::Builder& body, int6
     add.output(x + add.per_column());
     inputs_.push_back(body.pointwise(add, {product, part(body.parameter(2), k)}).front());
   }
-}
-
-tn::Tensor Recurrence::part(const tn::Tensor& parameter, int64_t k) {
-  return body_.slice(parameter, parameter.spec().rank() - 1, k * size_, size_);
 }
 
 tn::Tensor Recurrence::product(const tn::Tensor& value, int64_t k) {

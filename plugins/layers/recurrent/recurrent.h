@@ -12,6 +12,15 @@ void describe_common(tn::LayerDescription& d);
 // uniform in +-1 / sqrt(size), and "bias" [gates * size]. A second output of one row per sequence is the last one.
 void plan_common(tn::Planner& planner, int64_t gates, uint32_t outputs);
 
+// Checks the inputs of a layer that computes one step: the sums of the gates [samples, gates * size], and the state
+// [samples, size]. Returns the size.
+int64_t plan_step(tn::Planner& planner, int64_t gates);
+
+// Number k of the parts of `size` along the last dimension of a value or parameter.
+inline tn::Tensor part_of(tn::Builder& body, const tn::Tensor& value, int64_t k, int64_t size) {
+  return body.slice(value, value.spec().rank() - 1, k * size, size);
+}
+
 // The scan of a recurrent layer.
 class Recurrence {
  public:
@@ -35,8 +44,7 @@ class Recurrence {
   int64_t size() const { return size_; }
 
  private:
-  // Number k of the parts along the last dimension of a parameter.
-  tn::Tensor part(const tn::Tensor& parameter, int64_t k);
+  tn::Tensor part(const tn::Tensor& parameter, int64_t k) { return part_of(body_, parameter, k, size_); }
 
   tn::Builder& body_;
   int64_t size_;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/compile/scan_lowering.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/graph/loops.h"
+
+namespace tenon::host {
+
+std::vector<LayerRef> in_order_of_scans(const std::vector<LayerRef>& leaves) {
+  std::map<const Scan*, std::vector<LayerRef>> inside;
+  std::vector<LayerRef> order;
+  for (const LayerRef& leaf : leaves) {
+    if (leaf->scan != nullptr) {
+      inside[leaf->scan.get()].push_back(leaf);
+      continue;
+    }
+    if (leaf->scan_part) {
+      const std::vector<LayerRef>& of = inside[leaf->scan_part->scan.get()];
+      order.insert(order.end(), of.begin(), of.end());
+    }
+    order.push_back(leaf);
+  }
+  return order;
+}
+
+Spec ScanLowering::concrete(Spec spec) const {
+  if (spec.shape.empty()) return spec;
+  const auto steps = steps_.find(spec.shape[0].symbol);
+  if (steps != steps_.end()) spec.shape[0] = steps->second;
+  return spec;
+}
+
+ScanLowering::Begun ScanLowering::begin(const Scan& scan, GraphWriter& writer) {
+  const auto [known, fresh] = begun_.try_emplace(&scan);
+  if (!fresh) return known->second;
+  const auto free = free_symbol_ + 2 * static_cast<int32_t>(graph_.orders.size());
+  known->second.order = writer.step_order(scan.rows, scan.reverse, free);
+  known->second.loop = static_cast<int32_t>(graph_.loops.size());
+  graph_.loops.push_back({known->second.order, false});
+  steps_[scan.steps.symbol] = graph_.orders[static_cast<size_t>(known->second.order)].steps;
+  return known->second;
+}
+
+ValueId ScanLowering::enter(const Scan& scan, ValueId value, GraphWriter& writer) {
+  const Shape& shape = graph_.spec(value).shape;
+  if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE) return value;
+  const int32_t order = begin(scan, writer).order;
+  const auto [known, fresh] = entered_.try_emplace({value, order}, kNoValue);
+  if (fresh) known->second = writer.to_steps(value, order);
+  return known->second;
+}
+
+ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter& writer) {
+  return resolved(output).layer->scan != nullptr ? value : enter(scan, value, writer);
+}
+
+std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
+  const LayerOutput& first = layer.inputs.at(0);
+  switch (layer.scan_part->kind) {
+    case ScanPart::Kind::kInput:
+      return {enter(*layer.scan, value_of(first, false), writer)};
+    case ScanPart::Kind::kMemory:
+      return {memory(layer, first.layer == nullptr ? kNoValue : value_of(first, true), writer)};
+    default:
+      return end(layer, value_of, writer);
+  }
+}
+
+ValueId ScanLowering::memory(const Layer& layer, ValueId initial, GraphWriter& writer) {
+  const Begun begun = begin(*layer.scan, writer);
+  const double value = layer.scan_part->initial_value;
+  Spec spec{writer.compute(), layer.outputs[0].shape, TN_DENSE, 0, {}};
+  if (initial == kNoValue && value != 0) {
+    Shape shape = spec.shape;
+    shape[0] = layer.scan->outer;
+    ProgramWriter program;
+    program.output(program.expand(program.constant(value), TN_FULL));
+    initial = writer.pointwise_on(std::make_shared<Program>(program.finish()), {}, shape, 1)[0];
+  }
+  spec.shape.erase(spec.shape.begin());
+  return writer.memory(begun.loop, spec, initial);
+}
+
+std::vector<ValueId> ScanLowering::end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
+  const ScanPart& part = *layer.scan_part;
+  const Scan& scan = *part.scan;
+  const int32_t loop = begin(scan, writer).loop;
+  const size_t first = 1 + part.results;
+  std::vector<ValueId> outputs(part.results, kNoValue);
+  for (size_t i = first; i < layer.inputs.size(); i += 2) {
+    const LayerOutput& left = layer.inputs[i + 1];
+    const ValueId next = inside(scan, left, value_of(left, true), writer);
+    outputs.push_back(writer.end_memory(value_of(layer.inputs[i], false), next));
+  }
+  if (layer.inputs.size() > first) {
+    const LoopFault fault = end_loop(graph_, loop);
+    if (!fault.reason.empty())
+      fail(TN_UNSUPPORTED, ComponentName{text("layer \"", graph_.layers[static_cast<size_t>(fault.layer)], "\"")},
+           "it lies on a way from a memory of scan \"", scan.name, "\" to the next step, and its ", fault.operation,
+           " ", fault.reason);
+  }
+  for (size_t i = 0; i < part.results; ++i) {
+    const LayerOutput& result = layer.inputs[1 + i];
+    outputs[i] = writer.from_steps(inside(scan, result, value_of(result, false), writer));
+  }
+  return outputs;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,53 @@
+// Lowers the scans of a topology. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/topology.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Returns the leaves with those inside of a scan directly before the leaf that stands for the scan: the nodes of a loop
+// must be together. Layers stay behind those that they read.
+[[nodiscard]] std::vector<LayerRef> in_order_of_scans(const std::vector<LayerRef>& leaves);
+
+// Records the parts of scans into a graph.
+class ScanLowering {
+ public:
+  // free_symbol: the first that nothing uses before the first order of steps.
+  ScanLowering(Graph& graph, int32_t free_symbol) : graph_(graph), free_symbol_(free_symbol) {}
+
+  // Returns the spec with the steps of orders that have begun in place of those of scans.
+  [[nodiscard]] Spec concrete(Spec spec) const;
+  // Returns the value of an output as layers inside of a scan read it: that of a layer inside and a constant one as it
+  // is, others from outside at each step of their sequence. Begins the scan.
+  ValueId inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter& writer);
+  // The value of an output, and in the compute type if `floats`.
+  using ValueOf = std::function<ValueId(const LayerOutput& output, bool floats)>;
+  // Records a part. Returns the values of its outputs. The end of a scan throws TN_UNSUPPORTED, naming the layer, if a
+  // layer inside cannot run step by step.
+  std::vector<ValueId> part(const Layer& layer, const ValueOf& value_of, GraphWriter& writer);
+
+ private:
+  struct Begun {
+    int32_t order = -1, loop = -1;
+  };
+  Begun begin(const Scan& scan, GraphWriter& writer);
+  ValueId enter(const Scan& scan, ValueId value, GraphWriter& writer);
+  ValueId memory(const Layer& layer, ValueId initial, GraphWriter& writer);
+  std::vector<ValueId> end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer);
+
+  Graph& graph_;
+  const int32_t free_symbol_;
+  std::map<const Scan*, Begun> begun_;
+  std::map<int32_t, Dim> steps_;                            // by the symbol of scans
+  std::map<std::pair<ValueId, int32_t>, ValueId> entered_;  // by value from outside and order
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers/scan_layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/layers/host_attributes.h"
+
+namespace tenon::host {
+
+namespace {
+
+std::string scan_label(const Scan& scan) { return "scan \"" + scan.name + "\""; }
+
+bool is_constant(const Dim& dim) { return dim.symbol == TN_SYMBOL_NONE; }
+
+// Whether all dimensions from number `first` on are constant.
+bool varies_by(const Spec& spec, size_t first) {
+  return spec.shape.size() >= first &&
+         std::all_of(spec.shape.begin() + static_cast<std::ptrdiff_t>(first), spec.shape.end(), is_constant);
+}
+
+const Spec& spec_of(const LayerOutput& output) {
+  if (output.layer == nullptr) fail(TN_INVALID, "a layer is missing");
+  if (output.output >= output.layer->outputs.size())
+    fail(TN_INVALID, layer_label(*output.layer), " has no output ", output.output);
+  return output.layer->outputs[output.output];
+}
+
+// Whether the value is dense, [sequences of the scan, constants...].
+bool is_per_sequence(const Scan& scan, const Spec& spec) {
+  return spec.storage == TN_DENSE && varies_by(spec, 1) && same(spec.shape[0], scan.outer);
+}
+
+// Calls `work`, and adds the scan to its errors.
+template <typename Work>
+auto labelled(const Scan& scan, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw error.with_component(scan_label(scan));
+  }
+}
+
+}  // namespace
+
+ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
+  const Layer* inside = nullptr;
+  for (const LayerOutput& input : inputs) {
+    if (input.layer == nullptr || input.layer->scan == nullptr) continue;
+    if (inside != nullptr && inside->scan != input.layer->scan)
+      fail(TN_INVALID, "it reads ", layer_label(*inside), " inside of ", scan_label(*inside->scan), " and ",
+           layer_label(*input.layer), " inside of ", scan_label(*input.layer->scan));
+    inside = input.layer.get();
+  }
+  if (inside == nullptr) return nullptr;
+  if (inside->scan->ended)
+    fail(TN_INVALID, "it reads ", layer_label(*inside), " inside of ", scan_label(*inside->scan),
+         ", whose results and last values alone can be read outside");
+  return inside->scan;
+}
+
+Spec in_steps(const Scan& scan, const LayerOutput& input, const SubjectName& subject, const SymbolNames& names) {
+  Spec spec = spec_of(input);
+  if (input.layer->scan != nullptr) return spec;
+  if (spec.storage == TN_DENSE && varies_by(spec, 0)) return spec;
+  if (is_per_sequence(scan, spec)) {
+    spec.shape[0] = scan.steps;
+    return spec;
+  }
+  const std::string what = text("input \"", subject.name, "\": ", layer_label(*input.layer), " is outside of ",
+                                scan_label(scan), " and has ", to_string(spec, names));
+  if (!spec.shape.empty() && same(spec.shape[0], scan.rows))
+    fail(TN_INVALID, subject, what, "; an input of the scan has the row of each step");
+  fail(TN_INVALID, subject, what, "; expected one value for each sequence, ", to_string(Shape{scan.outer}, names));
+}
+
+void check_inside(const Layer& layer, const SymbolNames& names) {
+  if (layer.role != TN_ROLE_LAYER)
+    fail(TN_INVALID, "a ", layer.role == TN_ROLE_COST ? "cost" : "metric", " cannot be inside of ",
+         scan_label(*layer.scan), "; it can read a result of the scan");
+  if (!layer.carried.empty() || !layer.derived_rows.empty())
+    fail(TN_UNSUPPORTED, "it ", layer.carried.empty() ? "makes rows" : "carries a state from minibatch to minibatch",
+         ", and cannot be inside of ", scan_label(*layer.scan), " in this version");
+  for (const Spec& spec : layer.outputs)
+    if (spec.storage != TN_DENSE || !varies_by(spec, 1) || !same(spec.shape[0], layer.scan->steps))
+      fail(TN_INVALID, "it makes ", to_string(spec, names), " inside of ", scan_label(*layer.scan),
+           "; expected one value for each step, ", to_string(Shape{layer.scan->steps}, names));
+}
+
+OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool reverse, RaggedSymbols& symbols)
+    : names_(symbols), scan_(std::make_shared<Scan>()) {
+  scan_->name = name;
+  labelled(*scan_, [&] {
+    check_layer_name(name);
+    const Spec& spec = spec_of(over);
+    if (over.layer->scan != nullptr)
+      fail(TN_UNSUPPORTED, layer_label(*over.layer), " is inside of ", scan_label(*over.layer->scan),
+           "; scans inside of scans are not in this version");
+    if (spec.storage != TN_RAGGED)
+      fail(TN_INVALID, layer_label(*over.layer), ", whose steps it goes through, has ", to_string(spec, names_),
+           "; expected sequences");
+    if (spec.levels != 1)
+      fail(TN_UNSUPPORTED, layer_label(*over.layer), " has sequences of ", spec.levels,
+           " levels; a scan goes through one in this version");
+    scan_->reverse = reverse;
+    scan_->rows = spec.shape[0];
+    scan_->outer = spec.outer.at(0);
+    scan_->steps = tn_dim_symbol(names_.steps(scan_->rows.symbol, reverse));
+    over_ = over;
+  });
+}
+
+void OpenScan::require_open() const {
+  if (scan_->ended) fail(TN_MISUSE, "it has ended");
+}
+
+std::string OpenScan::own(const std::string& name, const char* kind, size_t number) const {
+  check_layer_name(name);
+  return name.empty() ? text(scan_->name, ".", kind, "_", number) : name;
+}
+
+Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOutput> inputs) const {
+  static constexpr const char* kTypes[] = {"scan_input", "scan_memory", "scan"};
+  Layer layer;
+  layer.name = name;
+  layer.parameter_name = name;
+  layer.type = kTypes[static_cast<size_t>(part.kind)];
+  layer.inputs = std::move(inputs);
+  layer.index_limits.resize(layer.inputs.size());
+  if (part.kind != ScanPart::Kind::kScan) layer.scan = scan_;
+  part.scan = scan_;
+  layer.scan_part = std::move(part);
+  return layer;
+}
+
+LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) {
+  return labelled(*scan_, [&] {
+    require_open();
+    Spec spec = spec_of(sequences);
+    if (sequences.layer->scan != nullptr)
+      fail(TN_INVALID, "input ", layer_label(*sequences.layer), " is inside of ", scan_label(*sequences.layer->scan),
+           "; expected sequences from outside");
+    if (spec.storage != TN_RAGGED || !varies_by(spec, 1))
+      fail(TN_INVALID, "input ", layer_label(*sequences.layer), " has ", to_string(spec, names_),
+           "; expected sequences");
+    if (!same(spec.shape[0], scan_->rows))
+      fail(TN_INVALID, "inputs ", layer_label(*over_.layer), " and ", layer_label(*sequences.layer),
+           " may have sequences of different lengths, ", to_string(Shape{scan_->rows}, names_), " and ",
+           to_string(Shape{spec.shape[0]}, names_));
+    Layer layer = part(own(name, "input", inputs_), {}, {sequences});
+    layer.outputs = {{spec.dtype, spec.shape, TN_DENSE, 0, {}}};
+    layer.outputs[0].shape[0] = scan_->steps;
+    ++inputs_;
+    return std::make_shared<const Layer>(std::move(layer));
+  });
+}
+
+LayerRef OpenScan::memory(const std::string& name, MemoryStart start) {
+  return labelled(*scan_, [&] {
+    require_open();
+    const std::string called = own(name, "memory", memories_.size());
+    Spec spec{TN_COMPUTE, {scan_->steps}, TN_DENSE, 0, {}};
+    if (start.initial.layer != nullptr) {
+      const Spec& given = spec_of(start.initial);
+      if (start.initial.layer->scan != nullptr || !is_per_sequence(*scan_, given))
+        fail(TN_INVALID, "memory \"", called, "\": its initial value is ", to_string(given, names_), " of ",
+             layer_label(*start.initial.layer), "; expected one value for each sequence, from outside");
+      if (start.value != 0)
+        fail(TN_INVALID, "memory \"", called, "\" begins with ", layer_label(*start.initial.layer), " and with ",
+             start.value, "; expected one of them");
+      spec.shape.insert(spec.shape.end(), given.shape.begin() + 1, given.shape.end());
+    }
+    if (start.initial.layer == nullptr)
+      for (const int64_t extent : start.shape) {
+        if (extent < 1)
+          fail(TN_INVALID, "memory \"", called, "\" has a dimension of ", extent, "; expected at least 1");
+        spec.shape.push_back(tn_dim_constant(extent));
+      }
+    if (spec.shape.size() > TN_MAX_RANK)
+      fail(TN_INVALID, "memory \"", called, "\": rank ", spec.shape.size() - 1, " is above ", TN_MAX_RANK - 1);
+    if (!std::isfinite(start.value))
+      fail(TN_INVALID, "memory \"", called, "\" begins with ", start.value, ", which is not finite");
+    ScanPart made;
+    made.kind = ScanPart::Kind::kMemory;
+    made.initial_value = start.value;
+    Layer layer = part(called, std::move(made), {start.initial, over_});
+    layer.outputs = {std::move(spec)};
+    memories_.emplace_back(std::make_shared<const Layer>(std::move(layer)), LayerOutput{});
+    return memories_.back().first;
+  });
+}
+
+size_t OpenScan::number_of(const LayerOutput& memory) const {
+  const auto found = std::find_if(memories_.begin(), memories_.end(),
+                                  [&](const auto& each) { return each.first == memory.layer && memory.output == 0; });
+  if (found == memories_.end()) {
+    static_cast<void>(spec_of(memory));
+    fail(TN_INVALID, layer_label(*memory.layer), " is not a memory of it");
+  }
+  return static_cast<size_t>(found - memories_.begin());
+}
+
+void OpenScan::next(const LayerOutput& memory, const LayerOutput& value) {
+  labelled(*scan_, [&] {
+    require_open();
+    auto& [of, left] = memories_[number_of(memory)];
+    static_cast<void>(spec_of(value));
+    if (left.layer != nullptr)
+      fail(TN_INVALID, "memory \"", of->name, "\" is left ", layer_label(*left.layer), " and ",
+           layer_label(*value.layer), "; expected one value");
+    if (value.layer->scan != nullptr && value.layer->scan != scan_)
+      fail(TN_INVALID, "memory \"", of->name, "\" is left ", layer_label(*value.layer), ", which is inside of ",
+           scan_label(*value.layer->scan));
+    const Spec spec = in_steps(*scan_, value, SubjectName{of->name}, names_);
+    if (!same(spec.shape, of->outputs[0].shape))
+      fail(TN_INVALID, "memory \"", of->name, "\" holds ", to_string(of->outputs[0].shape, names_), " and is left ",
+           layer_label(*value.layer), ", ", to_string(spec.shape, names_));
+    left = value;
+  });
+}
+
+LayerRef OpenScan::end(std::vector<LayerOutput> results,
+                       const std::vector<std::pair<LayerOutput, LayerOutput>>& memories) {
+  for (size_t i = 0; i < memories.size(); ++i) {
+    next(memories[i].first, memories[i].second);
+    std::swap(memories_[i], memories_[labelled(*scan_, [&] { return number_of(memories[i].first); })]);
+  }
+  return end(std::move(results));
+}
+
+LayerRef OpenScan::end(std::vector<LayerOutput> results) {
+  return labelled(*scan_, [&] {
+    require_open();
+    std::vector<LayerOutput> inputs = {over_};
+    std::vector<Spec> outputs;
+    for (const LayerOutput& result : results) {
+      static_cast<void>(spec_of(result));
+      if (result.layer->scan != nullptr && result.layer->scan != scan_)
+        fail(TN_INVALID, "result ", layer_label(*result.layer), " is inside of ", scan_label(*result.layer->scan));
+      Spec spec = in_steps(*scan_, result, SubjectName{result.layer->name}, names_);
+      if (spec.shape.empty() || !same(spec.shape[0], scan_->steps))
+        fail(TN_INVALID, "result ", layer_label(*result.layer), " has ", to_string(spec, names_),
+             "; expected one value for each step");
+      spec.shape[0] = scan_->rows;
+      spec.storage = TN_RAGGED;
+      spec.levels = 1;
+      spec.outer = {scan_->outer};
+      inputs.push_back(result);
+      outputs.push_back(std::move(spec));
+    }
+    for (const auto& [memory, left] : memories_) {
+      if (left.layer == nullptr)
+        fail(TN_INVALID, "memory \"", memory->name,
+             "\" is never left a value; what stays the same at all steps can be "
+             "read from outside");
+      inputs.insert(inputs.end(), {{memory, 0}, left});
+      Spec spec = memory->outputs[0];
+      spec.shape[0] = scan_->outer;
+      outputs.push_back(std::move(spec));
+    }
+    if (outputs.empty()) fail(TN_INVALID, "it has neither results nor memories");
+    ScanPart made;
+    made.kind = ScanPart::Kind::kScan;
+    made.results = results.size();
+    Layer layer = part(scan_->name, std::move(made), std::move(inputs));
+    layer.outputs = std::move(outputs);
+    LayerRef ended = std::make_shared<const Layer>(std::move(layer));
+    scan_->ended = true;
+    return ended;
+  });
+}
+
+}  // namespace tenon::host

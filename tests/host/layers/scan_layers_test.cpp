@@ -1,0 +1,187 @@
+// Scans that are refused: errors name the scan and the layers that do not fit. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <tenon/tenon.hpp>
+#include <tenon/tenon_scan.hpp>
+
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+using namespace tenon;
+
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ScanLayers : public testing::Test {
+ protected:
+  static Host make_host() {
+    HostOptions options;
+    options.plugin_paths = {plugin_folder()};
+    return Host(options);
+  }
+  [[nodiscard]] Layer rows(const std::string& name, const std::string& sequence, uint32_t levels = 1) const {
+    DataOptions options;
+    options.name = name, options.shape = {3}, options.storage = TN_RAGGED, options.sequence = sequence;
+    options.levels = levels;
+    return host_.data(options);
+  }
+  [[nodiscard]] Layer fc(const Layers& inputs, int64_t size, const std::string& name) const {
+    return host_.layer("fc", inputs, {{"size", size}}, name);
+  }
+  // Runs `work` and returns its error.
+  static Error refused(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return {TN_OK, "nothing", {}, {}};
+  }
+  // The error of a scan over `words` that is called "rnn".
+  template <typename Function>
+  Error refused_scan(Function function) const {
+    ScanOptions options;
+    options.name = "rnn";
+    return refused([&] { scan({words_}, function, options); });
+  }
+  void expect(const Error& error, tn_status code, const std::vector<std::string>& parts) const {
+    EXPECT_EQ(error.code(), code) << error.what();
+    for (const std::string& part : parts) EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+
+  const Host host_ = make_host();
+  const Layer words_ = rows("words", "text"), each_ = host_.data({"each", TN_F32, {4}});
+};
+
+TEST_F(ScanLayers, MemoriesAreLeftValuesOfTheirShapeOnce) {
+  const auto with = [&](const std::function<void(Step&, const Layer& h)>& work) {
+    return refused_scan([&](Step& step) {
+      const Layer h = step.memory({4}, 0, "h");
+      work(step, h);
+      return Layers{h};
+    });
+  };
+  expect(with([&](Step& step, const Layer& h) {
+           step.next(h, fc({step.input(0), h}, 5, "wide"));
+         }),
+         TN_INVALID,
+         {"scan \"rnn\": memory \"h\" holds [steps of \"text\", 4] and is left layer \"wide\" (fc), [steps of "
+          "\"text\", 5]"});
+  expect(with([](Step&, const Layer&) {}), TN_INVALID, {"scan \"rnn\": memory \"h\" is never left a value"});
+  expect(with([&](Step& step, const Layer& h) {
+           step.next(h, h);
+           step.next(h, each_);
+         }),
+         TN_INVALID, {"memory \"h\" is left layer \"h\" (scan_memory) and layer \"each\" (data); expected one value"});
+  expect(with([&](Step& step, const Layer& h) { step.next(step.input(0), h); }), TN_INVALID,
+         {"layer \"rnn.input_0\" (scan_input) is not a memory of it"});
+  expect(refused_scan([&](Step& step) { return Layers{step.memory(words_, "h")}; }), TN_INVALID,
+         {"memory \"h\": its initial value is", "of layer \"words\" (data); expected one value for each sequence"});
+  expect(refused_scan([&](Step& step) { return Layers{step.memory({0}, 0, "h")}; }), TN_INVALID,
+         {"memory \"h\" has a dimension of 0; expected at least 1"});
+}
+
+TEST_F(ScanLayers, ValuesInsideAreNotReadOutside) {
+  Layer inside;
+  ScanOptions options;
+  options.name = "rnn";
+  const ScanResult made = scan(
+      {words_},
+      [&](Step& step) {
+        inside = fc({step.input(0)}, 4, "inside");
+        return Layers{inside};
+      },
+      options);
+  expect(
+      refused([&] { static_cast<void>(fc({inside}, 2, "outside")); }), TN_INVALID,
+      {"layer \"outside\" (fc): it reads layer \"inside\" (fc) inside of scan \"rnn\", whose results and last values "
+       "alone can be read outside"});
+  const std::string output = "layer \"inside\" (fc): it is inside of scan \"rnn\"";
+  expect(refused([&] { static_cast<void>(host_.parameters({inside}, 1)); }), TN_INVALID, {output});
+  const Parameters parameters = host_.parameters({made.layer}, 1);
+  expect(refused([&] { static_cast<void>(host_.machine(parameters, {inside}, {})); }), TN_INVALID, {output});
+  const Machine machine = host_.machine(parameters, {made.layer}, {});
+  expect(refused([&] { static_cast<void>(machine.output(inside)); }), TN_INVALID, {output});
+}
+
+TEST_F(ScanLayers, SequencesHaveEqualLengths) {
+  const Layer other = rows("other", "another");
+  expect(refused([&] {
+           scan({words_, other}, [](Step& step) { return Layers{step.input(0)}; });
+         }),
+         TN_INVALID,
+         {"inputs layer \"words\" (data) and layer \"other\" (data) may have sequences of different lengths, [rows of "
+          "\"text\"] and [rows of \"another\"]"});
+  expect(refused_scan([&](Step& step) { return Layers{step.input(each_)}; }), TN_INVALID,
+         {"input layer \"each\" (data) has float32 [samples, 4]; expected sequences"});
+  expect(refused([&] { scan({each_}, [](Step& step) { return Layers{step.input(0)}; }); }), TN_INVALID,
+         {"layer \"each\" (data), whose steps it goes through, has float32 [samples, 4]; expected sequences"});
+  expect(refused([&] { scan({rows("deep", "deep", 2)}, [](Step& step) { return Layers{step.input(0)}; }); }),
+         TN_UNSUPPORTED, {"layer \"deep\" (data) has sequences of 2 levels"});
+}
+
+TEST_F(ScanLayers, StepsReadNoWholeSequencesAndNoOtherScans) {
+  expect(refused_scan([&](Step& step) {
+           return Layers{host_.layer("add", {step.input(0), words_}, {}, "sum")};
+         }),
+         TN_INVALID,
+         {"layer \"sum\" (add): input \"inputs\": layer \"words\" (data) is outside of scan \"rnn\" and has float32",
+          "an input of the scan has the row of each step"});
+  const Layer other = rows("other", "another");
+  expect(refused_scan([&](Step& step) {
+           return Layers{host_.layer("add", {step.input(0), other}, {}, "sum")};
+         }),
+         TN_INVALID, {"layer \"other\" (data) is outside of scan \"rnn\"", "expected one value for each sequence"});
+  expect(refused_scan([&](Step& step) {
+           scan({step.input(0)}, [](Step& inner) { return Layers{inner.input(0)}; });
+           return Layers{};
+         }),
+         TN_UNSUPPORTED, {"layer \"rnn.input_0\" (scan_input) is inside of scan \"rnn\"; scans inside of scans"});
+  expect(refused_scan([&](Step& step) {
+           scan({words_}, [&](Step& inner) {
+             return Layers{host_.layer("add", {step.input(0), inner.input(0)}, {}, "both")};
+           });
+           return Layers{};
+         }),
+         TN_INVALID, {"layer \"both\" (add): it reads layer \"rnn.input_0\" (scan_input) inside of scan \"rnn\" and "});
+}
+
+TEST_F(ScanLayers, LayersInsideComputeEachStepByItself) {
+  expect(refused_scan([&](Step& step) {
+           return Layers{host_.layer("square_error", {step.input(0), step.input(0)}, {}, "cost")};
+         }),
+         TN_INVALID, {"layer \"cost\" (square_error): a cost cannot be inside of scan \"rnn\""});
+  expect(refused_scan([&](Step& step) {
+           return Layers{host_.layer("lstm", {step.input(0)}, {{"size", 2}}, "inner")};
+         }),
+         TN_INVALID, {"layer \"inner\" (lstm): input: must be sequences (ragged)"});
+  // What relates steps can be inside where no memory has a part in it; else the machine is refused.
+  const ScanResult made = scan({words_}, [&](Step& step) {
+    const Layer h = step.memory({3});
+    const Layer normal = host_.layer("batch_norm", {h}, {}, "normal");
+    step.next(h, normal);
+    return Layers{host_.layer("batch_norm", {step.input(0)}, {}, "apart")};
+  });
+  const Parameters parameters = host_.parameters({made.layer}, 1);
+  MachineOptions options;
+  options.training = true, options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  expect(
+      refused([&] { static_cast<void>(host_.machine(parameters, {made.layer}, options)); }), TN_UNSUPPORTED,
+      {"layer \"normal\": it lies on a way from a memory of scan \"", "to the next step", "relates different steps"});
+}
+
+TEST_F(ScanLayers, AFunctionThatThrowsLeavesNothing) {
+  EXPECT_THROW(scan({words_}, [](Step&) -> Layers { throw std::runtime_error("mine"); }), std::runtime_error);
+  const Layer none;
+  expect(refused_scan([&](Step&) { return Layers{}; }), TN_INVALID, {"it has neither results nor memories"});
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
