@@ -31,7 +31,8 @@ class Comparison {
     compare("inputs", saved.at("inputs"), job.at("inputs"));
     std::set<std::string> names;
     for (const json* layer : {&saved, &job})
-      for (const auto& [name, value] : layer->at("attributes").items()) names.insert(name);
+      if (layer->contains("attributes"))  // parts of scans in a file have none
+        for (const auto& [name, value] : layer->at("attributes").items()) names.insert(name);
     for (const std::string& name : names)
       if (name != "drop_rate" && name != "coefficient" && name.rfind("param.", 0) != 0)  // these affect training alone
         compare("attribute \"" + name + "\"", attribute(saved, name), attribute(job, name));

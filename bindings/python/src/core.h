@@ -14,6 +14,7 @@
 #include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_predictor.hpp>
+#include <tenon/tenon_scan.hpp>
 #include <tenon/tenon_topology.hpp>
 #include <tenon/tenon_updater.hpp>
 #include <utility>

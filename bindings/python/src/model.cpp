@@ -120,6 +120,30 @@ void bind_host(nb::module_& module) {
       });
 }
 
+// A scan while it is built; tenon._scan drives it.
+void bind_scan(nb::module_& module) {
+  using tenon::Step;
+  nb::class_<Step>(module, "Step")
+      .def("input", [](const Step& step, size_t number) { return step.input(number); })
+      .def("memory",
+           [](Step& step, const std::vector<int64_t>& shape, double initial_value, const std::string& name) {
+             return unlocked([&] { return step.memory(shape, initial_value, name); });
+           })
+      .def("memory_from", [](Step& step, const Layer& initial,
+                             const std::string& name) { return unlocked([&] { return step.memory(initial, name); }); })
+      .def("next", [](const Step& step, const Layer& memory,
+                      const Layer& value) { return unlocked([&] { step.next(memory, value); }); })
+      .def("end", [](Step& step, const Layers& results) {
+        const tenon::ScanResult made = unlocked([&] { return tenon::end_scan(step, results); });
+        return nb::make_tuple(made.results, made.last);
+      });
+  module.def("begin_scan", [](const Layers& inputs, bool reverse, const std::string& name) {
+    tenon::ScanOptions options;
+    options.reverse = reverse, options.name = name;
+    return unlocked([&] { return tenon::begin_scan(inputs, options); });
+  });
+}
+
 void bind_layer(nb::module_& module) {
   nb::class_<Layer>(module, "Layer")
       .def("describe", released(&Layer::describe))
@@ -208,6 +232,7 @@ void bind_parameters(nb::module_& module) {
 
 void bind_model(nb::module_& module) {
   bind_layer(module);
+  bind_scan(module);
   bind_parameters(module);
   bind_host(module);
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeGuard, Union
 
 from tenon import _check, _core, _host, error
@@ -15,6 +16,9 @@ from tenon.data_type import DataType, numpy_dtype, of_options
 
 Number = Union[int, float]
 LayerLike = Union["Layer", str]
+
+# Takes the layers that a step of a scan makes, by name; None outside of a step.
+made_layers: ContextVar[dict[str, Layer] | None] = ContextVar("tenon made layers", default=None)
 
 _HERE = __file__.rsplit("/", 1)[0]
 
@@ -74,6 +78,9 @@ class Layer:
             inputs = [None if each is None else each._core for each in self._ports]
             require_host([each for each in inputs if each is not None], core, f'layer "{self._name}" ({self._type})')
             self._core = core.layer(self._type, inputs, self._attributes, self._name)
+            taken = made_layers.get()
+            if taken is not None:
+                taken[self.name] = self
         except error.Error as failure:
             if self._place:
                 failure.add_note(f"the layer was written at {self._place}")

@@ -199,15 +199,27 @@ class Expansion {
   size_t bytes_ = 0;  // copied so far
 };
 
+// Replaces the uses of blocks in the list `layer` of a table. Returns the blocks by name.
+std::map<std::string, JobBlock> expand_in(Node& table, const Blocks& blocks) {
+  Node* const node = table.find("layer");
+  auto* const layers = node == nullptr || !node->is_list_of_tables() ? nullptr : node->get<Node::List>();
+  if (layers == nullptr || std::none_of(layers->begin(), layers->end(), is_use)) return {};
+  return Expansion(blocks).replace(*layers);
+}
+
 }  // namespace
 
 std::map<std::string, JobBlock> expand_blocks(Node& job) {
-  std::map<std::string, JobBlock> names;
   const Blocks blocks = blocks_of(job);
-  Node* const node = job.find("layer");
-  auto* const layers = node == nullptr || !node->is_list_of_tables() ? nullptr : node->get<Node::List>();
-  if (layers != nullptr && std::any_of(layers->begin(), layers->end(), is_use))
-    names = Expansion(blocks).replace(*layers);
+  std::map<std::string, JobBlock> names = expand_in(job, blocks);
+  Node* const scans = job.find("scan");
+  if (scans != nullptr && scans->is_list_of_tables())
+    for (Node& scan : *scans->get<Node::List>()) {
+      const std::string* const name = scan.text("name");
+      const std::string prefix = name == nullptr ? "" : *name + ".";
+      for (auto& [block, of] : expand_in(scan, blocks))
+        names.emplace(prefix + block, JobBlock{of.place, prefix + of.output});
+    }
   job.get<Node::Members>()->erase("block");
   return names;
 }

@@ -10,6 +10,7 @@
 #include "host/cli/job/expand.h"
 #include "host/cli/job/include.h"
 #include "host/cli/job/reader_section.h"
+#include "host/cli/job/scan.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/suggest.h"
 
@@ -21,25 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostKept = 1'000'000;  // checkpoints
 
-JobLayer layer_of(const Node& table) {
-  const std::string* const given = table.text("name");
-  Section section(table, given != nullptr ? "layer \"" + *given + "\"" : "[[layer]]");
-  JobLayer result;
-  const auto name = section.string("name");
-  if (!name) section.missing("name");
-  result.name = *name;
-  const auto inputs = section.strings("inputs", true);
-  if (inputs) {
-    result.inputs = *inputs;
-    result.inputs_place = section.find("inputs")->place;
-  }
-  static_cast<JobType&>(result) = type_of(section);
-  section.take_attributes(result);
-  return result;
-}
-
-// names: the names that are taken, and where.
-std::vector<JobLayer> layers_of(Section& top, std::map<std::string, Place> names) {
+// names: the names that are taken, and where; those of the layers are added.
+std::vector<JobLayer> layers_of(Section& top, std::map<std::string, Place>& names) {
   std::vector<JobLayer> result;
   const Node* node = top.find("layer");
   if (node == nullptr) {
@@ -240,7 +224,8 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   read_init(top, job);
   std::map<std::string, Place> taken;
   for (const auto& [name, block] : job.blocks) taken.emplace(name, block.place);
-  job.layers = layers_of(top, std::move(taken));
+  job.layers = layers_of(top, taken);
+  read_scans(top, job, taken);
   top.finish();
   return job;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,10 +28,35 @@ struct JobType {
 
 constexpr int64_t kPrefetch = 2;
 
+// [[scan]]: layers that run at each step of sequences.
+struct JobScan {
+  Place place;
+  std::string name;  // of the layer that stands for it
+  bool reverse = false;
+  std::string over;    // sequences whose steps it goes through
+  size_t results = 0;  // how many
+};
+
+// A layer that the library itself makes, where values enter and leave a scan.
+struct JobScanPart {
+  enum class Kind {
+    kInput,   // inputs: the sequences, those of JobScan::over
+    kMemory,  // inputs: the initial layer or "", those of JobScan::over, the memory before if there is one
+    kScan     // inputs: those of JobScan::over, the results, then each memory and what is left in it
+  };
+  Kind kind = Kind::kInput;
+  std::vector<int64_t> shape;  // kMemory
+  double value = 0;            // kMemory
+};
+
 struct JobLayer : JobType {
   std::string name;
   std::vector<std::string> inputs;  // "": an optional input is left out
   Place inputs_place;
+  std::shared_ptr<const JobScan> scan;  // that it is inside of, or stands for; null: none
+  std::optional<JobScanPart> part;
+
+  [[nodiscard]] bool is_inside() const { return scan != nullptr && !(part && part->kind == JobScanPart::Kind::kScan); }
 };
 
 // A layer of type "block", or one of its repetitions, after its expansion: another name of its output.

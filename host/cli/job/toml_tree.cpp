@@ -93,4 +93,21 @@ JobType type_of(Section& section) {
   return result;
 }
 
+JobLayer layer_of(const Node& table) {
+  const std::string* const given = table.text("name");
+  Section section(table, given != nullptr ? "layer \"" + *given + "\"" : "[[layer]]");
+  JobLayer result;
+  const auto name = section.string("name");
+  if (!name) section.missing("name");
+  result.name = *name;
+  const auto inputs = section.strings("inputs", true);
+  if (inputs) {
+    result.inputs = *inputs;
+    result.inputs_place = section.find("inputs")->place;
+  }
+  static_cast<JobType&>(result) = type_of(section);
+  section.take_attributes(result);
+  return result;
+}
+
 }  // namespace tenon::cli

@@ -35,5 +35,7 @@ class Section : public toml_file::Section {
 
 // Reads the key "type" of a section, without attributes.
 [[nodiscard]] JobType type_of(Section& section);
+// Reads the table of a layer.
+[[nodiscard]] JobLayer layer_of(const Node& table);
 
 }  // namespace tenon::cli

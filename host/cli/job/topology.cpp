@@ -137,6 +137,7 @@ Layer Topology::whole(const JobLayer& wanted) {
 Layer Topology::make(const JobLayer& layer) {
   Layers inputs;
   for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));
+  if (layer.part) return make_part(layer, inputs);
   try {
     find_saved(layer);
     return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
@@ -146,6 +147,29 @@ Layer Topology::make(const JobLayer& layer) {
     rethrow_at(Error(error.code(), message, error.component(), error.subject()), host_,
                {"layer", layer, section, {"name", "type", "inputs"}, section + " (" + layer.type + ")", true});
   }
+}
+
+Layer Topology::make_part(const JobLayer& layer, const Layers& inputs) try {
+  const JobScan& scan = *layer.scan;
+  const auto found = steps_.find(&scan);
+  const size_t over = layer.part->kind == JobScanPart::Kind::kScan ? 0 : 1;
+  Step& step = found != steps_.end()
+                   ? found->second
+                   : steps_.emplace(&scan, begin_scan({inputs.at(over)}, {scan.reverse, scan.name})).first->second;
+  switch (layer.part->kind) {
+    case JobScanPart::Kind::kInput:
+      return step.input(inputs[0], layer.name);
+    case JobScanPart::Kind::kMemory:
+      return inputs[0] ? step.memory(inputs[0], layer.name)
+                       : step.memory(layer.part->shape, layer.part->value, layer.name);
+    default:
+      break;
+  }
+  const auto first = inputs.begin() + 1 + static_cast<std::ptrdiff_t>(scan.results);
+  for (auto memory = first; memory != inputs.end(); memory += 2) step.next(memory[0], memory[1]);
+  return end_scan(step, {inputs.begin() + 1, first}).layer;
+} catch (const Error& error) {
+  throw Failure(exit_code(error.code()), layer.place + ": " + error.what());
 }
 
 // The attribute that is missing may be a number of classes or words.
@@ -236,7 +260,7 @@ std::vector<std::string> Topology::outputs() const {
     }
   std::vector<std::string> result;
   for (const JobLayer& layer : job_.layers)
-    if (used.count(&layer) == 0) result.push_back(layer.name);
+    if (used.count(&layer) == 0 && !layer.is_inside()) result.push_back(layer.name);
   // Every layer is used by another one, so there is a cycle. Making any of them reports it.
   return result.empty() ? names() : result;
 }

@@ -35,11 +35,6 @@ struct ScanResult {
   Layers last;     // one value per sequence: of each memory, in the order of their making
 };
 
-// Makes a scan over sequences of equal lengths. function(Step&) makes the layers inside, and returns those whose values
-// at all steps are results. Its exceptions are passed on; nothing is left then. inputs: at least one.
-template <typename Function>
-ScanResult scan(const Layers& inputs, Function function, const ScanOptions& options = {});
-
 // The inside of a scan while it is built. Its functions document themselves in tenon_scan.h.
 class Step : public detail::Owned<tn_scan, tn_scan_release> {
  public:
@@ -74,8 +69,8 @@ class Step : public detail::Owned<tn_scan, tn_scan_release> {
   }
 
  private:
-  template <typename Function>
-  friend ScanResult scan(const Layers& inputs, Function function, const ScanOptions& options);
+  friend Step begin_scan(const Layers& inputs, const ScanOptions& options);
+  friend ScanResult end_scan(Step& step, const Layers& results);
 
   static const char* c_name(const std::string& name) { return name.empty() ? nullptr : detail::c_text(name, "name"); }
   Layer memory(tn_scan_memory_options& c, const std::string& name) {
@@ -91,30 +86,42 @@ class Step : public detail::Owned<tn_scan, tn_scan_release> {
   uint32_t memories_ = 0;
 };
 
-template <typename Function>
-ScanResult scan(const Layers& inputs, Function function, const ScanOptions& options) {
+// Begins a scan over sequences of equal lengths, whose rows are the inputs of its steps. inputs: at least one.
+inline Step begin_scan(const Layers& inputs, const ScanOptions& options = {}) {
   if (inputs.empty()) throw Error(TN_INVALID, "a scan needs at least one input", {}, "inputs");
   tn_scan_options c = {};
   c.size = sizeof c;
   c.reverse = options.reverse ? 1 : 0;
   c.over = inputs[0].handle();
   c.name = Step::c_name(options.name);
-  tn_host* const host = inputs[0].host();
-  Step step = detail::made<Step>(inputs[0].host_ref(),
-                                 [&](tn_scan* to, tn_error* error) { return tn_scan_begin(host, &c, to, error); });
-  for (const Layer& input : inputs) step.inputs_.push_back(step.input(input));
-  const Layers returned = function(step);
-  const std::vector<tn_layer> list = detail::handles(returned);
-  ScanResult result;
-  result.layer = detail::made<Layer>(inputs[0].host_ref(), [&](tn_layer* to, tn_error* error) {
-    return tn_scan_end(host, step.handle(), list.data(), detail::count_of(list.size()), to, error);
+  Step step = detail::made<Step>(inputs[0].host_ref(), [&](tn_scan* to, tn_error* error) {
+    return tn_scan_begin(inputs[0].host(), &c, to, error);
   });
-  const uint32_t memories = step.memories_;
+  for (const Layer& input : inputs) step.inputs_.push_back(step.input(input));
+  return step;
+}
+
+// Ends a scan. results: layers inside, whose values at all steps are results.
+inline ScanResult end_scan(Step& step, const Layers& results) {
+  const std::vector<tn_layer> list = detail::handles(results);
+  ScanResult result;
+  result.layer = detail::made<Layer>(step.host_ref(), [&](tn_layer* to, tn_error* error) {
+    return tn_scan_end(step.host(), step.handle(), list.data(), detail::count_of(list.size()), to, error);
+  });
+  const uint32_t count = detail::count_of(results.size()), memories = step.memories_;
   step.forget();
-  for (uint32_t i = 0; i < returned.size(); ++i) result.results.push_back(result.layer.output(i));
-  for (uint32_t i = 0; i < memories; ++i)
-    result.last.push_back(result.layer.output(detail::count_of(returned.size()) + i));
+  for (uint32_t i = 0; i < count; ++i) result.results.push_back(result.layer.output(i));
+  for (uint32_t i = 0; i < memories; ++i) result.last.push_back(result.layer.output(count + i));
   return result;
+}
+
+// Makes a scan in one call. function(Step&) makes the layers inside, and returns those whose values at all steps are
+// results. Its exceptions are passed on; nothing is left then.
+template <typename Function>
+ScanResult scan(const Layers& inputs, Function function, const ScanOptions& options = {}) {
+  Step step = begin_scan(inputs, options);
+  const Layers results = function(step);
+  return end_scan(step, results);
 }
 
 }  // namespace v0

@@ -5,6 +5,7 @@
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
+#include <tenon/tenon_scan.h>
 #include <tenon/tenon_topology.h>
 #include <tenon/tenon_updater.h>
 
@@ -281,6 +282,23 @@ AT(tn_test_result, cost, 8);
 AT(tn_test_result, samples, 16);
 AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
+
+/* tenon/tenon_scan.h */
+FROZEN(tn_scan, 8);
+AT(tn_scan, index, 0);
+AT(tn_scan, generation, 4);
+GROWS(tn_scan_options, 24);
+AT(tn_scan_options, size, 0);
+AT(tn_scan_options, reverse, 4);
+AT(tn_scan_options, over, 8);
+AT(tn_scan_options, name, 16);
+GROWS(tn_scan_memory_options, 40);
+AT(tn_scan_memory_options, size, 0);
+AT(tn_scan_memory_options, rank, 4);
+AT(tn_scan_memory_options, shape, 8);
+AT(tn_scan_memory_options, initial, 16);
+AT(tn_scan_memory_options, initial_value, 24);
+AT(tn_scan_memory_options, name, 32);
 
 /* tenon/tenon_topology.h */
 FROZEN(tn_dimension, 32);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/job/scan.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+// Reads one [[scan]].
+class ScanSection {
+ public:
+  ScanSection(const Node& table, const std::string& what, const Job& job) : section_(table, what), job_(job) {}
+
+  // Returns its layers; that which stands for the scan is the last one.
+  std::vector<JobLayer> read() {
+    scan_->place = section_.place();
+    const auto name = section_.string("name");
+    if (!name) section_.missing("name");
+    scan_->name = *name;
+    scan_->reverse = section_.boolean("reverse").value_or(false);
+    const Node* const layers = section_.find("layer");
+    if (layers == nullptr) section_.missing("layer");
+    if (!layers->is_list_of_tables()) section_.wrong("layer", *layers, "[[scan.layer]] tables");
+    for (const Node& entry : *layers->get<Node::List>()) take(entry.text("name"));
+    const std::string prefix = scan_->name + ".";
+    for (const auto& [block, of] : job_.blocks)
+      if (block.rfind(prefix, 0) == 0) local_.insert(block.substr(prefix.size()));
+    read_inputs();
+    const Node* const memories = section_.find("memories");
+    if (memories != nullptr && !memories->is_list_of_tables())
+      section_.wrong("memories", *memories, "tables, { name = \"h\", shape = 8, next = \"z\" }");
+    if (memories != nullptr)
+      for (const Node& entry : *memories->get<Node::List>()) take(entry.text("name"));
+    if (memories != nullptr)
+      for (const Node& entry : *memories->get<Node::List>()) read_memory(entry);
+    for (const Node& entry : *layers->get<Node::List>()) read_layer(entry);
+    read_results();
+    section_.finish();
+    return std::move(layers_);
+  }
+
+ private:
+  void take(const std::string* name) {
+    if (name != nullptr) local_.insert(*name);
+  }
+
+  // The name outside of what a layer inside calls `name`: a part of the scan, or a layer or slot of the job.
+  [[nodiscard]] std::string outside(const std::string& name) const {
+    const std::string whole = name.substr(0, std::min(name.rfind(':'), name.size()));
+    return local_.contains(name) || local_.contains(whole) ? scan_->name + "." + name : name;
+  }
+
+  JobLayer& part(JobScanPart::Kind kind, const std::string& name, std::vector<std::string> inputs, const Node& from) {
+    static constexpr const char* kTypes[] = {"scan_input", "scan_memory", "scan"};
+    JobLayer layer;
+    layer.place = from.place;
+    layer.inputs_place = from.place;
+    layer.type = kTypes[static_cast<size_t>(kind)];
+    layer.name = name;
+    layer.inputs = std::move(inputs);
+    layer.scan = scan_;
+    layer.part.emplace();
+    layer.part->kind = kind;
+    layers_.push_back(std::move(layer));
+    return layers_.back();
+  }
+
+  // inputs = { x = "words" }: the name inside, and the sequences.
+  void read_inputs() {
+    const Node* const table = section_.table("inputs");
+    if (table == nullptr) section_.missing("inputs");
+    for (const auto& [name, value] : *table->get<Node::Members>()) {
+      const auto* const sequences = value.get<std::string>();
+      if (sequences == nullptr || sequences->empty()) section_.wrong("inputs." + name, value, "the name of a layer");
+      if (!local_.insert(name).second)
+        section_.fail(value.place, "the name \"" + name + "\" is that of a layer of the scan");
+      if (scan_->over.empty()) scan_->over = *sequences;
+      part(JobScanPart::Kind::kInput, scan_->name + "." + name, {*sequences, scan_->over}, value);
+    }
+    if (scan_->over.empty()) section_.wrong("inputs", *table, "at least one input, { x = \"words\" }");
+  }
+
+  void read_memory(const Node& table) {
+    const std::string* const given = table.text("name");
+    Section section(table, "scan \"" + scan_->name + "\": memory" + (given == nullptr ? "" : " \"" + *given + "\""));
+    const auto name = section.string("name");
+    if (!name) section.missing("name");
+    const auto next = section.string("next");
+    if (!next) section.missing("next");
+    JobScanPart made;
+    const Node* const shape = section.find("shape");
+    if (shape != nullptr) {
+      if (const auto* one = shape->get<int64_t>()) made.shape = {*one};
+      const auto* const list = shape->get<Node::List>();
+      const auto extents = list == nullptr ? std::nullopt : toml_file::all<int64_t>(*list);
+      if (extents) made.shape = *extents;
+      if (!extents && !shape->get<int64_t>()) section.wrong("shape", *shape, "an integer, or a list of them");
+    }
+    std::string initial;
+    if (const Node* const start = section.find("initial")) {
+      const auto number = toml_file::number_of(*start);
+      if (number)
+        made.value = *number;
+      else if (const auto* layer = start->get<std::string>())
+        initial = *layer;
+      else
+        section.wrong("initial", *start, "a number, or the name of a layer");
+    }
+    section.finish();
+    if (initial.empty() && shape == nullptr) section.missing("shape");
+    // The memory before is an input so that memories are made in this order, which is that of their last values.
+    std::vector<std::string> inputs = {initial, scan_->over};
+    if (!memories_.empty()) inputs.push_back(memories_.back().first);
+    JobLayer& layer = part(JobScanPart::Kind::kMemory, scan_->name + "." + *name, std::move(inputs), table);
+    made.kind = JobScanPart::Kind::kMemory;
+    layer.part = std::move(made);
+    memories_.emplace_back(layer.name, outside(*next));
+  }
+
+  void read_layer(const Node& table) {
+    JobLayer layer = layer_of(table);
+    layer.name = scan_->name + "." + layer.name;
+    for (std::string& input : layer.inputs) input = outside(input);
+    layer.scan = scan_;
+    layers_.push_back(std::move(layer));
+  }
+
+  void read_results() {
+    const auto results = section_.strings("results").value_or(std::vector<std::string>());
+    std::vector<std::string> inputs = {scan_->over};
+    for (const std::string& result : results) inputs.push_back(outside(result));
+    for (const auto& [memory, next] : memories_) inputs.insert(inputs.end(), {memory, next});
+    scan_->results = results.size();
+    const Node* const node = section_.find("results");
+    JobLayer& layer = part(JobScanPart::Kind::kScan, scan_->name, std::move(inputs), *section_.find("name"));
+    layer.place = scan_->place;
+    layer.inputs_place = node == nullptr ? scan_->place : node->place;
+  }
+
+  Section section_;
+  const Job& job_;
+  std::shared_ptr<JobScan> scan_ = std::make_shared<JobScan>();
+  std::set<std::string> local_;
+  std::vector<std::pair<std::string, std::string>> memories_;  // and what is left in each
+  std::vector<JobLayer> layers_;
+};
+
+}  // namespace
+
+void read_scans(Section& top, Job& job, std::map<std::string, Place>& names) {
+  const Node* const node = top.find("scan");
+  if (node == nullptr) return;
+  if (!node->is_list_of_tables()) top.wrong("scan", *node, "[[scan]] tables");
+  for (const Node& table : *node->get<Node::List>()) {
+    const std::string* const name = table.text("name");
+    for (JobLayer& layer : ScanSection(table, name == nullptr ? "[[scan]]" : "scan \"" + *name + "\"", job).read()) {
+      const auto [other, added] = names.emplace(layer.name, layer.place);
+      if (!added) top.fail(layer.place, "layer \"" + layer.name + "\": the name is taken; see " + other->second);
+      job.layers.push_back(std::move(layer));
+    }
+  }
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,133 @@
+"""Scans: a step of ordinary layers, as functions and as recurrent groups. SPDX-License-Identifier: Apache-2.0"""
+
+import numpy as np
+import pytest
+
+import tenon
+
+SIZE = 4
+SEQUENCES = [np.random.default_rng(i).uniform(-1, 1, (length, 3)).astype(np.float32) for i, length in enumerate([3, 0, 5, 1])]
+
+
+@pytest.fixture
+def x():
+    return tenon.layer.data("x", tenon.data_type.dense_vector_sequence(3))
+
+
+def values(outputs, parameters):
+    return tenon.infer(outputs, parameters, SEQUENCES)
+
+
+def rows(array):
+    return np.concatenate([np.asarray(each) for each in array])
+
+
+def step(row, h, c):
+    h, c = tenon.layer.lstm_step(tenon.layer.fc([row, h], size=4 * SIZE, parameter_name="lstm"), c)
+    return h, {"h": h, "c": c}
+
+
+def of_lstm(parameters, outputs):
+    """Parameters of a scan with the values of an lstm."""
+    result = tenon.parameters.create(outputs)
+    for name, other in (("weight", "weight"), ("weight_1", "recurrent_weight"), ("bias", "bias")):
+        result[f"lstm.{name}"] = parameters[f"lstm.{other}"]
+    return result
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_step_of_ordinary_layers_equals_the_layer(x, reverse):
+    layer = tenon.layer.lstm(x, size=SIZE, reverse=reverse, name="lstm")
+    parameters = tenon.parameters.create(layer)
+    states, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, reverse=reverse, name="cells")
+    outputs = [states, last["h"], last["c"]]
+    found = values(outputs, of_lstm(parameters, outputs))
+    expected = values([layer, layer.output(1), layer.output(2)], parameters)
+    np.testing.assert_allclose(rows(found[0]), rows(expected[0]), atol=1e-6)
+    for i in (1, 2):
+        np.testing.assert_allclose(found[i], expected[i], atol=1e-6)
+
+
+def test_a_recurrent_group_equals_the_layer(x):
+    layer = tenon.layer.lstm(x, size=SIZE, name="lstm")
+    parameters = tenon.parameters.create(layer)
+
+    def group(row):
+        h = tenon.memory(name="made", size=SIZE)
+        c = tenon.memory(name="made:1", size=SIZE)
+        gates = tenon.layer.fc([row, h], size=4 * SIZE, parameter_name="lstm")
+        return tenon.layer.lstm_step(gates, c, name="made").output(0)
+
+    states = tenon.recurrent_group(step=group, input=x)
+    np.testing.assert_allclose(
+        rows(values(states, of_lstm(parameters, states))), rows(values(layer, parameters)), atol=1e-6
+    )
+
+
+def test_memories_begin_with_numbers_or_layers(x):
+    mean = tenon.layer.sequence_pool(x, kind="sum")
+
+    def add(row, a, b):
+        return (row + a, b), {"a": row + a, "b": row + b}
+
+    (a, b), last = tenon.scan(add, [x], {"a": {"shape": [3], "value": 2.0}, "b": mean})
+    found = values([a, b, last["a"]], tenon.parameters.create([a, b, last["a"]]))
+    for i, each in enumerate(SEQUENCES):
+        np.testing.assert_allclose(found[0][i], 2 + np.cumsum(each, axis=0), atol=1e-5)
+        before = each.sum(axis=0) + np.cumsum(each, axis=0) - each
+        np.testing.assert_allclose(found[1][i], before, atol=1e-5)
+        np.testing.assert_allclose(found[2][i], 2 + each.sum(axis=0), atol=1e-5)
+
+
+def test_a_group_reads_static_inputs_and_set_inputs(x):
+    total = tenon.layer.sequence_pool(x, kind="sum")
+
+    def group(row, whole):
+        count = tenon.memory(boot_layer=whole)
+        count.set_input(count + row)
+        return count, whole
+
+    before, whole = tenon.recurrent_group(step=group, input=[x, tenon.StaticInput(total)], reverse=True)
+    found = values([before, whole], tenon.parameters.create([before, whole]))
+    for i, each in enumerate(SEQUENCES):
+        after = np.cumsum(each[::-1], axis=0)[::-1] - each
+        np.testing.assert_allclose(found[0][i], each.sum(axis=0) + after, atol=1e-5)
+        np.testing.assert_allclose(found[1][i], np.broadcast_to(each.sum(axis=0), each.shape), atol=1e-5)
+
+
+def test_a_model_trains_and_is_restored(x, tmp_path):
+    label = tenon.layer.data("label", tenon.data_type.integer_value(2))
+    states, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")
+    score = tenon.layer.fc(last["h"], size=2, name="score")
+    cost = tenon.layer.cross_entropy(score, label, from_logits=True)
+    parameters = tenon.parameters.create(cost)
+    before = np.array(parameters["lstm.weight_1"])
+    samples = [(each, i % 2) for i, each in enumerate(SEQUENCES)]
+    tenon.train(cost, parameters, reader=tenon.batch(lambda: iter(samples), 2), passes=2)
+    assert not np.array_equal(before, parameters["lstm.weight_1"])
+    parameters.save(tmp_path / "model.safetensors", score)
+    restored = tenon.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(values(restored.outputs[0], restored), values(score, parameters))
+
+
+def test_mistakes_name_their_layers(x):
+    with pytest.raises(tenon.error.InvalidError, match='memory "scan_.*" is never left a value'):
+        tenon.scan(lambda row, h: (row, {}), x, {"h": 3})
+    with pytest.raises(tenon.error.InvalidError, match='holds .* and is left layer'):
+        tenon.scan(lambda row, h: (row, {"h": row}), x, {"h": 4})
+    with pytest.raises(tenon.error.InvalidError, match='step leaves a value in "g"'):
+        tenon.scan(lambda row, h: (row, {"g": row}), x, {"h": 3})
+    with pytest.raises(tenon.error.InvalidError, match="a dict of what each memory is left"):
+        tenon.scan(lambda row, h: row, x, {"h": 3})
+    with pytest.raises(tenon.error.MisuseError, match="recurrent_group"):
+        tenon.memory(name="h", size=3)
+    with pytest.raises(tenon.error.InvalidError, match='memory "h": step makes no layer of that name'):
+        tenon.recurrent_group(step=lambda row: tenon.memory(name="h", size=3) + row, input=x)
+    with pytest.raises(tenon.error.UnsupportedError, match="whole sequences"):
+        tenon.StaticInput(x, is_seq=True)
+    with pytest.raises(ZeroDivisionError):
+        tenon.scan(lambda row: 1 / 0, x)
+    inside = []
+    tenon.scan(lambda row: inside.append(row) or row, x)
+    with pytest.raises(tenon.error.InvalidError, match="inside of scan"):
+        tenon.layer.fc(inside[0], size=1)

@@ -1,0 +1,171 @@
+// Jobs with [[scan]]: a step of an LSTM trains like the layer, blocks inside, plans, saved models, and the message of
+// each mistake. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/host/cli/program.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+// The model reads "states" and "states:1", results and last values of sequences "vectors".
+constexpr const char* kModel = R"(passes = 3
+seed = 3
+[[layer]]
+name = "vectors"
+type = "embedding"
+inputs = "words"
+vocabulary = 9
+size = 4
+[[layer]]
+name = "score"
+type = "fc"
+inputs = "states:1"
+size = 2
+[[layer]]
+name = "cost"
+type = "cross_entropy"
+inputs = ["score", "label"]
+from_logits = true
+[reader.train]
+type = "text"
+files = ["lines.txt"]
+labelled = true
+labels = ["bad", "good"]
+split = "words"
+batch = 4
+[updater]
+type = "sgd"
+learning_rate = 0.5
+)";
+constexpr const char* kLayer = R"([[layer]]
+name = "states"
+type = "lstm"
+inputs = "vectors"
+size = 3
+)";
+constexpr const char* kScan = R"([[scan]]
+name = "states"
+inputs = { x = "vectors" }
+memories = [{ name = "h", shape = 3, next = "step" }, { name = "c", shape = [3], next = "step:1" }]
+results = "step"
+[[scan.layer]]
+name = "gates"
+type = "fc"
+inputs = ["x", "h"]
+size = 12
+[[scan.layer]]
+name = "step"
+type = "lstm_step"
+inputs = ["gates", "c"]
+)";
+
+class ScanJob : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("lines.txt", "good\tfine not bad\nbad\tbad not fine\ngood\tI say fine not bad\nbad\tno\n");
+  }
+  // The costs that a training prints.
+  [[nodiscard]] std::string trained(const std::string& arguments) const {
+    const Outcome outcome =
+        shell("\"$TENON\" train " + arguments + " | sed 's/ [0-9.]* samples.*//; s/ *[0-9.]* s.*//'");
+    EXPECT_EQ(outcome.error, "");
+    return outcome.out;
+  }
+  // Writes the job with kScan, in which `from` is replaced.
+  void write_changed(const std::string& from, const std::string& to) const {
+    std::string scan = kScan;
+    const size_t at = scan.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write("scan.toml", std::string(kModel) + scan.replace(at, from.size(), to));
+  }
+  [[nodiscard]] std::string refused(const std::string& from, const std::string& to, int exit = 78) const {
+    write_changed(from, to);
+    const Outcome outcome = run("plan scan.toml");
+    EXPECT_EQ(outcome.exit, exit) << outcome.out;
+    return outcome.error;
+  }
+};
+
+TEST_F(ScanJob, AStepTrainsLikeTheLayer) {
+  write("layer.toml", std::string(kModel) + kLayer);
+  write("scan.toml", std::string(kModel) + kScan +
+                         "[init]\nfile = \"first.safetensors\"\n[init.rename]\n\"states.weight\" = "
+                         "\"states.gates.weight\"\n\"states.bias\" = \"states.gates.bias\"\n"
+                         "\"states.recurrent_weight\" = \"states.gates.weight_1\"\n");
+  ASSERT_EQ(run("train layer.toml --passes 1 --set updater.learning_rate=0 --save first.safetensors").exit, 0);
+  const std::string layer = trained("layer.toml --no-save --set init=first.safetensors");
+  EXPECT_THAT(layer, ContainsRegex("cost 0\\."));
+  EXPECT_EQ(trained("scan.toml --no-save"), layer);
+}
+
+TEST_F(ScanJob, IsPlannedSavedAndRestored) {
+  write("scan.toml", std::string(kModel) + kScan);
+  const Outcome layers = run("plan --layers scan.toml");
+  EXPECT_EQ(layers.error, "");
+  EXPECT_THAT(layers.out, AllOf(ContainsRegex("states.x +scan_input +vectors +\\[steps of \"words\", 4\\]"),
+                                ContainsRegex("states.gates +fc +states.x, states.h +\\[steps of \"words\", 12\\]"),
+                                ContainsRegex("states +scan .*scan.toml:[0-9]+")));
+  EXPECT_THAT(run("plan --json scan.toml").out, HasSubstr("\"loop\":"));
+  ASSERT_EQ(run("train scan.toml --save model.safetensors --set checkpoint.folder=saves").exit, 0);
+  EXPECT_THAT(run("model show model.safetensors").out, AllOf(HasSubstr("states.gates"), HasSubstr("scan_memory")));
+  const Outcome inferred = run("infer scan.toml --model model.safetensors --output score");
+  EXPECT_EQ(inferred.error, "");
+  EXPECT_THAT(inferred.out, HasSubstr("{\"sample\":3,\"score\":["));
+  const Outcome resumed =
+      run("train scan.toml --save model.safetensors --set checkpoint.folder=saves --resume --passes 4");
+  EXPECT_EQ(resumed.exit, 0) << resumed.error;
+}
+
+TEST_F(ScanJob, BlocksAndLayersFromOutsideAreInside) {
+  write("scan.toml", std::string(kModel) + R"([[layer]]
+name = "mean"
+type = "sequence_pool"
+inputs = "vectors"
+kind = "mean"
+[[scan]]
+name = "states"
+reverse = true
+inputs = { x = "vectors" }
+memories = [{ name = "h", initial = "mean", next = "deep" }]
+results = "deep"
+layer = [{ name = "sum", type = "add", inputs = ["x", "h", "mean"] },
+         { name = "deep", type = "block", block = "twice", inputs = "sum" }]
+[[block]]
+name = "twice"
+inputs = "in"
+layer = [{ name = "one", type = "fc", inputs = "in", size = 4, act = "tanh", parameter_name = "shared" },
+         { name = "two", type = "fc", inputs = "one", size = 4, act = "tanh", parameter_name = "shared" }]
+)");
+  const Outcome outcome = run("train scan.toml --no-save");
+  EXPECT_EQ(outcome.exit, 0) << outcome.error;
+}
+
+TEST_F(ScanJob, MistakesHaveTheirPlaces) {
+  EXPECT_THAT(refused("next = \"step\"", "next = \"gates\""),
+              HasSubstr("scan.toml:28: scan \"states\": memory \"states.h\" holds [steps of \"words\", 3] and is left "
+                        "layer \"states.gates\" (fc), [steps of \"words\", 12]"));
+  EXPECT_THAT(refused("inputs = [\"x\", \"h\"]", "inputs = [\"x\", \"step\"]"),
+              AllOf(HasSubstr("scan.toml:"), HasSubstr("the layers form a cycle: \"states.gates\" needs "
+                                                       "\"states.step\" needs \"states.gates\"")));
+  EXPECT_THAT(refused("inputs = [\"x\", \"h\"]", "inputs = [\"vectors\", \"h\"]"),
+              HasSubstr("layer \"vectors\" (embedding) is outside of scan \"states\""));
+  EXPECT_THAT(refused("[[scan]]", "[[layer]]\nname=\"late\"\ntype=\"fc\"\nsize=1\ninputs=\"states.step\"\n[[scan]]"),
+              HasSubstr("layer \"states.step\" (lstm_step)"));
+  EXPECT_THAT(refused("{ x = \"vectors\" }", "{ x = \"vectrs\" }"), HasSubstr("did you mean \"vectors\"?"));
+  EXPECT_THAT(refused("{ x = \"vectors\" }", "{ h = \"vectors\" }"), HasSubstr("input \"x\" is not a layer"));
+  EXPECT_THAT(refused("shape = 3, ", ""), HasSubstr("scan \"states\": memory \"h\": key \"shape\" is missing"));
+  EXPECT_THAT(refused("results = \"step\"", "result = \"step\""), HasSubstr("did you mean \"results\"?"));
+  EXPECT_THAT(refused("results = \"step\"", "results = \"cost\""), HasSubstr("result layer \"cost\""));
+  EXPECT_THAT(refused("name = \"c\"", "name = \"h\""),
+              HasSubstr("layer \"states.h\": the name is taken; see scan.toml"));
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
