@@ -38,6 +38,11 @@ labelled = true
 labels = ["bad", "good"]
 split = "words"
 batch = 4
+[reader.test]
+type = "text"
+files = ["lines.txt"]
+labelled = true
+split = "words"
 [updater]
 type = "sgd"
 learning_rate = 0.5
@@ -74,7 +79,7 @@ class ScanJob : public ProgramTest {
   [[nodiscard]] std::string trained(const std::string& arguments) const {
     const Outcome outcome =
         shell("\"$TENON\" train " + arguments + " | sed 's/ [0-9.]* samples.*//; s/ *[0-9.]* s.*//'");
-    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.exit, 0) << outcome.error;
     return outcome.out;
   }
   // Writes the job with kScan, in which `from` is replaced.
@@ -108,8 +113,8 @@ TEST_F(ScanJob, IsPlannedSavedAndRestored) {
   write("scan.toml", std::string(kModel) + kScan);
   const Outcome layers = run("plan --layers scan.toml");
   EXPECT_EQ(layers.error, "");
-  EXPECT_THAT(layers.out, AllOf(ContainsRegex("states.x +scan_input +vectors +\\[steps of \"words\", 4\\]"),
-                                ContainsRegex("states.gates +fc +states.x, states.h +\\[steps of \"words\", 12\\]"),
+  EXPECT_THAT(layers.out, AllOf(ContainsRegex("states.x +scan_input +vectors +\\[rows[0-9]+, 4\\]"),
+                                ContainsRegex("states.gates +fc +states.x, states.h +\\[rows[0-9]+, 12\\]"),
                                 ContainsRegex("states +scan .*scan.toml:[0-9]+")));
   EXPECT_THAT(run("plan --json scan.toml").out, HasSubstr("\"loop\":"));
   ASSERT_EQ(run("train scan.toml --save model.safetensors --set checkpoint.folder=saves").exit, 0);
@@ -148,20 +153,22 @@ layer = [{ name = "one", type = "fc", inputs = "in", size = 4, act = "tanh", par
 
 TEST_F(ScanJob, MistakesHaveTheirPlaces) {
   EXPECT_THAT(refused("next = \"step\"", "next = \"gates\""),
-              HasSubstr("scan.toml:28: scan \"states\": memory \"states.h\" holds [steps of \"words\", 3] and is left "
+              HasSubstr("scan.toml:34: scan \"states\": memory \"states.h\" holds [steps of \"words\", 3] and is left "
                         "layer \"states.gates\" (fc), [steps of \"words\", 12]"));
   EXPECT_THAT(refused("inputs = [\"x\", \"h\"]", "inputs = [\"x\", \"step\"]"),
-              AllOf(HasSubstr("scan.toml:"), HasSubstr("the layers form a cycle: \"states.gates\" needs "
-                                                       "\"states.step\" needs \"states.gates\"")));
+              AllOf(HasSubstr("scan.toml:"), HasSubstr("the layers form a cycle: \"states.step\" needs "
+                                                       "\"states.gates\" needs \"states.step\"")));
   EXPECT_THAT(refused("inputs = [\"x\", \"h\"]", "inputs = [\"vectors\", \"h\"]"),
               HasSubstr("layer \"vectors\" (embedding) is outside of scan \"states\""));
   EXPECT_THAT(refused("[[scan]]", "[[layer]]\nname=\"late\"\ntype=\"fc\"\nsize=1\ninputs=\"states.step\"\n[[scan]]"),
               HasSubstr("layer \"states.step\" (lstm_step)"));
   EXPECT_THAT(refused("{ x = \"vectors\" }", "{ x = \"vectrs\" }"), HasSubstr("did you mean \"vectors\"?"));
-  EXPECT_THAT(refused("{ x = \"vectors\" }", "{ h = \"vectors\" }"), HasSubstr("input \"x\" is not a layer"));
+  EXPECT_THAT(refused("{ x = \"vectors\" }", "{ h = \"vectors\" }"),
+              HasSubstr("layer \"states.h\": the name is taken"));
   EXPECT_THAT(refused("shape = 3, ", ""), HasSubstr("scan \"states\": memory \"h\": key \"shape\" is missing"));
   EXPECT_THAT(refused("results = \"step\"", "result = \"step\""), HasSubstr("did you mean \"results\"?"));
-  EXPECT_THAT(refused("results = \"step\"", "results = \"cost\""), HasSubstr("result layer \"cost\""));
+  EXPECT_THAT(refused("results = \"step\"", "results = \"vectors\""),
+              HasSubstr("layer \"vectors\" (embedding) is outside of scan \"states\""));
   EXPECT_THAT(refused("name = \"c\"", "name = \"h\""),
               HasSubstr("layer \"states.h\": the name is taken; see scan.toml"));
 }

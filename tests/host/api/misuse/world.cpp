@@ -257,6 +257,9 @@ void World::make_slope() {
   data.index_limit = -1;
   tn_layer x = {};
   must(&tn_data_create, host, &data, &x);
+  data.name = "rows";
+  data.storage = TN_RAGGED;
+  must(&tn_data_create, host, &data, &rows);
   slope = make_layer(host, "fc", "slope", {x}, {integer("size", 1)});
   tn_parameters of = {};
   must(&tn_parameters_create, host, &slope, 1, 1, &of);
@@ -345,6 +348,29 @@ void World::make(tn_lease& made) const {
 }
 void World::make(tn_metrics& made) const { must(&tn_metrics_create, host, machine, &made); }
 
+void World::make(tn_scan& made) const {
+  tn_scan_options options = {};
+  options.size = sizeof options;
+  options.over = rows;
+  must(&tn_scan_begin, host, &options, &made);
+}
+
+tn_layer World::row_of(tn_scan scan) const {
+  tn_layer made = {};
+  must(&tn_scan_input, host, scan, rows, nullptr, &made);
+  return made;
+}
+tn_layer World::memory_of(tn_scan scan) const {
+  const int64_t width = 1;
+  tn_scan_memory_options options = {};
+  options.size = sizeof options;
+  options.rank = 1;
+  options.shape = &width;
+  tn_layer made = {};
+  must(&tn_scan_memory, host, scan, &options, &made);
+  return made;
+}
+
 void World::release(tn_layer made) const { must(&tn_layer_release, host, made); }
 void World::release(tn_parameters made) const { must(&tn_parameters_release, host, made); }
 void World::release(tn_machine made) const { must(&tn_machine_release, host, made); }
@@ -353,5 +379,6 @@ void World::release(tn_reader made) const { must(&tn_reader_release, host, made)
 void World::release(tn_predictor made) const { must(&tn_predictor_release, host, made); }
 void World::release(tn_lease made) const { must(&tn_lease_release, host, made); }
 void World::release(tn_metrics made) const { must(&tn_metrics_release, host, made); }
+void World::release(tn_scan made) const { must(&tn_scan_release, host, made); }
 
 }  // namespace tenon_tests

@@ -6,6 +6,7 @@
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
+#include <tenon/tenon_scan.h>
 #include <tenon/tenon_topology.h>
 #include <tenon/tenon_updater.h>
 
@@ -39,6 +40,7 @@ struct World {
   void make(tn_predictor& made) const;
   void make(tn_lease& made) const;
   void make(tn_metrics& made) const;
+  void make(tn_scan& made) const;  // over `rows`
   void release(tn_layer made) const;
   void release(tn_parameters made) const;
   void release(tn_machine made) const;
@@ -47,6 +49,9 @@ struct World {
   void release(tn_predictor made) const;
   void release(tn_lease made) const;
   void release(tn_metrics made) const;
+  void release(tn_scan made) const;
+  [[nodiscard]] tn_layer row_of(tn_scan scan) const;     // an input
+  [[nodiscard]] tn_layer memory_of(tn_scan scan) const;  // a new one, of the shape of the input
   template <typename Handle>
   [[nodiscard]] Handle make() const {
     Handle made = {};
@@ -56,7 +61,7 @@ struct World {
 
   TemporaryFolder folder;
   tn_host* host = nullptr;
-  tn_layer word = {}, score = {}, cost = {}, slope = {};
+  tn_layer word = {}, score = {}, cost = {}, slope = {}, rows = {};
   tn_parameters parameters = {};
   tn_parameters declared = {};  // without values
   tn_machine machine = {};
