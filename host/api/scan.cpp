@@ -21,10 +21,6 @@ tn_status make_layer(tn_host* host, tn_scan scan, tn_layer* layer, tn_error* err
   });
 }
 
-LayerOutput one_layer(Host& host, tn_layer layer, const char* argument) {
-  return api::outputs(host, &layer, 1, argument).front();
-}
-
 }  // namespace
 
 tn_status tn_scan_begin(tn_host* host, const tn_scan_options* options, tn_scan* scan, tn_error* error) {
@@ -35,15 +31,14 @@ tn_status tn_scan_begin(tn_host* host, const tn_scan_options* options, tn_scan* 
       fail(TN_INVALID, SubjectName{"options.reverse"}, "options.reverse is ", given.reverse, "; expected 0 or 1");
     const SetupLock lock = it.registry.setup();
     *scan = it.scans.add<tn_scan>(
-        it.factory.begin_scan(name_or_none(given.name), one_layer(it, given.over, "options.over"), given.reverse == 1));
+        it.factory.begin_scan(name_or_none(given.name), it.layers.at(given.over), given.reverse == 1));
   });
 }
 
 tn_status tn_scan_input(tn_host* host, tn_scan scan, tn_layer sequences, const char* name, tn_layer* layer,
                         tn_error* error) {
-  return make_layer(host, scan, layer, error, [&](Host& it, OpenScan& open) {
-    return open.input(name_or_none(name), one_layer(it, sequences, "sequences"));
-  });
+  return make_layer(host, scan, layer, error,
+                    [&](Host& it, OpenScan& open) { return open.input(name_or_none(name), it.layers.at(sequences)); });
 }
 
 tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_memory_options* options, tn_layer* layer,
@@ -64,7 +59,7 @@ tn_status tn_scan_next(tn_host* host, tn_scan scan, tn_layer memory, tn_layer va
   return api::call(host, error, [&](Host& it) {
     const std::shared_ptr<OpenScan> open = it.scans.at(scan);
     const SetupLock lock = it.registry.setup();
-    open->next(one_layer(it, memory, "memory"), one_layer(it, value, "value"));
+    open->next(it.layers.at(memory), it.layers.at(value));
   });
 }
 
