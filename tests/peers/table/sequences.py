@@ -20,6 +20,11 @@ GRU = ("lambda x, h: (lambda u, r: [h + u * (torch.tanh(x @ weight[:, 4:] + (r *
 LABELS = sequences((2, 0, 3), draw=lambda count: integers(3, count), sequence="labels")
 CTC = ("torch.stack([F.ctc_loss(torch.log_softmax(x, 1)[:, None], y[None], torch.tensor([len(x)]), "
        "torch.tensor([len(y)]), blank=3, reduction='none')[0] for x, y in zip(s, l)])")
+# Steps whose sums of the gates are an input: the cell of an identity, and the gates of GRU.
+LSTM_STEP = ("list(torch.lstm_cell(z, (torch.zeros_like(c), c), torch.eye(8, dtype=z.dtype), "
+             "torch.zeros(8, 2, dtype=z.dtype)))")
+GRU_STEP = ("(lambda u, r: h + u * (torch.tanh(z[:, 4:] + (r * h) @ recurrent_weight[:, 4:]) - h))"
+            "(*torch.sigmoid(z[:, :4] + h @ recurrent_weight[:, :4]).split(2, 1))")
 
 ROWS = [
     row("ctc", {"blank": 3}, {"s": sequences((4, 2, 7), 4), "l": LABELS}, CTC),
@@ -31,4 +36,7 @@ ROWS = [
     recurrent("lstm", {}, 4, 2, f"lambda x, h, c: torch.lstm_cell(x, (h, c), {WEIGHTS})"),
     recurrent("lstm", {"reverse": True}, 4, 2, f"lambda x, h, c: torch.lstm_cell(x, (h, c), {WEIGHTS})"),
     recurrent("gru", {}, 3, 1, GRU),
+    row("lstm_step", {}, {"z": real(3, 8), "c": real(3, 2)}, LSTM_STEP),
+    row("gru_step", {}, {"z": real(3, 6), "h": real(3, 2)}, GRU_STEP,
+        parameters={"recurrent_weight": real(2, 6)}),
 ]
