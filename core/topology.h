@@ -92,7 +92,7 @@ using ScanRef = std::shared_ptr<Scan>;
 // A layer that the host itself computes, where values enter and leave a scan.
 struct ScanPart {
   enum class Kind {
-    kInput,   // inputs: sequences. Output: their row of each step
+    kInput,   // inputs: sequences; if the scan was begun with others, these. Output: their row of each step
     kMemory,  // inputs: the initial value or none, sequences of `rows`. Output: what the step before left
     kScan  // inputs: sequences of `rows`, the results, then each memory and what is left in it. Outputs: the results as
            // sequences, then the last values of the memories

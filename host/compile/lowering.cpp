@@ -210,12 +210,11 @@ class Lowerer {
 
   void scan_part(const Layer& layer) {
     const size_t first = result_.graph.nodes.size();
-    GraphWriter write = writer();
     const auto value = [this](const LayerOutput& output, bool floats) {
       const ValueId found = result_.value_of(output);
       return floats && result_.graph.spec(found).dtype != compute_ ? in_floats(found) : found;
     };
-    const std::vector<ValueId> made = scans_.part(layer, value, write);
+    const std::vector<ValueId> made = scans_.part(layer, value, writer());
     for (size_t i = 0; i < made.size(); ++i) set_output(layer, i, made[i]);
     scales_.follow(first, layer);
   }
@@ -233,8 +232,7 @@ class Lowerer {
     const bool as_it_is = weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
                           ((flags & TN_PORT_ANY) != 0 && !is_float(dtype));
     const ValueId read = as_it_is ? value : in_floats(value);
-    GraphWriter write = writer();
-    return body_.layer->scan == nullptr ? read : scans_.inside(*body_.layer->scan, input, read, write);
+    return body_.layer->scan == nullptr ? read : scans_.inside(*body_.layer->scan, input, read, writer());
   }
 
   // Converts a value to the compute type, applying the scale and offset of its data layer.

@@ -52,11 +52,11 @@ ValueId ScanLowering::enter(const Scan& scan, ValueId value, GraphWriter& writer
   return known->second;
 }
 
-ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter& writer) {
+ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter writer) {
   return resolved(output).layer->scan != nullptr ? value : enter(scan, value, writer);
 }
 
-std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
+std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter writer) {
   const LayerOutput& first = layer.inputs.at(0);
   switch (layer.scan_part->kind) {
     case ScanPart::Kind::kInput:

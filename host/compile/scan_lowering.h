@@ -27,12 +27,12 @@ class ScanLowering {
   [[nodiscard]] Spec concrete(Spec spec) const;
   // Returns the value of an output as layers inside of a scan read it: that of a layer inside and a constant one as it
   // is, others from outside at each step of their sequence. Begins the scan.
-  ValueId inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter& writer);
+  ValueId inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter writer);
   // The value of an output, and in the compute type if `floats`.
   using ValueOf = std::function<ValueId(const LayerOutput& output, bool floats)>;
   // Records a part. Returns the values of its outputs. The end of a scan throws TN_UNSUPPORTED, naming the layer, if a
   // layer inside cannot run step by step.
-  std::vector<ValueId> part(const Layer& layer, const ValueOf& value_of, GraphWriter& writer);
+  std::vector<ValueId> part(const Layer& layer, const ValueOf& value_of, GraphWriter writer);
 
  private:
   struct Begun {

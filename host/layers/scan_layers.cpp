@@ -111,6 +111,10 @@ OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool revers
   });
 }
 
+bool OpenScan::is_over(const LayerOutput& sequences) const {
+  return sequences.layer == over_.layer && sequences.output == over_.output;
+}
+
 void OpenScan::require_open() const {
   if (scan_->ended) fail(TN_MISUSE, "it has ended");
 }
@@ -148,7 +152,9 @@ LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) 
       fail(TN_INVALID, "inputs ", layer_label(*over_.layer), " and ", layer_label(*sequences.layer),
            " may have sequences of different lengths, ", to_string(Shape{scan_->rows}, names_), " and ",
            to_string(Shape{spec.shape[0]}, names_));
-    Layer layer = part(own(name, "input", inputs_), {}, {sequences});
+    std::vector<LayerOutput> inputs = {sequences};
+    if (!is_over(sequences)) inputs.push_back(over_);
+    Layer layer = part(own(name, "input", inputs_), {}, std::move(inputs));
     layer.outputs = {{spec.dtype, spec.shape, TN_DENSE, 0, {}}};
     layer.outputs[0].shape[0] = scan_->steps;
     ++inputs_;

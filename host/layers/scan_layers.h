@@ -41,6 +41,8 @@ class OpenScan {
   OpenScan(const std::string& name, const LayerOutput& over, bool reverse, RaggedSymbols& symbols);
 
   [[nodiscard]] const ScanRef& scan() const { return scan_; }
+  // Whether these are the sequences that it was begun with.
+  [[nodiscard]] bool is_over(const LayerOutput& sequences) const;
   // Returns the layer whose values are a row of `sequences` at each step. An empty name is generated, here and below.
   [[nodiscard]] LayerRef input(const std::string& name, const LayerOutput& sequences);
   // Returns the layer whose values are those that the step before left.

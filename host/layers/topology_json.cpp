@@ -196,7 +196,7 @@ class SavedScans {
       if (inputs.size() < count) bad(entry.who(), ": \"inputs\" has ", inputs.size(), "; expected ", count);
     };
     needs(1);
-    if (type == "scan_input") return of(entry, inputs[0]).input(name, inputs[0]);
+    if (type == "scan_input") return of(entry, inputs.size() > 1 ? inputs[1] : inputs[0]).input(name, inputs[0]);
     if (type == "scan_memory") {
       needs(2);
       MemoryStart start{{}, inputs[0], entry.at("initial_value").number()};
@@ -223,6 +223,7 @@ class SavedScans {
       bad(reverse.who(), " is ", kind_of(reverse.json_value()), "; expected true or false");
     std::shared_ptr<OpenScan>& known = scans_[name];
     if (known == nullptr) known = factory_.begin_scan(name, over, reverse.json_value().get<bool>());
+    if (!known->is_over(over)) bad(entry.who(), ": scan \"", name, "\" goes through other sequences");
     if (known->scan()->ended) bad(entry.who(), ": scan \"", name, "\" has ended");
     return *known;
   }

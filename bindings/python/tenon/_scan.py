@@ -48,7 +48,7 @@ def scan(
     who = f'scan "{name}"' if name else "scan"
     starts = dict(memories or {})
     with _Group(_rows(inputs), reverse, name) as group:
-        made = {each: group.memory(start, "", f'{who}: memory "{each}"') for each, start in starts.items()}
+        made = {each: group.memory(start, f"{name}.{each}" if name else "", f'{who}: memory "{each}"') for each, start in starts.items()}
         returned = step(*group.rows, **made)
         results, nexts = returned, {}
         if starts:

@@ -5,6 +5,7 @@
 #include <functional>
 #include <tenon/tenon.hpp>
 #include <tenon/tenon_scan.hpp>
+#include <tenon/tenon_topology.hpp>
 
 #include "tests/support/paths.h"
 
@@ -180,6 +181,69 @@ TEST_F(ScanLayers, AFunctionThatThrowsLeavesNothing) {
   EXPECT_THROW(scan({words_}, [](Step&) -> Layers { throw std::runtime_error("mine"); }), std::runtime_error);
   const Layer none;
   expect(refused_scan([&](Step&) { return Layers{}; }), TN_INVALID, {"it has neither results nor memories"});
+}
+
+// ---- topologies from elsewhere
+
+class ScanTopologies : public ScanLayers {
+ protected:
+  // The topology of a scan with two memories, of which the second is made first by the layers inside.
+  [[nodiscard]] ScanResult made() const {
+    ScanOptions options;
+    options.name = "rnn";
+    return scan(
+        {words_},
+        [&](Step& step) {
+          const Layer a = step.memory({3}, 0.5, "a"), b = step.memory({3}, 0, "b");
+          const Layer sum = host_.layer("add", {b, a, step.input(0)}, {}, "sum");
+          step.next(a, sum);
+          step.next(b, a);
+          return Layers{sum};
+        },
+        options);
+  }
+  // The error of reading the topology with `from` replaced.
+  [[nodiscard]] std::string refused_with(const std::string& from, const std::string& to) const {
+    std::string json = topology({made().layer});
+    const size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << json;
+    json.replace(at, from.size(), to);
+    const Error error = refused([&] { static_cast<void>(read_topology(host_, json)); });
+    EXPECT_EQ(error.code(), TN_BAD_DATA) << error.what();
+    return error.what();
+  }
+};
+
+TEST_F(ScanTopologies, AreReadAsTheyWereWritten) {
+  const Layer more = rows("more", "text");
+  const ScanResult two = scan({words_, more}, [&](Step& step) {
+    const Layer sum = step.memory({3});
+    step.next(sum, host_.layer("add", {step.input(1), step.input(0), sum}));
+    return Layers{sum};
+  });
+  for (const ScanResult& scan : {made(), two}) {
+    Layers outputs = scan.last;
+    outputs.push_back(scan.results[0]);
+    const std::string json = topology(outputs);
+    EXPECT_EQ(topology(read_topology(host_, json)), json);
+  }
+}
+
+TEST_F(ScanTopologies, DamageIsRefused) {
+  EXPECT_THAT(refused_with("\"results\":1", "\"results\":2"), HasSubstr("2 results of 5 inputs"));
+  EXPECT_THAT(refused_with("\"results\":1", "\"results\":-1"), HasSubstr("-1 results of 5 inputs"));
+  EXPECT_THAT(refused_with("\"results\":1", "\"results\":3"), HasSubstr("memory \"a\" is never left a value"));
+  EXPECT_THAT(refused_with("\"inputs\":[\"words\",\"sum\"", "\"inputs\":[\"sum\",\"sum\""),
+              HasSubstr("scan \"rnn\" goes through other sequences"));
+  EXPECT_THAT(refused_with("\"reverse\":false", "\"reverse\":0"),
+              HasSubstr("\"reverse\" is a number; expected true or"));
+  EXPECT_THAT(refused_with("\"shape\":[3],\"type\":\"scan_memory\"", "\"shape\":[-3],\"type\":\"scan_memory\""),
+              HasSubstr("has a dimension of -3; expected at least 1"));
+  EXPECT_THAT(refused_with("\"type\":\"scan_memory\"", "\"type\":\"scan_cell\""),
+              HasSubstr("a part of a scan has the type \"scan_cell\""));
+  EXPECT_THAT(refused_with("\"sum\",\"b\",\"a\"]", "\"sum\",\"sum\",\"a\"]"), HasSubstr("is not a memory of it"));
+  EXPECT_THAT(refused_with("\"outputs\":[\"rnn\"]", "\"outputs\":[\"sum\"]"),
+              HasSubstr("it is inside of scan \"rnn\""));
 }
 
 }  // namespace
