@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "core/graph/differentiator.h"
@@ -49,11 +50,74 @@ void Differentiator::run(const std::vector<GradientSeed>& seeds) {
   for (const auto& [value, contributions] : rows_) finish_rows(value, contributions);
 }
 
+namespace {
+
+// The node that moves boxes into a value which is zero elsewhere; null if there is none.
+const Node* filled(const Graph& graph, ValueId value) {
+  const int32_t producer = graph.values[static_cast<size_t>(value)].producer;
+  const Node* const node = producer < 0 ? nullptr : &graph.nodes[static_cast<size_t>(producer)];
+  const auto* const move = node == nullptr ? nullptr : node->as<Move>();
+  return move != nullptr && move->fill && node->outputs[0] == value ? node : nullptr;
+}
+
+bool are_apart(const MovePart& a, const MovePart& b) {
+  for (size_t i = 0; i < a.box.size(); ++i)
+    for (size_t k = 0; k < b.box.size(); ++k) {
+      if (a.axes[i] != b.axes[k] || a.box[i].symbol != TN_SYMBOL_NONE || b.box[k].symbol != TN_SYMBOL_NONE) continue;
+      const auto at = static_cast<size_t>(a.axes[i]);
+      if (a.to[at] + a.box[i].offset <= b.to[at] || b.to[at] + b.box[k].offset <= a.to[at]) return true;
+    }
+  return false;
+}
+
+// Whether boxes that are apart fill a value of `shape`.
+bool cover(const std::vector<MovePart>& parts, const Shape& shape) {
+  const Dim whole = elements(shape);
+  Dim sum = whole;
+  sum.coefficient = sum.offset = 0;
+  for (const MovePart& part : parts) {
+    const Dim size = elements(part.box);
+    if (size.symbol != whole.symbol) return false;
+    sum.coefficient += size.coefficient;
+    sum.offset += size.offset;
+  }
+  return same(sum, whole);
+}
+
+// Returns the sum of two values that moves into boxes apart from each other make, as one move: the gradient of a value
+// that is cut into parts is put together without zeros. Returns nothing for others.
+std::optional<Node> joined(const Graph& graph, ValueId a, ValueId b, int32_t layer) {
+  const Node *const first = filled(graph, a), *const second = filled(graph, b);
+  if (first == nullptr || second == nullptr) return std::nullopt;
+  Node node;
+  Move move = *first->as<Move>();
+  node.layer = layer;
+  node.backward = true;
+  node.inputs = first->inputs;
+  for (MovePart part : second->as<Move>()->parts) {
+    for (const MovePart& other : move.parts)
+      if (!are_apart(part, other)) return std::nullopt;
+    part.input += static_cast<uint32_t>(first->inputs.size());
+    move.parts.push_back(std::move(part));
+  }
+  node.inputs.insert(node.inputs.end(), second->inputs.begin(), second->inputs.end());
+  move.fill = !cover(move.parts, graph.spec(a).shape);
+  node.operation = std::move(move);
+  return node;
+}
+
+}  // namespace
+
 void Differentiator::add(ValueId value, ValueId contribution, int32_t layer) {
   if (!needed(value)) return;
   ValueId& sum = gradients_[index(value)];
   if (sum == kNoValue) {
     sum = contribution;
+    return;
+  }
+  if (std::optional<Node> node = joined(graph_, sum, contribution, layer)) {
+    const Spec spec = graph_.spec(sum);
+    sum = append_value(append(std::move(*node)), spec);
     return;
   }
   ProgramWriter program;

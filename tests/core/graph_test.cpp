@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "core/error.h"
@@ -424,6 +425,48 @@ TEST(GraphGradient, Moves) {
   with({{samples(), fixed(5), fixed(2)}},
        [](GraphWriter& w, const Inputs& x) { return w.pad(w.slice(x[0], 1, 1, 3), 2, 2, 1); });
   with({{samples(), fixed(3), fixed(4)}}, [](GraphWriter& w, const Inputs& x) { return w.transpose(x[0], {2, 0, 1}); });
+}
+
+// The product of the parts of a value, from element `start` on, overlapping or not.
+Built product_of_parts(const std::vector<int64_t>& starts, bool reversed = false) {
+  Built built;
+  built.graph.layers = {"layer"};
+  built.inputs = {built.graph.add_external(f64({samples(), fixed(2), fixed(6)}), "x")};
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  ProgramWriter program;
+  int32_t product = program.constant(1);
+  std::vector<ValueId> parts;
+  for (const int64_t start : starts) {
+    parts.push_back(writer.slice(built.inputs[0], 2, start, 2));
+    product = program.apply(TN_OP_MUL, product, program.input(TN_FULL));
+  }
+  program.output(product);
+  if (reversed) std::reverse(parts.begin(), parts.end());
+  built.output = writer.pointwise(std::make_shared<Program>(program.finish()), parts, 1)[0];
+  return built;
+}
+
+TEST(GraphGradient, PartsOfAValueAreOneMove) {
+  // The node that the gradient comes from.
+  const auto last = [](const std::vector<int64_t>& starts) {
+    Built built = product_of_parts(starts);
+    const ValueId seed = built.graph.add_external(built.graph.spec(built.output), "seed");
+    const ValueId gradient =
+        differentiate(built.graph, {{built.output, seed}}, built.inputs, TN_F64).at(built.inputs[0]);
+    return built.graph.nodes[static_cast<size_t>(built.graph.values[static_cast<size_t>(gradient)].producer)];
+  };
+  for (const std::vector<int64_t>& starts :
+       {std::vector<int64_t>{0, 2, 4}, {0, 4}, {0, 2}, {4, 2}, {0, 1}, {0, 2, 3}}) {
+    check(product_of_parts(starts));
+    check(product_of_parts(starts, true));
+  }
+  const Node whole = last({0, 2, 4}), gap = last({0, 4});
+  ASSERT_TRUE(whole.is<Move>() && gap.is<Move>());
+  EXPECT_EQ(whole.inputs.size(), 3U);
+  EXPECT_FALSE(whole.as<Move>()->fill);
+  EXPECT_EQ(gap.inputs.size(), 2U);
+  EXPECT_TRUE(gap.as<Move>()->fill);
+  EXPECT_FALSE(last({0, 1}).is<Move>());  // they overlap
 }
 
 TEST(GraphGradient, ViewsAndSharedValues) {
