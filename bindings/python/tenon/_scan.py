@@ -50,7 +50,8 @@ def scan(
     with _Group(_rows(inputs), reverse, name) as group:
         made = {each: group.memory(start, f"{name}.{each}" if name else "", f'{who}: memory "{each}"') for each, start in starts.items()}
         returned = step(*group.rows, **made)
-        results, nexts = returned, {}
+        results: Any = returned
+        nexts: Mapping[str, Any] = {}
         if starts:
             if not (isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping)):
                 _check.refuse(returned, "results and a dict of what each memory is left", "step", who)
