@@ -7,9 +7,10 @@
  * event handler may call back into its own host. In a child process after fork() every call on the host returns
  * TN_MISUSE.
  *
- * Further calls have headers of their own: tenon_topology.h (layers, topologies and sets as data), tenon_machine.h
- * (gradients in and out, inference on arrays), tenon_plugins.h (plugin sets, signatures), tenon_updater.h (states of
- * updaters, steps in parts, metrics over minibatches), tenon_predictor.h and tenon_lease.h (several threads).
+ * Further calls have headers of their own: tenon_topology.h (layers, topologies and sets as data), tenon_scan.h (layers
+ * that run at each step of sequences), tenon_machine.h (gradients in and out, inference on arrays), tenon_plugins.h
+ * (plugin sets, signatures), tenon_updater.h (states of updaters, steps in parts, metrics over minibatches),
+ * tenon_predictor.h and tenon_lease.h (several threads).
  *
  * Every call returns a tn_status. A call that fails fills *error (if not null) and changes nothing: all handles stay
  * usable. No call prints, aborts or exits. Returned pointers are borrowed until the moment that the call states. */
