@@ -1,11 +1,31 @@
 // Row 9: a step of a language model of two LSTM layers, 10,000 words, SGD: 20 texts of 35 words in layers of 650. Mode
-// "ragged": 32 texts of 5 to 100 words in layers of 256. Zaremba et al., "Recurrent neural network regularization",
-// 2014. SPDX-License-Identifier: Apache-2.0
+// "ragged": 32 texts of 5 to 100 words in layers of 256; mode "scan": the same by scans of ordinary layers. Zaremba et
+// al., "Recurrent neural network regularization", 2014. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_scan.hpp>
+
 #include "../support/bench.h"
+
+namespace {
+
+// An LSTM as a user writes it.
+tenon::Layer scanned(const tenon::Host& host, const tenon::Layer& input, int64_t size, const std::string& name) {
+  return tenon::scan({input},
+                     [&](tenon::Step& step) {
+                       const tenon::Layer h = step.memory({size}), c = step.memory({size});
+                       const tenon::Layer gates = host.layer("fc", {step.input(0), h}, {{"size", 4 * size}}, name);
+                       const tenon::Layer next = host.layer("lstm_step", {gates, c});
+                       step.next(h, next);
+                       step.next(c, next.output(1));
+                       return tenon::Layers{next};
+                     })
+      .results[0];
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   return bench::run(argc, argv, [](const bench::Arguments& arguments) {
-    const bool ragged = arguments.mode == "ragged";
+    const bool scan = arguments.mode == "scan", ragged = scan || arguments.mode == "ragged";
     const int64_t size = ragged ? 256 : 650, texts = ragged ? 32 : 20;
     constexpr int64_t kWords = 10'000;
     std::vector<int64_t> offsets = {0};
@@ -21,19 +41,28 @@ int main(int argc, char** argv) {
       return host.data(options);
     };
     tenon::Layer last = host.layer("embedding", {words("word")}, {{"vocabulary", kWords}, {"size", size}}, "table");
-    for (const char* name : {"first", "second"}) last = host.layer("lstm", {last}, {{"size", size}}, name);
+    for (const char* name : {"first", "second"})
+      last = scan ? scanned(host, last, size, name) : host.layer("lstm", {last}, {{"size", size}}, name);
     last = host.layer("fc", {last}, {{"size", kWords}}, "logits");
     const tenon::Layer cost = host.layer("cross_entropy", {last, words("next")}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
+    // Layers and scans begin alike, uniform in +-1 / sqrt(size).
+    const char* const recurrent = scan ? ".weight_1" : ".recurrent_weight";
+    uint32_t seed = 3;
+    for (const std::string name : {"first", "second"})
+      for (const std::string& parameter : {name + ".weight", name + recurrent}) {
+        std::vector<float> values = bench::numbers(static_cast<size_t>(4 * size * size), seed++);
+        for (float& value : values) value /= std::sqrt(static_cast<float>(size));
+        parameters.set(parameter, {TN_F32, {size, 4 * size}, values.data()});
+        bench::write(arguments.folder, parameter == name + ".weight" ? parameter : name + ".recurrent_weight", values);
+      }
     tenon::MachineOptions options;
     options.max_samples = texts, options.max_rows = rows, options.training = true;
     const tenon::Machine machine = host.machine(parameters, {cost}, options);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 1.0}});
     const auto word = bench::integers<int64_t>(static_cast<size_t>(rows), kWords, 1);
     const auto next = bench::integers<int64_t>(static_cast<size_t>(rows), kWords, 2);
-    bench::write(arguments.folder, parameters,
-                 {"table.weight", "first.weight", "first.recurrent_weight", "second.weight", "second.recurrent_weight",
-                  "logits.weight"});
+    bench::write(arguments.folder, parameters, {"table.weight", "logits.weight"});
     bench::write(arguments.folder, "offsets", offsets);
     bench::write(arguments.folder, "word", word);
     bench::write(arguments.folder, "next", next);

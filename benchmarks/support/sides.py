@@ -43,14 +43,20 @@ def of(workload, given, old, threads, folder, root):
         result.append(Side("old", [old / program, str(threads), folder, *mode], {}))
     wanted = {"all": workload["peers"], "none": []}.get(
         given.peers, [peer for peer in workload["peers"] if peer.split()[0] in given.peers.split(",")])
-    if wanted and not given.python.exists():
+    written = root / "benchmarks" / workload["program"]
+    if any((written / f"{peer.split()[0]}.py").exists() for peer in wanted) and not given.python.exists():
         sys.exit(f"benchmarks/run: {given.python} does not exist; benchmarks/setup installs the peers "
                  "(--peers none does without)")
     for peer in wanted:
         name, *own = peer.split()
-        # -P: the file is called as the package that it imports.
-        command = [given.python, "-P", root / "benchmarks" / workload["program"] / f"{name}.py", str(threads), folder]
-        result.append(Side(peer, command + (own or mode), {"PYTHONPATH": str(root / "benchmarks")}))
+        if name == "tenon":
+            result.append(Side(peer, [given.build / program, str(threads), folder, *own], {}))
+        elif (written / f"{name}.cpp").exists():
+            result.append(Side(peer, [given.build / f"{program}_{name}", str(threads), folder, *own], {}))
+        else:
+            # -P: the file is called as the package that it imports.
+            command = [given.python, "-P", written / f"{name}.py", str(threads), folder]
+            result.append(Side(peer, command + (own or mode), {"PYTHONPATH": str(root / "benchmarks")}))
     probe = given.build / "bin/bench_probe"
     result.append(Side("probe", [probe, str(threads)], {}))
     return result
