@@ -20,12 +20,19 @@ namespace {
 constexpr int64_t kChannels = 64;     // of a task that spreads results
 constexpr int64_t kTaskWork = 32768;  // elements that a task reads at least
 
+// What a window has of the image along one dimension: the number of the first element, and how many there are.
+struct Part {
+  int64_t first, count;
+};
+
 struct Binding {
   tn_pool pool;
   Phase phase;                   // of results from images
   int64_t images, places, taps;  // elements of a sample, of one channel
   int64_t line;                  // places of a task of SUM, MAX and TAKE
   const PoolKernels* kernels;
+  std::array<std::vector<Part>, TN_MAX_SPACE> parts;  // by dimension and position
+  std::array<int64_t, TN_MAX_SPACE> steps;            // elements of the image from one of a window to the next
 };
 
 struct Run {
@@ -40,27 +47,49 @@ struct Run {
   mutable std::atomic<int64_t> bad{-1};  // 1 + an index of a position outside of its image, from 0
 };
 
-// Returns the elements of the window at a place that lie in the image. image: of the sample, or null.
-PoolWindow window_at(const Binding& b, const void* image, int64_t place) {
-  const auto& axes = b.phase.axes;
-  const int64_t k = place % axes[2].count, rest = place / axes[2].count;
-  const int64_t positions[] = {rest / axes[1].count, rest % axes[1].count, k};
-  PoolWindow window = {image, b.pool.channels, 0, 0, 0, {}, {}};
-  int64_t step = 1;
-  for (size_t i = TN_MAX_SPACE; i-- > 0;) {
-    const Axis& axis = axes[i];
-    const auto taps = static_cast<int64_t>(axis.offsets.size());
-    const int64_t apart = taps > 1 ? axis.offsets[1] : 1, start = axis.low(positions[i]);
+// Returns what the windows at each position along a dimension have of the image. step: elements of the image from one
+// index of the dimension to the next.
+std::vector<Part> parts_of(const Axis& axis, int64_t step) {
+  const auto taps = static_cast<int64_t>(axis.offsets.size());
+  const int64_t apart = taps > 1 ? axis.offsets[1] : 1;
+  std::vector<Part> parts;
+  for (int64_t position = 0; position < axis.count; ++position) {
+    const int64_t start = axis.low(position);
     const int64_t skipped = start < 0 ? std::min(taps, (-start + apart - 1) / apart) : 0;
     const int64_t room = axis.source - start;  // taps at offsets below it are in the image
     const int64_t end = room > 0 ? std::min(taps, (room + apart - 1) / apart) : 0;
-    window.count[i] = std::max<int64_t>(0, end - skipped);
-    window.step[i] = apart * step;
-    window.first += (start + skipped * apart) * step;
-    step *= axis.source;
+    parts.push_back({(start + skipped * apart) * step, std::max<int64_t>(0, end - skipped)});
   }
-  return window;
+  return parts;
 }
+
+// The windows of places, one after the other.
+class Windows {
+ public:
+  // image: of the sample, or null.
+  Windows(const Binding& b, const void* image, int64_t place) : binding_(b), image_(image) {
+    const auto& axes = b.phase.axes;
+    at_[2] = place % axes[2].count;
+    at_[1] = place / axes[2].count % axes[1].count;
+    at_[0] = place / axes[2].count / axes[1].count;
+  }
+  // Returns the elements of the window that lie in the image.
+  PoolWindow next() {
+    const auto& [x, y, z] = binding_.parts;
+    const Part &a = x[at_[0]], &b = y[at_[1]], &c = z[at_[2]];
+    const auto& [i, j, k] = binding_.steps;
+    if (++at_[2] == z.size()) {
+      at_[2] = 0;
+      if (++at_[1] == y.size()) at_[1] = 0, ++at_[0];
+    }
+    return {image_, binding_.pool.channels, 0, 0, a.first + b.first + c.first, {a.count, b.count, c.count}, {i, j, k}};
+  }
+
+ private:
+  const Binding& binding_;
+  const void* const image_;
+  size_t at_[TN_MAX_SPACE];
+};
 
 // Records a position that is not in its image, the first one of the call.
 void refuse(const Run& run, int64_t index) {
@@ -90,6 +119,7 @@ void pool_places(const Run& run, int64_t index) {
   const int64_t channels = b.pool.channels;
   const T* const image = reinterpret_cast<const T*>(run.from) + sample * b.images * channels;
   const int64_t end = std::min(begin + b.line, b.places);
+  Windows windows(b, image, begin);
   for (int64_t place = begin; place < end; ++place) {
     const int64_t at = (sample * b.places + place) * channels;
     T* const to = run.write ? reinterpret_cast<T*>(run.to) + at : nullptr;
@@ -97,7 +127,7 @@ void pool_places(const Run& run, int64_t index) {
       take(run, image, at, to);
       continue;
     }
-    PoolWindow window = window_at(b, image, place);
+    PoolWindow window = windows.next();
     window.readable = (run.samples - sample) * b.images * channels;
     window.spare = (end - place - 1) * channels;  // of the task itself, which writes it next
     if (b.pool.op == TN_POOL_SUM) {
@@ -112,26 +142,31 @@ void pool_places(const Run& run, int64_t index) {
 template <class T>
 void spread_channels(const Run& run, int64_t index) {
   const Binding& b = *run.binding;
-  const int64_t channels = b.pool.channels;
+  const int64_t channels = b.pool.channels, elements = b.images;
   const int64_t sample = index / run.tasks, c = index % run.tasks * kChannels;
   const int64_t count = std::min(kChannels, channels - c);
   T* const image = reinterpret_cast<T*>(run.to) + sample * b.images * channels + c;
-  if (!run.add)
+  if (!run.add && count == channels) {
+    std::fill_n(image, b.images * channels, T{0});
+  } else if (!run.add) {
     for (int64_t i = 0; i < b.images; ++i) std::fill_n(image + i * channels, count, T{0});
+  }
+  Windows windows(b, nullptr, 0);
   for (int64_t place = 0; place < b.places; ++place) {
     const int64_t first = (sample * b.places + place) * channels + c;
     const T* const read = reinterpret_cast<const T*>(run.from) + first;
     if (b.pool.op == TN_POOL_SPREAD) {
-      const PoolWindow window = window_at(b, nullptr, place);
+      const PoolWindow window = windows.next();
       for (int64_t i = 0, x = window.first; i < window.count[0]; ++i, x += window.step[0])
         for (int64_t j = 0, y = x; j < window.count[1]; ++j, y += window.step[1])
           for (int64_t k = 0, z = y; k < window.count[2]; ++k, z += window.step[2])
             for (int64_t at = 0; at < count; ++at) image[z * channels + at] += read[at];
       continue;
     }
+    const int32_t* const positions = run.at + first;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = run.at[first + i];
-      if (at < 0 || at >= b.images) {
+      const int64_t at = positions[i];
+      if (at < 0 || at >= elements) {
         refuse(run, first + i);
       } else {
         image[at * channels + i] += read[i];
@@ -200,6 +235,13 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
     binding->phase = phases_of(*pool->window, false).front();
     const auto& [x, y, z] = binding->phase.axes;
     binding->images = x.source * y.source * z.source;
+    for (size_t i = TN_MAX_SPACE, step = 1; i-- > 0;) {
+      const Axis& axis = binding->phase.axes[i];
+      const auto elements = static_cast<int64_t>(step);
+      binding->parts[i] = parts_of(axis, elements);
+      binding->steps[i] = (axis.offsets.size() > 1 ? axis.offsets[1] : 1) * elements;
+      step *= static_cast<size_t>(axis.source);
+    }
     binding->places = x.count * y.count * z.count;
     binding->kernels = &pool_kernels(detect_isa(), pool->dtype == TN_F64);
     binding->taps = static_cast<int64_t>(binding->phase.taps.size());
