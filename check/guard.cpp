@@ -221,10 +221,31 @@ struct GuardedTable {
   }
 };
 
+// The same for the table that packs matrices, which prepares two kinds of calls.
+struct GuardedPacking {
+  static inline tn_packed_gemm_table given, made;
+
+  template <auto kPrepare>
+  static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                           tn_prepared* prepared) {
+    return prepare_guarded(prepared,
+                           [&](tn_prepared* to) { return (given.*kPrepare)(device, services, errors, gemm, to); });
+  }
+  static const void* of(const void* table) {
+    given = {};
+    std::memcpy(&given, table, std::min<size_t>(*static_cast<const uint32_t*>(table), sizeof given));
+    made = given;
+    if (given.prepare_pack != nullptr) made.prepare_pack = prepare<&tn_packed_gemm_table::prepare_pack>;
+    if (given.prepare_multiply != nullptr) made.prepare_multiply = prepare<&tn_packed_gemm_table::prepare_multiply>;
+    return &made;
+  }
+};
+
 const void* guarded_table(const std::string& id, const void* given) {
   const std::pair<const char*, const void* (*)(const void*)> families[] = {
       {TN_GEMM, GuardedTable<tn_gemm_table, tn_gemm>::of},
       {TN_GEMM_EPILOGUE, GuardedTable<tn_gemm_epilogue_table, tn_gemm_epilogue>::of},
+      {TN_PACKED_GEMM, GuardedPacking::of},
       {TN_POINTWISE, GuardedTable<tn_pointwise_table, tn_pointwise_site>::of},
       {TN_GATHER, GuardedTable<tn_gather_table, tn_gather>::of},
       {TN_MOVE, GuardedTable<tn_move_table, tn_move>::of},

@@ -56,6 +56,14 @@ struct Gemm {
   static constexpr const char* kName = "gemm";
   uint32_t flags = 0;  // TN_TRANSPOSE_*
   double alpha = 1;
+  bool packed = false;  // the second input is what a Pack made of B
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+
+// B of a product in the form in which the device reads it fastest. Input: B. Output: bytes. Of pack_operands.
+struct Pack {
+  static constexpr const char* kName = "pack";
+  uint32_t flags = 0;  // of the product
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
@@ -189,8 +197,8 @@ struct NativeCall {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv, Pool,
-                               Resize, StepTables, Memory, LastStep, Coalesce, NativeCall>;
+using Operation = std::variant<Pointwise, Gemm, Pack, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv,
+                               Pool, Resize, StepTables, Memory, LastStep, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }

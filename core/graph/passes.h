@@ -36,6 +36,11 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<Gradien
 using EpilogueChoice = std::function<bool(const Node& product)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
 
+// Lets the products of a loop that read the same matrix at all steps read a packed one, which a node before the loop
+// makes, if `bytes_of` returns its bytes; 0: the device reads the matrix itself. Run after attach_epilogues.
+using PackedBytes = std::function<uint64_t(const Node& product)>;
+void pack_operands(Graph& graph, const PackedBytes& bytes_of);
+
 // Fuses a gather and a sum over segments of its rows into one node (an embedding bag) if the sum is the only reader of
 // the rows, and these are not in `kept`. Run after fuse.
 void join_bags(Graph& graph, const std::vector<ValueId>& kept);

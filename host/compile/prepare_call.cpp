@@ -54,6 +54,23 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   return gemm;
 }
 
+// Returns the products for which a matrix is packed, whatever their number of rows.
+tn_gemm packed_gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+  const Spec& b = graph.spec(node.inputs[0]);
+  const uint32_t flags = node.as<Pack>()->flags;
+  const size_t along = (flags & TN_TRANSPOSE_B) != 0 ? 1 : 0;
+  tn_gemm gemm = {};
+  gemm.size = sizeof gemm;
+  gemm.dtype = b.dtype;
+  gemm.batch = tn_dim_constant(1);
+  gemm.m = tn_dim_constant(1);
+  gemm.n = bound(b.shape[1 - along], bounds);
+  gemm.k = bound(b.shape[along], bounds);
+  gemm.flags = flags;
+  gemm.alpha = 1;
+  return gemm;
+}
+
 tn_conv conv_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
   const Conv& conv = *node.as<Conv>();
   // Of the images, and of the weights, one may be the output.
@@ -88,6 +105,7 @@ class CallPreparer {
  private:
   void prepare(const Pointwise& pointwise);
   void prepare(const Gemm& gemm);
+  void prepare(const Pack& pack);
   void prepare(const Gather& gather);
   void prepare(const ScatterAdd& scatter);
   void prepare(const Move& move);
@@ -104,6 +122,9 @@ class CallPreparer {
   void prepare(const Coalesce& coalesce);
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);
+  using PreparePacked = tn_status (*tn_packed_gemm_table::*)(void*, const tn_services*, const tn_errors*,
+                                                             const tn_gemm*, tn_prepared*);
+  void prepare_packed(PreparePacked function, const tn_gemm& gemm);
   // Returns the grid of a value: the product of its dimensions but the last, and the last.
   [[nodiscard]] std::pair<Dim, Dim> grid_of(ValueId value) const;
 
@@ -137,12 +158,25 @@ void CallPreparer::prepare(const Pointwise& pointwise) {
   prepare_by(TN_POINTWISE, &tn_pointwise_table::prepare, site.get());
 }
 
-void CallPreparer::prepare(const Gemm& /*gemm*/) {
+void CallPreparer::prepare(const Gemm& gemm) {
   const tn_gemm product = gemm_of(graph_, node_, bounds_);
+  if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_multiply, product);
   if (!node_.epilogue) return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
   const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, node_.epilogue->product, &product, site.get()};
   prepare_by(TN_GEMM_EPILOGUE, &tn_gemm_epilogue_table::prepare, &epilogue);
+}
+
+void CallPreparer::prepare(const Pack& /*pack*/) {
+  prepare_packed(&tn_packed_gemm_table::prepare_pack, packed_gemm_of(graph_, node_, bounds_));
+}
+
+// The table is the device's own: packed_bytes asks no provider.
+void CallPreparer::prepare_packed(PreparePacked function, const tn_gemm& gemm) {
+  const auto* const table = device_.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
+  prepared_.prepare(device_.origin(), errors_, table->*function, device_.instance(), device_.services(), errors_.get(),
+                    &gemm);
+  kernel_ = device_.origin().plugin;
 }
 
 void CallPreparer::prepare(const Gather& /*gather*/) {
@@ -348,6 +382,31 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
   const tn_gemm gemm = gemm_of(graph, product, bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, number, &gemm, site.get()};
   return prefers<tn_gemm_epilogue_table, tn_gemm_table>(device, TN_GEMM_EPILOGUE, TN_GEMM, epilogue, gemm);
+}
+
+uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
+  const auto* const table = device.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
+  if (table == nullptr || table->packed_bytes == nullptr || table->prepare_pack == nullptr ||
+      table->prepare_multiply == nullptr)
+    return 0;
+  const Gemm& gemm = *product.as<Gemm>();
+  if ((gemm.flags & TN_TRANSPOSE_A) != 0 || graph.spec(product.inputs[0]).shape.size() != 2) return 0;
+  const tn_gemm site = gemm_of(graph, product, bounds);
+  if (is_provided<tn_gemm_table>(device, TN_GEMM, site)) return 0;
+  uint64_t bytes = 0;
+  ErrorSink errors(device.who(), device.origin().tags);
+  try {
+    errors.check(call_plugin(device.origin(), device.who(), {Tag::kSetup, "packed_bytes"}, table->packed_bytes,
+                             device.instance(), errors.get(), &site, &bytes));
+  } catch (const Error& error) {
+    if (error.code() != TN_UNSUPPORTED) throw;
+    return 0;
+  }
+  constexpr uint64_t kMost = uint64_t{1} << 46;
+  if (bytes == 0 || bytes > kMost)
+    fail(TN_PLUGIN_FAULT, ComponentName{device.who()}, "it packs a matrix into ", bytes, " bytes; expected 1 to ",
+         kMost);
+  return bytes;
 }
 
 }  // namespace tenon::host

@@ -203,6 +203,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   join_bags(graph, model.kept);
   attach_epilogues(graph,
                    [&](const Node& product) { return prefers_epilogue(*target.device, graph, model.bounds, product); });
+  pack_operands(graph, [&](const Node& product) { return packed_bytes(*target.device, graph, model.bounds, product); });
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
   model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds, model.kept, options.checks);

@@ -112,7 +112,31 @@ class GemmRows : public testing::Test {
     EXPECT_TRUE(out.intact());
     std::vector<T> result(static_cast<size_t>(batch * m * s.n));
     std::memcpy(result.data(), out.data(), out.size());
+    if (batch == 1) check_packed(gemm, in_a, in_b, guarded(c, m * s.n), result, s.request, workers);
     return result;
+  }
+
+  // Compares the product with a packed B with `want`, that of B itself, where the device packs it.
+  template <class T>
+  void check_packed(const tn_gemm& gemm, Guarded& a, Guarded& b, Guarded c, const std::vector<T>& want, uint8_t request,
+                    int32_t workers) {
+    const auto* const table = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
+    uint64_t bytes = 0;
+    if (table->packed_bytes(device_.device(), device_.errors(), &gemm, &bytes) != TN_OK) return;
+    ++packed_;
+    PreparedCall pack(device_), multiply(device_);
+    ASSERT_EQ(table->prepare_pack(device_.device(), device_.services(), device_.errors(), &gemm, &pack.prepared),
+              TN_OK);
+    ASSERT_EQ(
+        table->prepare_multiply(device_.device(), device_.services(), device_.errors(), &gemm, &multiply.prepared),
+        TN_OK);
+    Guarded packed(bytes);
+    const int64_t m = static_cast<int64_t>(want.size()) / gemm.n.offset;
+    ASSERT_EQ(pack.run({b.data()}, {packed.data()}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+    ASSERT_EQ(multiply.run({a.data(), packed.data()}, {c.data()}, {request}, {0, m}, workers), TN_OK);
+    ASSERT_TRUE(packed.intact() && c.intact());
+    ASSERT_EQ(std::memcmp(c.data(), want.data(), c.size()), 0)
+        << "packed, n " << gemm.n.offset << " k " << gemm.k.offset << " flags " << gemm.flags << " m " << m;
   }
 
   // Compares rows [first, first + m) of a product, computed alone, with the sums.
@@ -150,6 +174,7 @@ class GemmRows : public testing::Test {
   }
 
   CpuDevice device_;
+  int packed_ = 0;  // products that were computed with a packed B, too
 };
 
 TEST_F(GemmRows, AreSumsInADefinedOrder) {
@@ -167,6 +192,30 @@ TEST_F(GemmRows, AreSumsInADefinedOrderIfTheyAreLong) {
     check<double>(n, k);
     if (HasFatalFailure()) return;
   }
+  EXPECT_GT(packed_, 100);
+}
+
+TEST_F(GemmRows, PackedMatricesAreOfOneProductWithConstantSizes) {
+  const auto* const table = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
+  const auto asked = [&](tn_dtype dtype, const tn_dim& n, int64_t k, uint32_t flags) {
+    const tn_gemm gemm = {
+        sizeof gemm, dtype, tn_dim_constant(1), tn_dim_symbol(TN_SYMBOL_SAMPLES), n, tn_dim_constant(k), flags, 0, 1};
+    uint64_t bytes = 0;
+    const tn_status status = table->packed_bytes(device_.device(), device_.errors(), &gemm, &bytes);
+    if (status == TN_OK) {
+      EXPECT_GE(bytes, static_cast<uint64_t>(n.offset * k * tn_dtype_bytes(dtype)));
+    }
+    return status;
+  };
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(64), 64, 0), TN_OK);
+  EXPECT_EQ(asked(TN_F64, tn_dim_constant(64), 64, TN_TRANSPOSE_B), TN_OK);
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(64), 64, TN_TRANSPOSE_A), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(64), 63, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(1), 10'000, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(64), 0, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_F32, tn_dim_constant(int64_t{1} << 40), int64_t{1} << 40, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_F32, tn_dim_symbol(TN_SYMBOL_SAMPLES), 64, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(asked(TN_I32, tn_dim_constant(64), 64, 0), TN_UNSUPPORTED);
 }
 
 // More rows than a tile, and columns that are cut: parts of the rows give the bits of all of them.

@@ -132,16 +132,16 @@ StripKernel<T> strip_kernel(int64_t rows, int64_t vectors) {
   return kKernels[static_cast<size_t>((rows - 1) * kMostVectors + vectors - 1)];
 }
 
-// Copies B [depth, columns] to panels [kSumBlock, kPanel], one after the other; columns behind the last are undefined.
-// `readable`: elements from b to the end of the tile's B, which a whole vector may read.
+// Copies B [depth, columns], of at most kGroup panels, to panels that are `distance` elements apart; columns behind the
+// last are undefined. `readable`: elements from b to the end of B, which a whole vector may read.
 template <class T>
-void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64_t readable, T* panels) {
+void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64_t readable, T* panels,
+               int64_t distance) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>;
   const int64_t vectors = (columns + kLanes - 1) / kLanes;
   int64_t at[kGroup * kPanelVectors];  // of a vector of a row, from the row's place in the first panel
-  for (int64_t v = 0; v < vectors; ++v)
-    at[v] = v / kPanelVectors * kSumBlock<T> * kPanel<T> + v % kPanelVectors * kLanes;
+  for (int64_t v = 0; v < vectors; ++v) at[v] = v / kPanelVectors * distance + v % kPanelVectors * kLanes;
   for (int64_t l = 0; l < depth; ++l, b += b_step, readable -= b_step, panels += kPanel<T>) {
     prefetch(b + kAhead * b_step, columns * static_cast<int64_t>(sizeof(T)));
     if (vectors * kLanes <= readable) {
@@ -271,7 +271,7 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
     }
     s.columns = std::min(left, kPanel<T> * (is_far ? kGroup : 1));
     if (t.b_column == 1) {
-      copy_rows(s.b, t.b_step, s.depth, s.columns, readable, panels);
+      copy_rows(s.b, t.b_step, s.depth, s.columns, readable, panels, kSumBlock<T> * kPanel<T>);
     } else {
       copy_columns(s.b, t.b_column, s.depth, s.columns, panels);
     }
@@ -279,6 +279,48 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
     s.b_step = kPanel<T>;
     s.whole = s.depth;
     multiply_rows(s, t.rows, {kPanel<T>, kSumBlock<T> * kPanel<T>});
+  }
+}
+
+// The same where B is packed.
+template <class T>
+void multiply_packed(const GemmTile& t, Strip<T> s, int64_t first) {
+  const T* const block = static_cast<const T*>(t.b) + first * t.packed_columns;
+  T* const c = s.c;
+  s.b_step = kPanel<T>;
+  s.whole = s.depth;
+  for (int64_t j = 0; j < t.columns; j += kPanel<T>) {
+    s.c = c + j;
+    s.b = block + (t.first + j) * s.depth;
+    s.columns = std::min(kPanel<T>, t.columns - j);
+    multiply_rows(s, t.rows, {kPanel<T>, 0});
+  }
+}
+
+// Terms of a block of a sum.
+template <class T>
+int64_t block_of(int64_t depth) {
+  const int64_t blocks = (depth + kSumBlock<T> - 1) / kSumBlock<T>;
+  return (depth + blocks - 1) / blocks;
+}
+
+template <class T>
+void pack_panels(const GemmPack& p) {
+  const int64_t whole = (p.columns + kPanel<T> - 1) / kPanel<T> * kPanel<T>, block = block_of<T>(p.depth);
+  const int64_t group = p.b_column == 1 ? kGroup : 1, end = std::min(p.columns, p.last * kPanel<T>);
+  for (int64_t l = 0; l < p.depth; l += block) {
+    const int64_t depth = std::min(block, p.depth - l);
+    T* const to = static_cast<T*>(p.packed) + l * whole;
+    for (int64_t j = p.first * kPanel<T>; j < end; j += group * kPanel<T>) {
+      const int64_t columns = std::min(group * kPanel<T>, end - j);
+      const T* const from = static_cast<const T*>(p.b) + l * p.b_step + j * p.b_column;
+      if (p.b_column == 1) {
+        const int64_t readable = (p.depth - l - 1) * p.b_step + p.columns - j;
+        copy_rows(from, p.b_step, depth, columns, readable, to + j * depth, depth * kPanel<T>);
+      } else {
+        copy_columns(from, p.b_column, depth, columns, to + j * depth);
+      }
+    }
   }
 }
 
@@ -342,11 +384,14 @@ void multiply_tile(const GemmTile& t) {
   s.c_row = t.c_row;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
-  const int64_t blocks = (t.depth + kSumBlock<T> - 1) / kSumBlock<T>, block = (t.depth + blocks - 1) / blocks;
+  const int64_t block = block_of<T>(t.depth);
   for (int64_t l = 0; l < t.depth; l += block) {
     s.depth = std::min(block, t.depth - l);
     s.a = static_cast<const T*>(t.a) + l;
-    multiply_block(t, s, l);
+    if (t.packed_columns > 0)
+      multiply_packed(t, s, l);
+    else
+      multiply_block(t, s, l);
     s.add = true;
   }
 }
@@ -358,6 +403,9 @@ TileKernel find_tile(bool wide, bool column) {
   return wide ? &multiply_tile<double> : &multiply_tile<float>;
 }
 
+PackKernel find_pack(bool wide) { return wide ? &pack_panels<double> : &pack_panels<float>; }
+int64_t find_panel(bool wide) { return wide ? kPanel<double> : kPanel<float>; }
+
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -365,6 +413,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::cpu {
 
 TileKernel tile_kernel(Isa isa, bool wide, bool column) { TENON_CHOOSE(isa, find_tile(wide, column)); }
+PackKernel pack_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_pack(wide)); }
+int64_t panel_columns(Isa isa, bool wide) { TENON_CHOOSE(isa, find_panel(wide)); }
 
 }  // namespace tenon::cpu
 #endif

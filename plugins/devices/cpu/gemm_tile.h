@@ -20,7 +20,23 @@ struct GemmTile {
   int64_t c_row;
   double alpha;
   bool add;
+  // Above 0: b is a whole packed B of so many columns, and the tile begins at its column `first`, that of a panel.
+  int64_t packed_columns, first;
 };
+
+// A packed B [depth, columns] is a list of blocks of l, as gemm_tile.cpp cuts them; a block is a list of panels, and a
+// panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
+[[nodiscard]] int64_t panel_columns(Isa isa, bool wide);
+// Packs the panels [first, last) of B, which lies as in GemmTile.
+struct GemmPack {
+  const void* b;
+  void* packed;
+  int64_t columns, depth;
+  int64_t b_step, b_column;
+  int64_t first, last;
+};
+using PackKernel = void (*)(const GemmPack& pack);
+[[nodiscard]] PackKernel pack_kernel(Isa isa, bool wide);
 
 // Most terms of a block of a sum (gemm_tile.cpp): so many terms of a strip of A and of a panel of B fill most of a
 // first-level cache of 32 KiB.

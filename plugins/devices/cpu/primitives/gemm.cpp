@@ -31,8 +31,8 @@ constexpr int64_t kTaskWork = 65536;
 bool is_transposed(uint32_t flags, uint32_t which) { return (flags & which) != 0; }
 
 // Returns the tiles of products on gemm_tile.cpp. A block of l of the rows of A fits into the second-level cache. Each
-// tile copies its columns of B, so columns are halved first, in multiples of a vector.
-Tiles own_tiles(int64_t m, int64_t n, int64_t k) {
+// tile copies its columns of B, so columns are halved first, in multiples of `step`: of a vector, or of a panel.
+Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step = 32) {
   constexpr int64_t kRows = 128, kColumns = 64, kTasks = 8;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kTaskWork / std::max(row, 1.0));
@@ -42,7 +42,7 @@ Tiles own_tiles(int64_t m, int64_t n, int64_t k) {
     if (static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) < 4.0 * kTaskWork)
       break;
     if (tiles.columns < kColumns) break;
-    tiles.columns = (tiles.columns / 2 + 31) / 32 * 32;
+    tiles.columns = (tiles.columns / 2 + step - 1) / step * step;
   }
   return tiles;
 }
@@ -95,6 +95,11 @@ Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   return packed_tiles(m, n, k);
 }
 
+Tiles packed_operand_tiles(int64_t m, int64_t n, int64_t k, tn_dtype dtype) {
+  const int64_t panel = panel_columns(detect_isa(), dtype == TN_F64);
+  return own_tiles(m, n, k, (31 + panel) / panel * panel);
+}
+
 namespace {
 
 // Records that a tile was left out. Several tasks may call it at once.
@@ -118,6 +123,11 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
   tile.c_row = run.n;
   tile.alpha = run.gemm->alpha;
   tile.add = run.add;
+  if (run.packed_columns > 0) {
+    tile.b = run.b;
+    tile.packed_columns = run.packed_columns;
+    tile.first = column;
+  }
   tile_kernel(detect_isa(), run.gemm->dtype == TN_F64, one)(tile);
 }
 
@@ -189,14 +199,14 @@ void multiply(const Product& p, int64_t batch, int64_t row, int64_t column, int6
 
 // A call. Tile number `index` is counted by batch, then row of tiles, then column of tiles. A task is `share` tiles.
 struct Run {
-  Product product;
+  const Product* product;
   int64_t row_tiles, column_tiles, count, share;
 };
 
 // Task `index`: computes its tiles.
 void run_tiles(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
-  const Product& p = run.product;
+  const Product& p = *run.product;
   for (int64_t i = index * run.share; i < std::min((index + 1) * run.share, run.count); ++i) {
     const int64_t column = i % run.column_tiles * p.tiles.columns;
     const int64_t row = i / run.column_tiles % run.row_tiles * p.tiles.rows;
@@ -223,6 +233,28 @@ void multiply_rows(const Product& p, int64_t first, int64_t last) {
       for (int64_t c = 0; c < p.n; c += p.tiles.columns)
         multiply(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
   }
+}
+
+tn_status multiply_all(const tn_execution& execution, const Product& p) {
+  if (p.batch == 0 || p.m == 0 || p.n == 0) return TN_OK;
+  if (p.k == 0) {
+    fill_zero(p, 0, p.batch * p.m);
+    return TN_OK;
+  }
+  Run run = {&p, 0, 0, 0, 0};
+  run.row_tiles = (p.m + p.tiles.rows - 1) / p.tiles.rows;
+  run.column_tiles = (p.n + p.tiles.columns - 1) / p.tiles.columns;
+  run.count = p.batch * run.row_tiles * run.column_tiles;
+  const double work = static_cast<double>(p.tiles.rows) * static_cast<double>(p.tiles.columns) *
+                      static_cast<double>(p.k);  // multiplications of a tile
+  run.share = std::max<int64_t>(1, static_cast<int64_t>(kTaskWork / work));
+  const int64_t tasks = (run.count + run.share - 1) / run.share;
+  if (tasks == 1) {
+    run_tiles(&run, 0, 0);
+  } else {
+    execution.parallel->for_each(execution.parallel->self, tasks, &run_tiles, &run);
+  }
+  return check_done(execution.errors, p);
 }
 
 tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product) {
@@ -269,29 +301,11 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (call->inputs_count != 2 || call->outputs_count != 1)
     return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
-  Run run = {};
-  Product& p = run.product;
-  if (const tn_status status = make_product(*static_cast<const tn_gemm*>(binding), *execution, *call, &p);
+  Product product = {};
+  if (const tn_status status = make_product(*static_cast<const tn_gemm*>(binding), *execution, *call, &product);
       status != TN_OK)
     return status;
-  if (p.batch == 0 || p.m == 0 || p.n == 0) return TN_OK;
-  if (p.k == 0) {
-    fill_zero(p, 0, p.batch * p.m);
-    return TN_OK;
-  }
-  run.row_tiles = (p.m + p.tiles.rows - 1) / p.tiles.rows;
-  run.column_tiles = (p.n + p.tiles.columns - 1) / p.tiles.columns;
-  run.count = p.batch * run.row_tiles * run.column_tiles;
-  const double work = static_cast<double>(p.tiles.rows) * static_cast<double>(p.tiles.columns) *
-                      static_cast<double>(p.k);  // multiplications of a tile
-  run.share = std::max<int64_t>(1, static_cast<int64_t>(kTaskWork / work));
-  const int64_t tasks = (run.count + run.share - 1) / run.share;
-  if (tasks == 1) {
-    run_tiles(&run, 0, 0);
-  } else {
-    execution->parallel->for_each(execution->parallel->self, tasks, &run_tiles, &run);
-  }
-  return check_done(execution->errors, p);
+  return multiply_all(*execution, product);
 }
 
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }

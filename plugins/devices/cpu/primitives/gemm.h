@@ -19,8 +19,9 @@ struct Product {
   Tiles tiles;
   bool add;                      // the request is ADD: adds to C
   const uint8_t* a;              // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
-  const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]
+  const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
   uint8_t* c;                    // [batch, m, n]
+  int64_t packed_columns = 0;    // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
@@ -30,6 +31,12 @@ struct Product {
 
 // Fills *product for the current sizes. Reports a missing operand and sizes that are negative or too large for BLAS.
 tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product);
+
+// Computes all of C, on several threads if it pays.
+tn_status multiply_all(const tn_execution& execution, const Product& product);
+
+// Returns the tiles of a product with a packed B.
+[[nodiscard]] Tiles packed_operand_tiles(int64_t m, int64_t n, int64_t k, tn_dtype dtype);
 
 // Computes rows [first, last) of C [batch * m, n] on the calling thread.
 void multiply_rows(const Product& product, int64_t first, int64_t last);

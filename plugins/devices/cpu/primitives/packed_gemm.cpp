@@ -1,0 +1,110 @@
+// "tenon.packed_gemm/1": products on the kernels of gemm_tile.cpp whose B lies in panels already, so that not every
+// call copies it. The bits of C are those of "tenon.gemm/1". SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <new>
+
+#include "gemm_tile.h"
+#include "primitives.h"
+#include "primitives/gemm.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+struct Matrix {
+  int64_t n, k, columns;  // columns: n filled up to whole panels
+};
+
+Matrix matrix_of(const tn_gemm& gemm, const int64_t* symbols) {
+  const int64_t panel = panel_columns(detect_isa(), gemm.dtype == TN_F64);
+  const int64_t n = tn_dim_value(&gemm.n, symbols);
+  return {n, tn_dim_value(&gemm.k, symbols), (n + panel - 1) / panel * panel};
+}
+
+tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
+  constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
+  const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
+  if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant)
+    return TN_UNSUPPORTED;
+  const Matrix matrix = matrix_of(*gemm, nullptr);
+  // A matrix that stays in the first-level cache, or has one column, is read as it is.
+  if (matrix.n < 2 || matrix.k < 1 || matrix.n < kSmall / matrix.k || matrix.n > kLarge / matrix.k)
+    return TN_UNSUPPORTED;
+  *bytes = static_cast<uint64_t>(matrix.columns * matrix.k * tn_dtype_bytes(gemm->dtype));
+  return TN_OK;
+}
+
+tn_status check_call(const tn_execution& execution, const tn_call& call, uint32_t inputs) {
+  if (call.inputs_count == inputs && call.outputs_count == 1 && call.inputs[inputs - 1] != nullptr &&
+      call.outputs[0] != nullptr)
+    return TN_OK;
+  return tn_fail(execution.errors, TN_MISUSE, nullptr, "a packed product without one of its operands");
+}
+
+struct Packing {
+  GemmPack pack;
+  PackKernel kernel;
+  int64_t share;  // panels of a task
+};
+
+void run_pack_task(void* argument, int64_t index, int32_t) {
+  const Packing& packing = *static_cast<const Packing*>(argument);
+  GemmPack pack = packing.pack;
+  pack.first = index * packing.share;
+  pack.last = std::min(pack.last, pack.first + packing.share);
+  packing.kernel(pack);
+}
+
+tn_status run_pack(void* binding, const tn_execution* execution, const tn_call* call) {
+  if (const tn_status status = check_call(*execution, *call, 1); status != TN_OK) return status;
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  constexpr int64_t kTaskElements = 65536;
+  const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
+  const Matrix matrix = matrix_of(gemm, execution->symbols);
+  const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
+  const int64_t panel = panel_columns(detect_isa(), is_wide);
+  Packing packing = {};
+  packing.pack = {tn_data(call->inputs[0]), tn_data(call->outputs[0]), matrix.n, matrix.k,
+                  tb ? 1 : matrix.n,        tb ? matrix.k : 1,         0,        matrix.columns / panel};
+  packing.kernel = pack_kernel(detect_isa(), is_wide);
+  packing.share = std::max<int64_t>(1, kTaskElements / (matrix.k * panel));
+  const int64_t tasks = (packing.pack.last + packing.share - 1) / packing.share;
+  execution->parallel->for_each(execution->parallel->self, tasks, &run_pack_task, &packing);
+  return TN_OK;
+}
+
+tn_status run_multiply(void* binding, const tn_execution* execution, const tn_call* call) {
+  if (const tn_status status = check_call(*execution, *call, 2); status != TN_OK) return status;
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
+  Product product = {};
+  if (const tn_status status = make_product(gemm, *execution, *call, &product); status != TN_OK) return status;
+  product.packed_columns = matrix_of(gemm, execution->symbols).columns;
+  if (product.m > 0) product.tiles = packed_operand_tiles(product.m, product.n, product.k, gemm.dtype);
+  return multiply_all(*execution, product);
+}
+
+void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
+
+template <auto kRun>
+tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
+  uint64_t bytes = 0;
+  if (const tn_status status = packed_bytes(nullptr, errors, gemm, &bytes); status != TN_OK)
+    return tn_fail(errors, status, nullptr, "the cpu does not pack the matrix of this product");
+  auto* const made = new (std::nothrow) tn_gemm(*gemm);
+  if (made == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
+  prepared->traits = 0;
+  prepared->binding = made;
+  prepared->workspace_bytes = 0;
+  prepared->run = kRun;
+  prepared->destroy = &destroy;
+  return TN_OK;
+}
+
+}  // namespace
+
+const char packed_gemm_id[] = TN_PACKED_GEMM;
+const tn_packed_gemm_table packed_gemm_table = {sizeof(tn_packed_gemm_table), 0, &packed_bytes, &prepare<&run_pack>,
+                                                &prepare<&run_multiply>};
+
+}  // namespace tenon::cpu
