@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace tenon::cpu {
 
@@ -157,6 +158,15 @@ void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T*
   });
 }
 
+// The taps along an axis that read the source at a position: [first, second).
+std::pair<int64_t, int64_t> taps_inside(const Axis& axis, int64_t position) {
+  const auto below = [&](int64_t index) {
+    const auto& offsets = axis.offsets;
+    return std::lower_bound(offsets.begin(), offsets.end(), index - axis.low(position)) - offsets.begin();
+  };
+  return {below(0), below(axis.source)};
+}
+
 void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const ConvPlan& b = *run.binding;
   const Layout& layout = *block.layout;
@@ -166,15 +176,31 @@ void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   } else {
     copy_planes(run, block, reinterpret_cast<const float*>(sample), reinterpret_cast<float*>(copy));
   }
-  Band band = targets_of(run, block);
-  band.source = copy;
-  band.source_end = copy + b.copy_elements * b.element;
-  band.source_row = layout.phase.axes[1].stride * layout.width[2];
-  band.source_column = 1;
-  band.segments = layout.planar.data();
-  band.segments_count = static_cast<int64_t>(layout.planar.size());
-  band.depth = 1;
-  b.kernels->narrow({band, run.panels + layout.panels * b.element, b.target_last, run.add});
+  const Axis& down = layout.phase.axes[1];
+  const Band targets = targets_of(run, block);
+  // Taps above and below the source would add products with 0. They are neighbours unless there are planes.
+  const auto taps = static_cast<int64_t>(down.offsets.size());
+  const auto terms = static_cast<int64_t>(layout.planar.size()) / taps;
+  const bool skips = layout.phase.axes[0].offsets.size() == 1;
+  const auto inside = [&](int64_t row) {
+    return skips ? taps_inside(down, block.first + row) : std::pair<int64_t, int64_t>{0, taps};
+  };
+  for (int64_t row = 0, end = 0; row < targets.rows; row = end) {
+    const auto [first, last] = inside(row);
+    for (end = row + 1; end < targets.rows && inside(end) == std::pair{first, last};) ++end;
+    Band band = targets;
+    band.rows = end - row;
+    band.source_row = down.stride * layout.width[2];
+    band.source_column = 1;
+    band.source = copy + row * band.source_row * b.element;
+    band.source_end = copy + b.copy_elements * b.element;
+    band.target = static_cast<uint8_t*>(targets.target) + row * targets.target_row * b.element;
+    band.segments = layout.planar.data() + first * terms;
+    band.segments_count = (last - first) * terms;
+    band.depth = 1;
+    const int64_t weights = layout.panels + first * terms * kNarrow;
+    b.kernels->narrow({band, run.panels + weights * b.element, b.target_last, run.add});
+  }
 }
 
 }  // namespace

@@ -226,14 +226,15 @@ void narrow(const NarrowBand& work) {
 
 // ---- weights
 
-// Columns [0, columns) of a segment of some rows of weights.
+// A few vectors of columns of some rows of weights: vector v is count[v] elements at source + from[v], and is added to
+// those at weights + to[v]. from ascends.
 template <class T>
 struct Block {
   const T* source;
   const T* target;
   T* weights;
   int64_t row;  // elements between rows of weights
-  int64_t columns;
+  std::array<int64_t, kPanelVectors> from, to, count;
 };
 
 // The number of places, of those that begin at `from`, at which `elements` elements can be read.
@@ -246,24 +247,26 @@ int64_t places_within(const Band& band, const T* from, int64_t elements) {
 template <class T, int kRows, int kVectors>
 void add_products(const Band& band, const Block<T>& b) {
   const Tag<T> d;
-  constexpr int64_t kLanes = kWidth<T>;
-  constexpr int kLast = kVectors - 1;
-  const int64_t left = b.columns - kLast * kLanes;
-  const bool part = left < kLanes;
   Vector<T> sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  int64_t at[kVectors];
+  bool part = false;
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVectors; ++v) {
+    at[v] = b.from[v];
+    part = part || b.count[v] < kWidth<T>;
+  }
   for (int64_t row = 0; row < band.rows; ++row) {
     const T* from = b.source + row * band.source_row;
     const T* by = b.target + row * band.target_row;
-    const auto add = [&](int64_t places, const auto last) {
+    const auto add = [&](int64_t places, const auto vector) HWY_ATTR {
       for (int64_t place = 0; place < places; ++place, from += band.source_column, by += band.target_column) {
         Vector<T> taps[kVectors];
 #pragma GCC unroll 8
-        for (int v = 0; v < kLast; ++v) taps[v] = hn::LoadU(d, from + v * kLanes);
-        taps[kLast] = last(from + kLast * kLanes);
+        for (size_t v = 0; v < kVectors; ++v) taps[v] = vector(from + at[v], v);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const Vector<T> factor = hn::Set(d, by[r]);
@@ -274,46 +277,74 @@ void add_products(const Band& band, const Block<T>& b) {
     };
     // Lanes behind the columns are computed from what lies there, and not stored: loading a part takes several times as
     // long as a vector. Only the places at the end of the memory load a part.
-    const int64_t whole = part ? places_within(band, from, kVectors * kLanes) : band.columns;
-    add(whole, [&](const T* at) HWY_ATTR { return hn::LoadU(d, at); });
-    add(band.columns - whole, [&](const T* at) HWY_ATTR { return load_part(at, left); });
+    const int64_t whole = part ? places_within(band, from, at[kVectors - 1] + kWidth<T>) : band.columns;
+    add(whole, [&](const T* tap, size_t) HWY_ATTR { return hn::LoadU(d, tap); });
+    add(band.columns - whole, [&](const T* tap, size_t v) HWY_ATTR { return load(tap, b.count[v]); });
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      T* const to = b.weights + r * b.row + v * kLanes;
-      const int64_t count = b.columns - v * kLanes;
-      store(hn::Add(load(to, count), sums[r][v]), to, count);
+    for (size_t v = 0; v < kVectors; ++v) {
+      T* const to = b.weights + r * b.row + b.to[v];
+      store(hn::Add(load(to, b.count[v]), sums[r][v]), to, b.count[v]);
     }
 }
 
 template <class T>
 using BlockKernel = void (*)(const Band&, const Block<T>&);
 
+// Adds to `vectors` vectors of all rows of weights.
 template <class T>
-void weights(const WeightsBand& work) {
+void add_block(const WeightsBand& work, Block<T> b, int64_t vectors) {
   static constexpr auto kKernels = kernel_table<BlockKernel<T>>(
       []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) -> BlockKernel<T> {
         if constexpr (kRows <= most_rows(kVectors)) return &add_products<T, kRows, kVectors>;
         return nullptr;
       });
+  const int64_t most = most_rows(static_cast<int>(vectors));
+  T* const weights = b.weights;
+  int64_t row = 0;
+  for (int64_t strips = (work.width + most - 1) / most; strips > 0; --strips) {
+    const int64_t height = (work.width - row + strips - 1) / strips;
+    b.target = static_cast<const T*>(work.band.target) + row;
+    b.weights = weights + row * b.row;
+    kKernels[in_table(height, vectors)](work.band, b);
+    row += height;
+  }
+}
+
+template <class T>
+void weights(const WeightsBand& work) {
   const Band& band = work.band;
   Block<T> b = {};
   b.row = band.segments_count * band.depth;
-  for (int64_t i = 0; i < band.segments_count; ++i)
-    for (int64_t column = 0; column < band.depth; column += b.columns) {
-      b.columns = std::min(kPanel<T>, band.depth - column);
-      const int64_t vectors = (b.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
-      b.source = static_cast<const T*>(band.source) + band.segments[i] + column;
-      int64_t row = 0;
-      for (int64_t strips = (work.width + most - 1) / most; strips > 0; --strips) {
-        const int64_t height = (work.width - row + strips - 1) / strips;
-        b.target = static_cast<const T*>(band.target) + row;
-        b.weights = static_cast<T*>(work.weights) + row * b.row + i * band.depth + column;
-        kKernels[in_table(height, vectors)](band, b);
-        row += height;
+  const auto add = [&](int64_t segment, int64_t column, int64_t vectors) {
+    b.source = static_cast<const T*>(band.source) + band.segments[segment] + column;
+    b.weights = static_cast<T*>(work.weights) + segment * band.depth + column;
+    add_block(work, b, vectors);
+  };
+  if (band.depth <= kWidth<T>) {  // a vector each of several segments
+    for (int64_t i = 0; i < band.segments_count; i += kPanelVectors) {
+      const int64_t vectors = std::min<int64_t>(kPanelVectors, band.segments_count - i);
+      for (int64_t v = 0; v < vectors; ++v) {
+        const auto at = static_cast<size_t>(v);
+        b.from[at] = band.segments[i + v] - band.segments[i];
+        b.to[at] = v * band.depth;
+        b.count[at] = band.depth;
       }
+      add(i, 0, vectors);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < band.segments_count; ++i)
+    for (int64_t column = 0; column < band.depth; column += kPanel<T>) {
+      const int64_t columns = std::min(kPanel<T>, band.depth - column);
+      for (int64_t v = 0; v < kPanelVectors; ++v) {
+        const auto at = static_cast<size_t>(v);
+        b.from[at] = b.to[at] = v * kWidth<T>;
+        b.count[at] = std::min(kWidth<T>, columns - v * kWidth<T>);
+      }
+      add(i, column, (columns + kWidth<T> - 1) / kWidth<T>);
     }
 }
 
