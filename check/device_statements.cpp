@@ -12,7 +12,8 @@ namespace tenon::check {
 
 namespace {
 
-constexpr int64_t kLong = 300;  // so that a product is split into blocks
+constexpr int64_t kLong = 300;   // so that a product is split into blocks
+constexpr int64_t kSquare = 64;  // sides of a matrix that pays to be packed
 
 void add_gemm(std::vector<Statement>& to) {
   const auto wide = [](const tn::Planner& planner) { return tn::Spec({planner.input(0)[0], kHeight}); };
@@ -279,6 +280,40 @@ void add_places(std::vector<Statement>& to) {
        [](const tn::Planner& planner) { return planner.input(0).as(TN_I64); }});
 }
 
+// h_t = x_t + small h_{t-1} B, whose B is large enough to be packed.
+void add_packed(std::vector<Statement>& to) {
+  constexpr double kSmall = 1e-4;
+  for (const uint32_t flags : {uint32_t{0}, uint32_t{TN_TRANSPOSE_B}})
+    to.push_back({flags == 0 ? "gemm with packed b" : "gemm with packed b transposed",
+                  {sequences({kSquare})},
+                  [flags](tn::Builder& body, const tn_builder&) {
+                    const tn::Tensor x = body.input(0), b = constant(body, kSquare, kSquare);
+                    body.scan_begin(x.spec()[0]);
+                    const tn::Tensor row = body.scan_input(x);
+                    const tn::Tensor before = body.scan_memory(tn::Spec({kSquare}, TN_COMPUTE));
+                    tn::Program sum;
+                    sum.output(sum.full() + sum.full());
+                    const tn::Tensor next = body.pointwise(sum, {row, body.gemm(before, b, flags, kSmall)}).front();
+                    body.scan_next(before, next);
+                    body.scan_end();
+                    return body.scan_output(next).ref();
+                  },
+                  [flags](const StatementArguments& a) {
+                    Numbers states(a.inputs[0].size());
+                    for (int64_t r = 0; r < a.offsets.back(); ++r)
+                      for (int64_t c = 0; c < kSquare; ++c) {
+                        double& state = states[static_cast<size_t>(r * kSquare + c)];
+                        state = in(a, 0, r, c, kSquare);
+                        if (r == segment_of(a, r).first) continue;
+                        state += kSmall * sum_over(kSquare, [&](int64_t k) {
+                                   const double weight = flags == 0 ? table(k, c) : table(c, k);
+                                   return states[static_cast<size_t>((r - 1) * kSquare + k)] * weight;
+                                 });
+                      }
+                    return states;
+                  }});
+}
+
 const std::vector<Statement>& statements() {
   static const std::vector<Statement> all = [] {
     std::vector<Statement> made;
@@ -290,6 +325,7 @@ const std::vector<Statement>& statements() {
     add(TN_POINTWISE, add_pointwise);
     add(TN_GEMM, add_gemm);
     add(TN_GEMM_EPILOGUE, add_epilogues);
+    add(TN_PACKED_GEMM, add_packed);
     add(TN_GATHER, add_rows);
     add(TN_MOVE, add_moves);
     add(TN_ARGSORT, add_argsort);

@@ -221,15 +221,15 @@ struct GuardedTable {
   }
 };
 
-// The same for the table that packs matrices, which prepares two kinds of calls.
+// The same for the table that packs matrices, which prepares several kinds of calls.
 struct GuardedPacking {
   static inline tn_packed_gemm_table given, made;
 
-  template <auto kPrepare>
-  static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+  template <auto kPrepare, typename Site>
+  static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
     return prepare_guarded(prepared,
-                           [&](tn_prepared* to) { return (given.*kPrepare)(device, services, errors, gemm, to); });
+                           [&](tn_prepared* to) { return (given.*kPrepare)(device, services, errors, site, to); });
   }
   static const void* of(const void* table) {
     given = {};
@@ -237,6 +237,7 @@ struct GuardedPacking {
     made = given;
     if (given.prepare_pack != nullptr) made.prepare_pack = prepare<&tn_packed_gemm_table::prepare_pack>;
     if (given.prepare_multiply != nullptr) made.prepare_multiply = prepare<&tn_packed_gemm_table::prepare_multiply>;
+    if (given.prepare_epilogue != nullptr) made.prepare_epilogue = prepare<&tn_packed_gemm_table::prepare_epilogue>;
     return &made;
   }
 };

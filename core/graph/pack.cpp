@@ -22,7 +22,7 @@ void pack_operands(Graph& graph, const PackedBytes& bytes_of) {
       packed.clear();
     }
     auto* const gemm = node.as<Gemm>();
-    const uint64_t bytes = loop < 0 || gemm == nullptr || node.epilogue ? 0 : bytes_of(node);
+    const uint64_t bytes = loop < 0 || gemm == nullptr ? 0 : bytes_of(node);
     if (bytes > 0) {
       const auto [known, is_new] = packed.try_emplace({node.inputs[1], gemm->flags}, kNoValue);
       if (is_new) {

@@ -122,9 +122,11 @@ class CallPreparer {
   void prepare(const Coalesce& coalesce);
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);
-  using PreparePacked = tn_status (*tn_packed_gemm_table::*)(void*, const tn_services*, const tn_errors*,
-                                                             const tn_gemm*, tn_prepared*);
-  void prepare_packed(PreparePacked function, const tn_gemm& gemm);
+  template <typename Site>
+  using PreparePacked = tn_status (*tn_packed_gemm_table::*)(void*, const tn_services*, const tn_errors*, const Site*,
+                                                             tn_prepared*);
+  template <typename Site>
+  void prepare_packed(PreparePacked<Site> function, const Site& site);
   // Returns the grid of a value: the product of its dimensions but the last, and the last.
   [[nodiscard]] std::pair<Dim, Dim> grid_of(ValueId value) const;
 
@@ -160,10 +162,13 @@ void CallPreparer::prepare(const Pointwise& pointwise) {
 
 void CallPreparer::prepare(const Gemm& gemm) {
   const tn_gemm product = gemm_of(graph_, node_, bounds_);
-  if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_multiply, product);
-  if (!node_.epilogue) return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
+  if (!node_.epilogue) {
+    if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_multiply, product);
+    return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
+  }
   const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, node_.epilogue->product, &product, site.get()};
+  if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_epilogue, epilogue);
   prepare_by(TN_GEMM_EPILOGUE, &tn_gemm_epilogue_table::prepare, &epilogue);
 }
 
@@ -172,10 +177,11 @@ void CallPreparer::prepare(const Pack& /*pack*/) {
 }
 
 // The table is the device's own: packed_bytes asks no provider.
-void CallPreparer::prepare_packed(PreparePacked function, const tn_gemm& gemm) {
+template <typename Site>
+void CallPreparer::prepare_packed(PreparePacked<Site> function, const Site& site) {
   const auto* const table = device_.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
   prepared_.prepare(device_.origin(), errors_, table->*function, device_.instance(), device_.services(), errors_.get(),
-                    &gemm);
+                    &site);
   kernel_ = device_.origin().plugin;
 }
 
@@ -387,7 +393,7 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
 uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
   const auto* const table = device.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
   if (table == nullptr || table->packed_bytes == nullptr || table->prepare_pack == nullptr ||
-      table->prepare_multiply == nullptr)
+      (product.epilogue ? table->prepare_epilogue == nullptr : table->prepare_multiply == nullptr))
     return 0;
   const Gemm& gemm = *product.as<Gemm>();
   if ((gemm.flags & TN_TRANSPOSE_A) != 0 || graph.spec(product.inputs[0]).shape.size() != 2) return 0;

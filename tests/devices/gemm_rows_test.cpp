@@ -285,6 +285,23 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
       EXPECT_EQ(call.run({in_a.data(), in_b.data(), in_bias.data()}, {c.data(), out.data()},
                          {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
                 TN_OK);
+      const auto* const packs = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
+      uint64_t bytes = 0;
+      if (packs->packed_bytes(device_.device(), device_.errors(), &gemm, &bytes) == TN_OK) {
+        ++packed_;
+        PreparedCall pack(device_), fused(device_);
+        EXPECT_EQ(packs->prepare_pack(device_.device(), device_.services(), device_.errors(), &gemm, &pack.prepared),
+                  TN_OK);
+        EXPECT_EQ(
+            packs->prepare_epilogue(device_.device(), device_.services(), device_.errors(), &epilogue, &fused.prepared),
+            TN_OK);
+        Guarded packed(bytes), same(out.size());
+        EXPECT_EQ(pack.run({in_b.data()}, {packed.data()}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+        EXPECT_EQ(fused.run({in_a.data(), packed.data(), in_bias.data()}, {c.data(), same.data()},
+                            {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
+                  TN_OK);
+        EXPECT_EQ(same.bytes(), out.bytes()) << "packed, n " << n << " k " << k << " m " << m;
+      }
       return out.bytes();
     };
     const std::vector<uint8_t> all = softmax(0, kRows, kRows, 1);
@@ -297,6 +314,7 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
               << "n " << n << " k " << k << ": rows " << first << " to " << first + m - 1 << " of at most " << bound;
         }
   }
+  EXPECT_GT(packed_, 10);
 }
 
 }  // namespace

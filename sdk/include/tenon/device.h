@@ -111,24 +111,6 @@ typedef struct tn_gemm_table {
                        tn_prepared* prepared);
 } tn_gemm_table;
 
-/* "tenon.packed_gemm/1": products that read the same B many times, as those of the steps of a loop do: B is copied once
- * into an order of the device's own. The products have batch 1, A [m, k] without TN_TRANSPOSE_A, and the rules of
- * "tenon.gemm/1" for the bits of C.
- *   pack:     inputs B; outputs uint8 [bytes]
- *   multiply: inputs A, and what pack made of B for the same dtype, n, k and flags; outputs C */
-#define TN_PACKED_GEMM "tenon.packed_gemm/1"
-typedef struct tn_packed_gemm_table {
-  uint32_t size;
-  uint32_t reserved;
-  /* [setup] Sets *bytes, at least 1, and returns TN_OK if a packed B is faster to read; else TN_UNSUPPORTED without a
-   * report. gemm: of multiply. */
-  tn_status (*packed_bytes)(void* device, const tn_errors* errors, const tn_gemm* gemm, uint64_t* bytes);
-  tn_status (*prepare_pack)(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
-                            tn_prepared* prepared);
-  tn_status (*prepare_multiply)(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
-                                tn_prepared* prepared);
-} tn_packed_gemm_table;
-
 /* "tenon.pointwise/1": inputs and outputs are those of the program, which the host has validated. An output may share
  * the memory of an input of the same extent and element size. */
 #define TN_POINTWISE "tenon.pointwise/1"
@@ -169,6 +151,28 @@ typedef struct tn_gemm_epilogue_table {
   tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
                        const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
 } tn_gemm_epilogue_table;
+
+/* "tenon.packed_gemm/1": products that read the same B many times, as those of the steps of a loop do: B is copied once
+ * into an order of the device's own. The products have batch 1, A [m, k] without TN_TRANSPOSE_A, and the rules of
+ * "tenon.gemm/1" for the bits of C.
+ *   pack:     inputs B; outputs uint8 [bytes]
+ *   multiply: inputs A, and what pack made of B for the same dtype, n, k and flags; outputs C
+ *   epilogue: the same with an epilogue, operands as of "tenon.gemm_epilogue/1" */
+#define TN_PACKED_GEMM "tenon.packed_gemm/1"
+typedef struct tn_packed_gemm_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] Sets *bytes, at least 1, and returns TN_OK if a packed B is faster to read; else TN_UNSUPPORTED without a
+   * report. gemm: of multiply. */
+  tn_status (*packed_bytes)(void* device, const tn_errors* errors, const tn_gemm* gemm, uint64_t* bytes);
+  tn_status (*prepare_pack)(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                            tn_prepared* prepared);
+  tn_status (*prepare_multiply)(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                                tn_prepared* prepared);
+  /* Of epilogues that the device's tn_gemm_epilogue_table supports; null: such products read B itself. */
+  tn_status (*prepare_epilogue)(void* device, const tn_services* services, const tn_errors* errors,
+                                const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
+} tn_packed_gemm_table;
 
 /* "tenon.gather/1": rows of a table [height, width] by ids [count].
  *   gather:      inputs table, ids; outputs [count, width]

@@ -71,6 +71,7 @@ class Evaluation {
     const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
     return (node_.backward ? kernel.backward : kernel.forward)(inputs_);
   }
+  std::vector<Numbers> outputs_of(const Pack& /*pack*/) { throw std::logic_error("a packed matrix has no numbers"); }
   std::vector<Numbers> outputs_of(const View& /*view*/) { throw std::logic_error("a view computes nothing"); }
 
   [[nodiscard]] int64_t size(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }

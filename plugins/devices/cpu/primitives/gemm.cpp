@@ -95,9 +95,11 @@ Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   return packed_tiles(m, n, k);
 }
 
-Tiles packed_operand_tiles(int64_t m, int64_t n, int64_t k, tn_dtype dtype) {
-  const int64_t panel = panel_columns(detect_isa(), dtype == TN_F64);
-  return own_tiles(m, n, k, (31 + panel) / panel * panel);
+void read_packed(Product* product) {
+  Product& p = *product;
+  const int64_t panel = panel_columns(detect_isa(), p.gemm->dtype == TN_F64);
+  p.packed_columns = (p.n + panel - 1) / panel * panel;
+  if (p.m > 0) p.tiles = own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
 }
 
 namespace {

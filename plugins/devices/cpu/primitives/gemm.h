@@ -35,8 +35,12 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
 // Computes all of C, on several threads if it pays.
 tn_status multiply_all(const tn_execution& execution, const Product& product);
 
-// Returns the tiles of a product with a packed B.
-[[nodiscard]] Tiles packed_operand_tiles(int64_t m, int64_t n, int64_t k, tn_dtype dtype);
+// Lets a product whose B is packed read it so.
+void read_packed(Product* product);
+
+// Prepares a product with an epilogue, whose B is packed or not.
+tn_status prepare_epilogue(const tn_errors* errors, const tn_gemm_epilogue& epilogue, bool packed,
+                           tn_prepared* prepared);
 
 // Computes rows [first, last) of C [batch * m, n] on the calling thread.
 void multiply_rows(const Product& product, int64_t first, int64_t last);

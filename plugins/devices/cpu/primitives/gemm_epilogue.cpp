@@ -14,18 +14,21 @@ namespace {
 // A prepared call.
 struct GemmEpilogue {
   tn_gemm gemm;
+  bool packed;  // B is packed
   Epilogue epilogue;
 };
 
 // Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
-// pay if C has many rows. If A is transposed, those of a tile, which the bits of the result depend on.
-int64_t chunk_rows(const tn_gemm& gemm) {
+// pay if C has many rows; of a packed B enough to read it for. If A is transposed, those of a tile, which the bits of
+// the result depend on.
+int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   constexpr double kWorthwhile = 1e6;  // multiplications
+  constexpr int64_t kPackedRows = 12;
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
-  int64_t tile = 1;
-  if (m > 0 && n > 0 && k > 0)
+  int64_t tile = packed ? kPackedRows : 1;
+  if (!packed && m > 0 && n > 0 && k > 0)
     tile = (gemm.flags & TN_TRANSPOSE_A) != 0 ? choose_tiles(m, n, k, gemm.flags).rows
                                               : std::clamp<int64_t>(m / 8, 16, 96);
   return std::max({tile, least, int64_t{1}});
@@ -51,20 +54,28 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Product product = {};
   const tn_status status = make_product(both.gemm, *execution, *call, &product);
   if (status != TN_OK) return status;
+  if (both.packed) read_packed(&product);
   const tn_status ran = run_epilogue(both.epilogue, *execution, *call, {&make_rows, &product});
   return ran != TN_OK ? ran : check_done(execution->errors, product);
 }
 
 void destroy(void* self) { delete static_cast<GemmEpilogue*>(self); }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
+tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
                   tn_prepared* prepared) {
-  if (const tn_status status = check_gemm(errors, *given->gemm); status != TN_OK) return status;
-  if (const tn_status status = supports(device, errors, given); status != TN_OK) return refuse_epilogue(errors, status);
-  std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given->gemm, {}});
+  return prepare_epilogue(errors, *given, false, prepared);
+}
+
+}  // namespace
+
+tn_status prepare_epilogue(const tn_errors* errors, const tn_gemm_epilogue& given, bool packed, tn_prepared* prepared) {
+  if (const tn_status status = check_gemm(errors, *given.gemm); status != TN_OK) return status;
+  if (const tn_status status = supports(nullptr, errors, &given); status != TN_OK)
+    return refuse_epilogue(errors, status);
+  std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given.gemm, packed, {}});
   if (both == nullptr) return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
   const tn_status status =
-      make_epilogue(errors, *given->site, given->product, {chunk_rows(*given->gemm), false}, &both->epilogue);
+      make_epilogue(errors, *given.site, given.product, {chunk_rows(*given.gemm, packed), false}, &both->epilogue);
   if (status != TN_OK) return status;
   prepared->workspace_bytes = workspace_bytes(both->epilogue.program);
   prepared->binding = both.release();
@@ -73,8 +84,6 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
   prepared->destroy = &destroy;
   return TN_OK;
 }
-
-}  // namespace
 
 const char gemm_epilogue_id[] = TN_GEMM_EPILOGUE;
 const tn_gemm_epilogue_table gemm_epilogue_table = {sizeof(tn_gemm_epilogue_table), TN_OPSET, &supports, &prepare};

@@ -79,18 +79,21 @@ tn_status run_multiply(void* binding, const tn_execution* execution, const tn_ca
   const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
   Product product = {};
   if (const tn_status status = make_product(gemm, *execution, *call, &product); status != TN_OK) return status;
-  product.packed_columns = matrix_of(gemm, execution->symbols).columns;
-  if (product.m > 0) product.tiles = packed_operand_tiles(product.m, product.n, product.k, gemm.dtype);
+  read_packed(&product);
   return multiply_all(*execution, product);
 }
 
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
+tn_status check_packs(const tn_errors* errors, const tn_gemm& gemm) {
+  uint64_t bytes = 0;
+  const tn_status status = packed_bytes(nullptr, errors, &gemm, &bytes);
+  return status == TN_OK ? TN_OK : tn_fail(errors, status, nullptr, "the cpu does not pack the matrix of this product");
+}
+
 template <auto kRun>
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  uint64_t bytes = 0;
-  if (const tn_status status = packed_bytes(nullptr, errors, gemm, &bytes); status != TN_OK)
-    return tn_fail(errors, status, nullptr, "the cpu does not pack the matrix of this product");
+  if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
   auto* const made = new (std::nothrow) tn_gemm(*gemm);
   if (made == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
   prepared->traits = 0;
@@ -101,10 +104,16 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
   return TN_OK;
 }
 
+tn_status prepare_fused(void*, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
+                        tn_prepared* prepared) {
+  const tn_status status = check_packs(errors, *epilogue->gemm);
+  return status == TN_OK ? prepare_epilogue(errors, *epilogue, true, prepared) : status;
+}
+
 }  // namespace
 
 const char packed_gemm_id[] = TN_PACKED_GEMM;
-const tn_packed_gemm_table packed_gemm_table = {sizeof(tn_packed_gemm_table), 0, &packed_bytes, &prepare<&run_pack>,
-                                                &prepare<&run_multiply>};
+const tn_packed_gemm_table packed_gemm_table = {
+    sizeof(tn_packed_gemm_table), 0, &packed_bytes, &prepare<&run_pack>, &prepare<&run_multiply>, &prepare_fused};
 
 }  // namespace tenon::cpu
