@@ -23,8 +23,9 @@ namespace {
 
 constexpr int64_t kTasks = 16;             // that compute bands, each with memory of its own
 constexpr int64_t kTasksBytes = 64 << 20;  // of the memory of all tasks
-constexpr int64_t kParts = 8;              // of the sums of weights
-constexpr int64_t kChunk = 16;             // samples of a primitive that sums weights; the rest one by one
+constexpr int64_t kParts = 8;              // of the sums of weights at most
+constexpr int64_t kPartsBytes = 20 << 20;  // of all parts: adding large parts takes as long as computing them
+constexpr int64_t kChunks[] = {16, 4, 1};  // samples of the primitives that sum weights
 constexpr int64_t kSumPiece = 4096;        // elements of weights that a task sums
 constexpr int64_t kElement = sizeof(float);
 
@@ -224,7 +225,7 @@ void make_steps(Binding& b) {
   Bands bands = bands_of(b.problem);
   b.bands = std::move(bands.bands);
   for (const Rows& rows : bands.rows)
-    for (const int64_t samples : {kChunk, int64_t{1}}) {
+    for (const int64_t samples : kChunks) {
       if (samples > 1 && !b.sums()) continue;
       Step step = {Primitive(library, describe(library, b.problem, rows, samples)), samples, {}};
       const std::string by = step.primitive.implementation();
@@ -247,7 +248,8 @@ void make_memory_objects(Binding& b) {
   const dnnl_memory_desc_t& ordered = b.steps[0].primitive.form(weights);
   b.ordered_bytes = lines(b.steps[0].primitive.bytes(weights));
   const int64_t each = b.scratch_bytes + (b.sums() ? 2 * b.ordered_bytes : b.target_bytes);
-  b.tasks = std::clamp<int64_t>(kTasksBytes / std::max<int64_t>(each, 1), 1, b.sums() ? kParts : kTasks);
+  const int64_t most = b.sums() ? std::clamp<int64_t>(kPartsBytes / b.ordered_bytes, 1, kParts) : kTasks;
+  b.tasks = std::clamp<int64_t>(kTasksBytes / std::max<int64_t>(each, 1), 1, most);
   for (Step& step : b.steps) {
     if (std::memcmp(&step.primitive.form(weights), &ordered, sizeof ordered) != 0)
       throw tn::Failure(TN_UNSUPPORTED, "", "oneDNN wants the weights in several orders");
