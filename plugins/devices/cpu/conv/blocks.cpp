@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
+#include <vector>
 
 namespace tenon::cpu {
 
@@ -140,6 +140,83 @@ Band band_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
 
 namespace {
 
+// Rows [begin, end) of the positions of a block, at which the taps [first, last) along the second axis read the source.
+struct Rows {
+  int64_t begin, end, first, last;
+};
+
+// Calls work(rows) for all rows of a block, in their order. Taps above and below the source, which would add products
+// with 0, are left out where the taps of the others follow each other: where there is one tap along the first axis.
+template <class Work>
+void each_rows(const ConvBlock& block, Work work) {
+  const auto& [across, down, along] = block.layout->phase.axes;
+  const int64_t rows = block.last - block.first;
+  if (across.offsets.size() != 1) return work(Rows{0, rows, 0, static_cast<int64_t>(down.offsets.size())});
+  const auto run_at = [&, &axis = down](int64_t row) {
+    const int64_t low = axis.low(block.first + row);
+    const auto below = [&](int64_t index) {
+      return std::lower_bound(axis.offsets.begin(), axis.offsets.end(), index - low) - axis.offsets.begin();
+    };
+    return Rows{row, row + 1, below(0), below(axis.source)};
+  };
+  for (Rows run = run_at(0); run.begin < rows;) {
+    Rows next = {};
+    for (; run.end < rows; ++run.end) {
+      next = run_at(run.end);
+      if (next.first != run.first || next.last != run.last) break;
+    }
+    work(run);
+    if (run.end == rows) return;
+    run = next;
+  }
+}
+
+// The same the other way round: calls work(rows) for all taps along the second axis, with the rows at which they read
+// the source.
+template <class Work>
+void each_tap(const ConvBlock& block, Work work) {
+  const auto& [across, down, along] = block.layout->phase.axes;
+  const int64_t rows = block.last - block.first;
+  const auto taps = static_cast<int64_t>(down.offsets.size());
+  if (across.offsets.size() != 1) return work(Rows{0, rows, 0, taps});
+  const auto rows_of = [&, &axis = down](int64_t tap) {
+    Rows read = {0, rows, tap, tap + 1};
+    const auto reads = [&](int64_t row) {
+      const int64_t at = axis.low(block.first + row) + axis.offsets[static_cast<size_t>(tap)];
+      return at >= 0 && at < axis.source;
+    };
+    while (read.begin < read.end && !reads(read.begin)) ++read.begin;
+    while (read.begin < read.end && !reads(read.end - 1)) --read.end;
+    return read;
+  };
+  for (int64_t tap = 0; tap < taps;) {
+    Rows read = rows_of(tap);
+    for (; read.last < taps; ++read.last) {
+      const Rows next = rows_of(read.last);
+      if (next.begin != read.begin || next.end != read.end) break;
+    }
+    work(read);
+    tap = read.last;
+  }
+}
+
+// Returns the part of the band of a block that has these rows. per_tap: segments of a tap along the second axis.
+Band part_of(const Band& band, const Rows& rows, int64_t per_tap, int64_t element) {
+  Band part = band;
+  part.source = static_cast<const uint8_t*>(band.source) + rows.begin * band.source_row * element;
+  part.target = static_cast<uint8_t*>(band.target) + rows.begin * band.target_row * element;
+  part.rows = rows.end - rows.begin;
+  part.segments = band.segments + rows.first * per_tap;
+  part.segments_count = (rows.last - rows.first) * per_tap;
+  return part;
+}
+
+// Segments of a tap along the second axis.
+int64_t per_tap(const Layout& layout, const std::vector<int64_t>& segments) {
+  const std::vector<int64_t>& taps = layout.phase.axes[1].offsets;
+  return taps.empty() ? 0 : static_cast<int64_t>(segments.size() / taps.size());
+}
+
 // Copies what the block reads of the source by planes, [channels, width...].
 template <class T>
 void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T* copy) {
@@ -158,15 +235,6 @@ void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T*
   });
 }
 
-// The taps along an axis that read the source at a position: [first, second).
-std::pair<int64_t, int64_t> taps_inside(const Axis& axis, int64_t position) {
-  const auto below = [&](int64_t index) {
-    const auto& offsets = axis.offsets;
-    return std::lower_bound(offsets.begin(), offsets.end(), index - axis.low(position)) - offsets.begin();
-  };
-  return {below(0), below(axis.source)};
-}
-
 void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const ConvPlan& b = *run.binding;
   const Layout& layout = *block.layout;
@@ -176,31 +244,20 @@ void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   } else {
     copy_planes(run, block, reinterpret_cast<const float*>(sample), reinterpret_cast<float*>(copy));
   }
-  const Axis& down = layout.phase.axes[1];
-  const Band targets = targets_of(run, block);
-  // Taps above and below the source would add products with 0. They are neighbours unless there are planes.
-  const auto taps = static_cast<int64_t>(down.offsets.size());
-  const auto terms = static_cast<int64_t>(layout.planar.size()) / taps;
-  const bool skips = layout.phase.axes[0].offsets.size() == 1;
-  const auto inside = [&](int64_t row) {
-    return skips ? taps_inside(down, block.first + row) : std::pair<int64_t, int64_t>{0, taps};
-  };
-  for (int64_t row = 0, end = 0; row < targets.rows; row = end) {
-    const auto [first, last] = inside(row);
-    for (end = row + 1; end < targets.rows && inside(end) == std::pair{first, last};) ++end;
-    Band band = targets;
-    band.rows = end - row;
-    band.source_row = down.stride * layout.width[2];
-    band.source_column = 1;
-    band.source = copy + row * band.source_row * b.element;
-    band.source_end = copy + b.copy_elements * b.element;
-    band.target = static_cast<uint8_t*>(targets.target) + row * targets.target_row * b.element;
-    band.segments = layout.planar.data() + first * terms;
-    band.segments_count = (last - first) * terms;
-    band.depth = 1;
-    const int64_t weights = layout.panels + first * terms * kNarrow;
-    b.kernels->narrow({band, run.panels + weights * b.element, b.target_last, run.add});
-  }
+  Band band = targets_of(run, block);
+  band.source = copy;
+  band.source_end = copy + b.copy_elements * b.element;
+  band.source_row = layout.phase.axes[1].stride * layout.width[2];
+  band.source_column = 1;
+  band.segments = layout.planar.data();
+  band.segments_count = static_cast<int64_t>(layout.planar.size());
+  band.depth = 1;
+  const int64_t terms = per_tap(layout, layout.planar);
+  each_rows(block, [&](const Rows& rows) {
+    const int64_t weights = layout.panels + rows.first * terms * kNarrow;
+    b.kernels->narrow(
+        {part_of(band, rows, terms, b.element), run.panels + weights * b.element, b.target_last, run.add});
+  });
 }
 
 }  // namespace
@@ -208,8 +265,9 @@ void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
 void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const ConvPlan& b = *run.binding;
   if (b.narrow) return compute_narrow(run, block, copy);
+  const Layout& layout = *block.layout;
   const Band whole = band_of(run, block, copy);
-  uint8_t* const panels = run.panels + block.layout->panels * b.element;
+  uint8_t* const panels = run.panels + layout.panels * b.element;
   if (b.each) return b.kernels->channels({whole, panels, run.add});
   // A panel that holds whole positions, which follow each other, may be stored in whole vectors.
   const bool flows = b.target_last <= b.panel_width && b.conv.groups == 1 && !run.add &&
@@ -217,12 +275,34 @@ void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const int64_t writable = flows ? whole.rows * whole.columns * b.target_last : 0;
   // The columns of the target are those of the filters, or of the channels, of a group.
   const int64_t width = b.target_last / b.conv.groups, depth = b.source_last / b.conv.groups;
-  const int64_t group = panels_of(width, b.panel_width) * b.panel_width * block.layout->terms();
+  const int64_t group = panels_of(width, b.panel_width) * b.panel_width * layout.terms();
+  const int64_t segments = per_tap(layout, layout.segments);
   for (int64_t g = 0; g < b.conv.groups; ++g) {
     Band band = whole;
     band.source = static_cast<const uint8_t*>(whole.source) + g * depth * b.element;
     band.target = static_cast<uint8_t*>(whole.target) + g * width * b.element;
-    b.kernels->dense({band, panels + g * group * b.element, width, run.add, writable});
+    each_rows(block, [&](const Rows& rows) {
+      const int64_t skipped = g * group + rows.first * segments * layout.depth * b.panel_width;
+      const int64_t before = rows.begin * band.columns * b.target_last;
+      b.kernels->dense({part_of(band, rows, segments, b.element), panels + skipped * b.element, layout.terms(), width,
+                        run.add, std::max<int64_t>(0, writable - before)});
+    });
+  }
+}
+
+void sum_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy, uint8_t* sums, int64_t first, int64_t last) {
+  const ConvPlan& b = *run.binding;
+  const Band whole = band_of(run, block, copy);
+  if (b.each) return b.kernels->channel_weights({whole, sums, true});
+  const int64_t filter = b.kernel_size * b.inner, segments = per_tap(*block.layout, block.layout->segments);
+  for (int64_t g = 0; g < b.conv.groups; ++g) {
+    Band band = whole;
+    band.source = static_cast<const uint8_t*>(whole.source) + g * b.inner * b.element;
+    band.target = static_cast<uint8_t*>(whole.target) + (g * b.outer + first) * b.element;
+    each_tap(block, [&](const Rows& rows) {
+      const int64_t at = (g * b.outer + first) * filter + rows.first * segments * band.depth;
+      b.kernels->weights({part_of(band, rows, segments, b.element), sums + at * b.element, filter, last - first});
+    });
   }
 }
 

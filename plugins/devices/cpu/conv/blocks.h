@@ -39,6 +39,8 @@ struct ConvBlock {
 // ConvPlan::copy_elements.
 [[nodiscard]] Band band_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy);
 void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy);
+// Adds what a block has of the gradient of filters [first, last) of each group to sums, [filters, taps].
+void sum_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy, uint8_t* sums, int64_t first, int64_t last);
 // Computes lines [first, last) of the target: rows of its last dimension in space, counted over samples, planes and
 // their lines. They have the bits that blocks give them.
 void compute_lines(const ConvRun& run, int64_t first, int64_t last, uint8_t* copy);

@@ -123,7 +123,7 @@ void dense(const DenseBand& work) {
         return nullptr;
       });
   const Band& band = work.band;
-  const int64_t terms = band.segments_count * band.depth, positions = band.rows * band.columns;
+  const int64_t positions = band.rows * band.columns;
   Strip<T> s = {};
   s.segments = band.segments;
   s.segments_count = band.segments_count;
@@ -131,7 +131,7 @@ void dense(const DenseBand& work) {
   s.add = work.add;
   s.end = static_cast<T*>(band.target) + work.writable;
   for (int64_t column = 0; column < work.width; column += kPanel<T>) {
-    s.panel = static_cast<const T*>(work.panels) + column * terms;
+    s.panel = static_cast<const T*>(work.panels) + column * work.terms;
     s.columns = std::min(kPanel<T>, work.width - column);
     const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
     int64_t row = 0, place = 0;
@@ -317,7 +317,7 @@ template <class T>
 void weights(const WeightsBand& work) {
   const Band& band = work.band;
   Block<T> b = {};
-  b.row = band.segments_count * band.depth;
+  b.row = work.row;
   const auto add = [&](int64_t segment, int64_t column, int64_t vectors) {
     b.source = static_cast<const T*>(band.source) + band.segments[segment] + column;
     b.weights = static_cast<T*>(work.weights) + segment * band.depth + column;

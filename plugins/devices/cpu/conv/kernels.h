@@ -22,11 +22,13 @@ struct Band {
 };
 
 // target [position, width] = sum over taps of source[tap] * panels[tap, width]; or += if `add`. A panel holds, for each
-// tap in the order of the segments, panel_width columns; behind column `width` they are 0. The positions are computed
-// in their order, row by row; elements of the target below `writable` may be overwritten before they are computed.
+// tap in the order of the segments, panel_width columns; behind column `width` they are 0. `panels` is at the first tap
+// of the band in the first panel, and a panel has `terms` taps. The positions are computed in their order, row by row;
+// elements of the target below `writable` may be overwritten before they are computed.
 struct DenseBand {
   Band band;
   const void* panels;
+  int64_t terms;
   int64_t width;
   bool add;
   int64_t writable;
@@ -41,11 +43,12 @@ struct NarrowBand {
   int64_t width;
   bool add;
 };
-// weights [width, segments_count * depth] += sum over positions of target[width] * source[tap].
+// weights [width, segments_count * depth] += sum over positions of target[width] * source[tap]. `row`: elements between
+// the rows of the weights.
 struct WeightsBand {
   Band band;
   void* weights;
-  int64_t width;
+  int64_t row, width;
 };
 // Each channel by itself: depth is the number of channels, and a segment a tap.
 //   target[position, c] = sum over taps of source[tap, c] * weights[tap, c]; or += if `add`

@@ -48,19 +48,8 @@ void sum_part(const Run& run, int64_t index) {
       std::memset(sums + (g * b.outer + first) * filter * b.element, 0,
                   static_cast<size_t>((last - first) * filter * b.element));
   }
-  for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i) {
-    const Band whole = band_of(run, block_at(b, i), copy);
-    if (b.each) {
-      b.kernels->channel_weights({whole, sums, true});
-      continue;
-    }
-    for (int64_t g = 0; g < b.conv.groups; ++g) {
-      Band band = whole;
-      band.source = static_cast<const uint8_t*>(whole.source) + g * b.inner * b.element;
-      band.target = static_cast<uint8_t*>(whole.target) + (g * b.outer + first) * b.element;
-      b.kernels->weights({band, sums + (g * b.outer + first) * filter * b.element, last - first});
-    }
-  }
+  for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i)
+    sum_block(run, block_at(b, i), copy, sums, first, last);
 }
 
 constexpr int64_t kSumPiece = 4096;  // elements of weights that a task sums
