@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# Compiles one header alone, in each of its languages, without warnings, by the build's compiler and by clang if found:
-#   header.sh <compiler> <clang or CLANG-NOTFOUND> <header> <language>,... <option>...
+# Compiles headers without warnings, in one source for each language and each compiler that is found:
+#   header.sh <compilers> <languages> <header>,... <option>...
+# compilers: paths, of which one may be CLANG-NOTFOUND; languages: c99 or c++17, for example. Both are separated by
+# commas. A header given alone has to bring what it uses.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
-header="$3"
-IFS=',' read -ra languages <<<"$4"
-for compiler in "$1" "$2"; do
-  [[ "$compiler" != *-NOTFOUND && -n "$compiler" ]] || continue
+IFS=',' read -ra compilers <<<"$1"
+IFS=',' read -ra languages <<<"$2"
+IFS=',' read -ra headers <<<"$3"
+# Twice, to check the include guards.
+text="$(printf '#include <tenon/%s>\n' "${headers[@]}" "${headers[@]}")"
+for compiler in "${compilers[@]}"; do
+  [[ "$compiler" != *-NOTFOUND ]] || continue
   for language in "${languages[@]}"; do
     kind=c
     [[ "$language" != c++* ]] || kind=c++
-    # Included twice to check the include guard.
-    printf '#include <tenon/%s>\n#include <tenon/%s>\n' "$header" "$header" |
-      "$compiler" -x "$kind" "-std=$language" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
-        "${@:5}" - || {
-      echo "tenon/$header does not compile alone as $language with $compiler"
+    "$compiler" -x "$kind" "-std=$language" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
+      "${@:4}" - <<<"$text" || {
+      echo "these headers do not compile as $language with $compiler: ${headers[*]}"
       exit 1
     }
   done

@@ -1,6 +1,5 @@
-// Compiled by includes.sh with one more header, which is named on the command line. SPDX-License-Identifier: Apache-2.0
+// Preprocessed by includes.sh with one more header, which is named on the command line.
+// SPDX-License-Identifier: Apache-2.0
 #include <tenon/base.h>
 
 #include TENON_HEADER
-
-int main() { return tn_dtype_bytes(TN_F32) == 4 ? 0 : 1; }
