@@ -4,7 +4,7 @@
 #include <chrono>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #endif
 
 namespace tenon::host {
