@@ -54,6 +54,13 @@ if(TENON_SANITIZE)
     add_link_options("$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>")
   endif()
 endif()
+# tenon_seldom_runs(<target>): code in which tests spend little time. Under AddressSanitizer GCC takes 40 % less time for
+# it with -Og than with -O1.
+function(tenon_seldom_runs target)
+  if(TENON_SANITIZE MATCHES address)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Og>")
+  endif()
+endfunction()
 if(TENON_COVERAGE)
   add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:--coverage;-fprofile-update=atomic>")
   add_link_options(--coverage)
