@@ -250,6 +250,7 @@ void describe(tn::Plugin& plugin) {
   plugin.requires_minor(3);  // names of parameters with dots
   plugin.layer<Attention>();
   plugin.layer<MultiHeadAttention>();
+  tenon::attention::add_over_sequences(plugin);
   tenon::attention::add_positions(plugin);
 }
 
