@@ -4,6 +4,7 @@
 #include <tenon/layer.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -85,14 +86,17 @@ struct Scan {
   Dim rows = tn_dim_constant(0);   // the ragged dimension that it goes through
   Dim outer = tn_dim_constant(0);  // the number of sequences
   Dim steps = tn_dim_constant(0);  // stands for the steps in the shapes of layers
-  bool ended = false;              // no more layers join it; set by the host's layer factory
+  // By the symbol of the rows of further sequences: what stands for these rows, as steps see them. Set like `ended`.
+  std::map<int32_t, Dim> seen;
+  bool ended = false;  // no more layers join it; set by the host's layer factory
 };
 using ScanRef = std::shared_ptr<Scan>;
 
 // A layer that the host itself computes, where values enter and leave a scan.
 struct ScanPart {
   enum class Kind {
-    kInput,   // inputs: sequences; if the scan was begun with others, these. Output: their row of each step
+    kInput,   // inputs: sequences; if the scan was begun with others, these. Output: their row of each step, which is a
+              // sub-sequence if they have two levels
     kMemory,  // inputs: the initial value or none, sequences of `rows`. Output: what the step before left
     kScan  // inputs: sequences of `rows`, the results, then each memory and what is left in it. Outputs: the results as
            // sequences, then the last values of the memories

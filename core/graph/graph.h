@@ -22,15 +22,21 @@ namespace tenon::core {
 using ValueId = int32_t;  // -1: none
 constexpr ValueId kNoValue = -1;
 
-// Where a step of a loop finds a value that lies in the states of a memory.
-enum class StatePlace : uint8_t { kNone, kOfStep, kBefore /* of the step before: the initial value of the first */ };
+// Where a step of a loop finds a value that lies in another: in the states of a memory, or kPrefix, at the first rows
+// of whole sequences in the order of the steps.
+enum class StepPlace : uint8_t {
+  kNone,
+  kOfStep,
+  kBefore /* of the step before: the initial value of the first */,
+  kPrefix
+};
 
 struct GraphValue {
   Spec spec;
-  int32_t producer = -1;                 // number of the node; -1: external (a feed, a parameter, a scalar)
-  ValueId alias_of = kNoValue;           // of a view: the value whose memory it shares
-  std::string name;                      // for messages: "hidden", "hidden.weight"
-  StatePlace place = StatePlace::kNone;  // of a value in states, which is a view of them
+  int32_t producer = -1;               // number of the node; -1: external (a feed, a parameter, a scalar)
+  ValueId alias_of = kNoValue;         // of a view: the value whose memory it shares
+  std::string name;                    // for messages: "hidden", "hidden.weight"
+  StepPlace place = StepPlace::kNone;  // not kNone: it is a view of the value where it lies
 };
 
 class Differentiator;
@@ -149,6 +155,13 @@ struct StepTables {
   int32_t order = -1;
   void derive(Differentiator& gradients, const Node& node) const;
 };
+// The rows of further sequences that the steps of an order see, StepRows of the graph. Inputs: the offsets of the
+// sequences outside, and for each step the number of that which it sees. Outputs: the tables.
+struct StepRowTables {
+  static constexpr const char* kName = "step_rows";
+  int32_t number = -1;
+  void derive(Differentiator& gradients, const Node& node) const;
+};
 // A memory of a loop. Inputs: the value at the first step of each sequence (kNoValue: zeros), and what every step
 // leaves to the next one, which later nodes compute. Outputs: what each step finds; after arrange_loops also the
 // states.
@@ -198,7 +211,7 @@ struct NativeCall {
 };
 
 using Operation = std::variant<Pointwise, Gemm, Pack, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv,
-                               Pool, Resize, StepTables, Memory, LastStep, Coalesce, NativeCall>;
+                               Pool, Resize, StepTables, StepRowTables, Memory, LastStep, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
@@ -268,6 +281,22 @@ struct StepOrder {
   ValueId last = kNoValue;              // [sequences]: the state that the last step left
   ValueId initial = kNoValue;           // [sequences]: the initial state
 };
+// The rows that the steps of an order see of other sequences: a ragged dimension with a sequence for each element of
+// `steps`. Either the sequences are those of the order, and every step sees the whole one that belongs to its sequence;
+// or they lie in the rows of the order, and a step sees the one that is its row.
+struct StepRows {
+  int32_t order = -1;             // index into Graph::orders
+  int32_t source = 0;             // symbol of the ragged dimension outside
+  bool whole = false;             // every step sees the whole sequence
+  Dim rows = tn_dim_constant(0);  // over all steps
+  int32_t layer = -1;             // that reads such rows first, for messages: index into Graph::layers
+  ValueId offsets = kNoValue;     // int64 [steps + 1]
+  // Tables, int64: the rows outside in the order in which steps see them, and the inverse. If `whole`, a step sees the
+  // first of these rows, and `place` has their numbers for all steps.
+  ValueId row_of_place = kNoValue;  // [rows of the source]
+  ValueId place_of_row = kNoValue;  // [rows of the source]
+  ValueId place = kNoValue;         // [rows], kNoValue unless `whole`
+};
 // Nodes that run step by step. Backward loops run from the last steps to the first: their initial values are those of
 // the last steps, and what they find at last is that of the first.
 struct Loop {
@@ -279,6 +308,7 @@ struct Graph {
   std::vector<GraphValue> values;
   std::vector<Node> nodes;
   std::vector<StepOrder> orders;
+  std::vector<StepRows> step_rows;
   std::vector<Loop> loops;
   std::vector<std::string> layers;    // names, for messages
   std::map<int32_t, RaggedDim> rows;  // the ragged dimensions, by symbol
@@ -335,6 +365,9 @@ class GraphWriter {
   int32_t step_order(const Dim& rows, bool reverse, int32_t free);
   // The rows of sequences in the order of the steps, or for each step the value of its sequence.
   ValueId to_steps(ValueId value, int32_t order);
+  // The rows of the sequences that steps see, [StepRows::rows, W...], where the sequences are those of the order or lie
+  // in its rows. Adds StepRows if they are new, with the symbol `free`.
+  ValueId to_step_rows(ValueId value, int32_t order, int32_t free);
   ValueId from_steps(ValueId value);
   // A memory of [shape...] for each sequence; initial: [sequences, shape...] or kNoValue.
   ValueId memory(int32_t loop, const Spec& shape, ValueId initial);
@@ -357,6 +390,8 @@ class GraphWriter {
   void append(Operation operation, std::vector<ValueId> inputs);
   ValueId output(Spec spec);
   ValueId move(Move move, std::vector<ValueId> inputs, Shape shape);
+  // Returns the number of StepRows; source: a ragged dimension.
+  int32_t step_rows(const Dim& source, int32_t order, int32_t free);
 
   Graph& graph_;
   int32_t layer_;

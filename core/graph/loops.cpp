@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/loop_draws.h"
+#include "core/graph/loop_range.h"
 #include "core/graph/readers.h"
 
 namespace tenon::core {
@@ -14,112 +15,11 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-bool has_first(const Spec& spec, const Dim& dim) { return !spec.shape.empty() && same(spec.shape[0], dim); }
-
-// The nodes of a loop, from its first Memory to its last LastStep, and which of them must run step by step.
-struct Range {
-  size_t first = 0, last = 0;
-  std::vector<bool> depends;   // per value: it depends on what a memory finds
-  std::vector<bool> stepwise;  // per node from `first` on: what is left in a memory depends on it, too
-};
-
-bool any(const std::vector<ValueId>& values, const std::vector<bool>& marked) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](ValueId value) { return value != kNoValue && marked[at(value)]; });
-}
-
-Range range_of(const Graph& graph, int32_t loop) {
-  Range range;
-  range.first = first_memory(graph, loop);
-  for (size_t i = range.first; i < graph.nodes.size(); ++i)
-    if (const auto* last = graph.nodes[i].as<LastStep>(); last != nullptr && last->loop == loop) range.last = i;
-  range.depends.assign(graph.values.size(), false);
-  std::vector<bool> leads(graph.values.size(), false);
-  for (size_t i = range.first; i <= range.last; ++i) {
-    const Node& node = graph.nodes[i];
-    if (!node.is<Memory>() && (node.is<LastStep>() || !any(node.inputs, range.depends))) continue;
-    for (const ValueId output : node.outputs)
-      if (output != kNoValue) range.depends[at(output)] = true;
-  }
-  range.stepwise.assign(range.last - range.first + 1, false);
-  for (size_t i = range.last + 1; i-- > range.first;) {
-    const Node& node = graph.nodes[i];
-    if (node.is<Memory>()) continue;
-    if (!node.is<LastStep>() && !any(node.outputs, leads)) continue;
-    for (const ValueId input : node.inputs)
-      if (input != kNoValue) leads[at(input)] = true;
-    range.stepwise[i - range.first] = !node.is<LastStep>() && any(node.inputs, range.depends);
-  }
-  return range;
-}
-
 // Whether output number i of a program has an element for every row, which no other row has a part in.
 bool is_by_row(const Program& program, size_t i) {
   const uint8_t extent = program.output_extent(i);
   return extent == TN_FULL || extent == TN_PER_ROW;
 }
-
-// Why a node cannot run step by step; "" if it can.
-class StepCheck {
- public:
-  StepCheck(const Graph& graph, const Node& node, const Dim& steps) : graph_(graph), node_(node), steps_(steps) {}
-
-  [[nodiscard]] std::string refusal() const {
-    for (const ValueId output : node_.outputs)
-      if (output != kNoValue && !by_step(output)) return "relates different steps";
-    return std::visit([&](const auto& operation) { return of(operation); }, node_.operation);
-  }
-
- private:
-  static constexpr const char* kRelates = "relates different steps";
-  [[nodiscard]] bool by_step(ValueId value) const { return has_first(graph_.spec(value), steps_); }
-  [[nodiscard]] std::string when(bool relates) const { return relates ? kRelates : ""; }
-
-  [[nodiscard]] std::string of(const Pointwise& pointwise) const {
-    const Program& program = *pointwise.program;
-    if (program.draws()) return "draws; draw from a value that no memory has a part in";
-    bool relates = pointwise.leading < 1 || !same(pointwise.whole[0], steps_);
-    for (const tn_instruction& in : program.instructions) {
-      const bool reduces = in.op == TN_OP_REDUCE_SUM || in.op == TN_OP_REDUCE_MAX || in.op == TN_OP_REDUCE_MIN;
-      relates = relates ||
-                (reduces && in.extent != TN_PER_ROW && program.extents[static_cast<size_t>(in.a)] != TN_PER_COLUMN);
-    }
-    for (size_t i = 0; i < node_.inputs.size(); ++i) {
-      const uint8_t extent = program.inputs[i].extent;
-      relates = relates || ((extent == TN_FULL || extent == TN_PER_ROW) != by_step(node_.inputs[i]));
-    }
-    return when(relates);
-  }
-  [[nodiscard]] std::string of(const Gemm& gemm) const {
-    const size_t rank = graph_.spec(node_.inputs[0]).shape.size();
-    if (rank > 2) return when(!by_step(node_.inputs[0]) || !by_step(node_.inputs[1]));
-    return when((gemm.flags & TN_TRANSPOSE_A) != 0 || !by_step(node_.inputs[0]) || by_step(node_.inputs[1]));
-  }
-  [[nodiscard]] std::string of(const Gather& /*gather*/) const {
-    return when(by_step(node_.inputs[0]) || !by_step(node_.inputs[1]));
-  }
-  [[nodiscard]] std::string of(const Move& move) const {
-    bool relates = false;
-    for (const MovePart& part : move.parts)
-      relates = relates || !by_step(node_.inputs[part.input]) || !same(part.box[0], steps_) || part.axes[0] != 0;
-    return when(relates);
-  }
-  [[nodiscard]] std::string of(const View& /*view*/) const { return when(!by_step(node_.inputs[0])); }
-  [[nodiscard]] std::string of(const Argsort& /*argsort*/) const {
-    return when(graph_.spec(node_.inputs[0]).shape.size() < 2);
-  }
-  [[nodiscard]] std::string of(const PrefixSum& /*sum*/) const {
-    return when(graph_.spec(node_.inputs[0]).shape.size() < 2);
-  }
-  template <typename Other>
-  [[nodiscard]] std::string of(const Other& /*operation*/) const {
-    return "cannot run step by step in this version";
-  }
-
-  const Graph& graph_;
-  const Node& node_;
-  const Dim& steps_;
-};
 
 // Lays out one loop.
 class Arrangement {
@@ -129,12 +29,15 @@ class Arrangement {
 
   void run() {
     split_reductions();
-    const Range range = range_of(graph_, number_);
+    find_sequences();
+    LoopRange range = range_of(graph_, number_);
+    take_sums(graph_, number_, range);
     for (size_t i = range.first; i <= range.last; ++i) {
       Node& node = graph_.nodes[i];
-      if (node.is<Memory>()) {
+      const bool own = loop_of_end(node) == number_;
+      if (own && node.is<Memory>()) {
         memories_.push_back(std::move(node));
-      } else if (node.is<LastStep>()) {
+      } else if (own) {
         ends_.push_back(std::move(node));
       } else if (range.stepwise[i - range.first]) {
         steps_.push_back(std::move(node));
@@ -143,13 +46,18 @@ class Arrangement {
       }
     }
     for (Node& memory : memories_) place(memory);
-    for (Node& node : steps_) node.loop = number_;
+    spread_again(range.first);
+    for (Node& node : steps_) {
+      node.loop = number_;
+      for (ValueId& input : node.inputs)
+        if (input != kNoValue) input = in_place(input);
+    }
     std::vector<Node> rest(std::make_move_iterator(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(range.last) + 1),
                            std::make_move_iterator(graph_.nodes.end()));
     for (Node& node : after_) read_whole(node);
     for (Node& node : rest) read_whole(node);
     graph_.nodes.resize(range.first);
-    for (auto* list : {&before_, &memories_, &steps_, &whole_}) append(*list);
+    for (auto* list : {&before_, &in_place_, &memories_, &steps_, &whole_}) append(*list);
     for (const Node& end : ends_) append_last(end);
     append(after_);
     append(rest);
@@ -159,7 +67,7 @@ class Arrangement {
  private:
   // Divides programs that make values for each step and sums over the steps: the sums wait until the loop has ended.
   void split_reductions() {
-    const Range range = range_of(graph_, number_);
+    const LoopRange range = range_of(graph_, number_);
     std::vector<Node> nodes;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
@@ -196,6 +104,60 @@ class Arrangement {
     return part;
   }
 
+  // Finds the nodes that read whole sequences for all steps, and views of their results.
+  void find_sequences() {
+    for (const Node& node : graph_.nodes) {
+      const bool reads =
+          node.is<Gather>() && std::any_of(graph_.step_rows.begin(), graph_.step_rows.end(), [&](const StepRows& rows) {
+            return rows.order == loop_.order && rows.whole && rows.place == node.inputs[1];
+          });
+      if (reads || (node.is<View>() && sequences_.contains(node.inputs[0]))) sequences_[node.outputs[0]] = node;
+    }
+  }
+
+  // Lets the steps of a backward loop give the rows that they see a value again, where the forward loop has done so:
+  // else what it gave them would be kept for all steps. end: of the nodes before the loop.
+  void spread_again(size_t end) {
+    std::vector<Node> steps;
+    std::map<ValueId, ValueId> spread;
+    for (Node& node : steps_) {
+      for (ValueId& input : node.inputs) {
+        const int32_t producer = input == kNoValue ? -1 : graph_.values[at(input)].producer;
+        if (!loop_.backward || producer < 0 || static_cast<size_t>(producer) >= end) continue;
+        const Node& maker = graph_.nodes[static_cast<size_t>(producer)];
+        const auto* const segment = maker.as<Segment>();
+        if (segment == nullptr || segment->op != TN_SEGMENT_BROADCAST || maker.loop < 0 || maker.backward) continue;
+        const auto [known, fresh] = spread.try_emplace(input, kNoValue);
+        if (fresh) {
+          steps.push_back(maker);
+          steps.back().backward = true;
+          known->second = graph_.add_value({graph_.spec(input).dtype, graph_.spec(input).shape, TN_DENSE, 0, {}}, -1);
+          steps.back().outputs = {known->second};
+        }
+        input = known->second;
+      }
+      steps.push_back(std::move(node));
+    }
+    steps_ = std::move(steps);
+  }
+
+  // Returns, for rows of whole sequences, a value by which steps see the rows where they lie, so that nothing is copied
+  // for each step; for others the value itself.
+  ValueId in_place(ValueId value) {
+    const auto of = sequences_.find(value);
+    if (of == sequences_.end()) return value;
+    if (const auto known = seen_.find(value); known != seen_.end()) return known->second;
+    Node node = of->second;
+    const ValueId from = node.is<View>() ? in_place(node.inputs[0]) : node.inputs[0];
+    const ValueId made = graph_.add_value({graph_.spec(value).dtype, graph_.spec(value).shape, TN_DENSE, 0, {}}, -1);
+    put(made, from, node.is<View>() ? StepPlace::kNone : StepPlace::kPrefix);
+    node.inputs[0] = from;
+    node.outputs = {made};
+    node.backward = loop_.backward;
+    in_place_.push_back(std::move(node));
+    return seen_[value] = made;
+  }
+
   // Gives a memory its states, in which it finds and leaves values.
   void place(Node& memory) {
     const StepOrder& order = graph_.orders[static_cast<size_t>(loop_.order)];
@@ -205,18 +167,18 @@ class Arrangement {
     const ValueId states = graph_.add_value(spec, -1);
     states_[memory.outputs[0]] = states;
     memory.outputs.push_back(states);
-    put(memory.outputs[0], states, loop_.backward ? StatePlace::kOfStep : StatePlace::kBefore);
+    put(memory.outputs[0], states, loop_.backward ? StepPlace::kOfStep : StepPlace::kBefore);
     const ValueId left = memory.inputs[1];
     const bool by_node = std::any_of(steps_.begin(), steps_.end(), [&](const Node& node) {
       return !node.is<View>() && std::find(node.outputs.begin(), node.outputs.end(), left) != node.outputs.end();
     });
-    if (!by_node || graph_.values[at(left)].place != StatePlace::kNone) memory.inputs[1] = copied(memory, left);
-    put(memory.inputs[1], states, loop_.backward ? StatePlace::kBefore : StatePlace::kOfStep);
+    if (!by_node || graph_.values[at(left)].place != StepPlace::kNone) memory.inputs[1] = copied(memory, left);
+    put(memory.inputs[1], states, loop_.backward ? StepPlace::kBefore : StepPlace::kOfStep);
     memory.inputs.push_back(loop_.backward ? order.last : order.initial);
   }
 
-  void put(ValueId value, ValueId states, StatePlace place) {
-    graph_.values[at(value)].alias_of = states;
+  void put(ValueId value, ValueId source, StepPlace place) {
+    graph_.values[at(value)].alias_of = source;
     graph_.values[at(value)].place = place;
   }
 
@@ -238,18 +200,22 @@ class Arrangement {
 
   // Lets a node that runs once read values of all steps where they are in one piece.
   void read_whole(Node& node) {
-    for (ValueId& input : node.inputs)
-      if (input != kNoValue) input = whole(input);
-    if (node.is<View>() && graph_.values[at(node.outputs[0])].place == StatePlace::kNone)
-      graph_.values[at(node.outputs[0])].alias_of = graph_.root(node.inputs[0]);
+    bool moved = false;
+    for (ValueId& input : node.inputs) {
+      if (input == kNoValue) continue;
+      const ValueId found = whole(input);
+      moved = moved || found != input;
+      input = found;
+    }
+    if (node.is<View>() && moved) graph_.values[at(node.outputs[0])].alias_of = graph_.root(node.inputs[0]);
   }
 
   // Returns the value itself, or, where each step finds it in the state of the step before, a copy in order.
   ValueId whole(ValueId value) {
     ValueId source = value;
-    while (graph_.values[at(source)].place == StatePlace::kNone && graph_.values[at(source)].alias_of != kNoValue)
+    while (graph_.values[at(source)].place == StepPlace::kNone && graph_.values[at(source)].alias_of != kNoValue)
       source = graph_.values[at(source)].alias_of;
-    if (graph_.values[at(source)].place != StatePlace::kBefore) return value;
+    if (graph_.values[at(source)].place != StepPlace::kBefore) return value;
     if (const auto known = copies_.find(value); known != copies_.end()) return known->second;
     const ValueId states = graph_.values[at(source)].alias_of;
     if (std::none_of(states_.begin(), states_.end(), [&](const auto& each) { return each.second == states; }))
@@ -302,13 +268,16 @@ class Arrangement {
   std::vector<Node> before_, memories_, steps_, whole_, ends_, after_;  // of the range
   std::map<ValueId, ValueId> states_;                                   // by what a memory finds
   std::map<ValueId, ValueId> copies_;                                   // by value
+  std::map<ValueId, Node> sequences_;  // by rows of whole sequences for all steps: the node that reads them
+  std::map<ValueId, ValueId> seen_;    // by such a value: what steps see
+  std::vector<Node> in_place_;         // of the values in seen_
 };
 
 }  // namespace
 
 const StepOrder* order_of(const Graph& graph, ValueId value) {
   for (const StepOrder& order : graph.orders)
-    if (has_first(graph.spec(value), order.steps)) return &order;
+    if (!graph.spec(value).shape.empty() && same(graph.spec(value).shape[0], order.steps)) return &order;
   return nullptr;
 }
 
@@ -321,14 +290,17 @@ size_t first_memory(const Graph& graph, int32_t loop) {
 }
 
 LoopFault end_loop(Graph& graph, int32_t loop) {
-  const Range drawing = range_of(graph, loop);
+  const LoopRange drawing = range_of(graph, loop);
   hoist_draws(graph, drawing.first, drawing.stepwise);
-  const Range range = range_of(graph, loop);
-  const Dim& steps = graph.orders[static_cast<size_t>(graph.loops[static_cast<size_t>(loop)].order)].steps;
+  const LoopRange range = range_of(graph, loop);
+  const int32_t order = graph.loops[static_cast<size_t>(loop)].order;
+  for (size_t i = range.first; i <= range.last; ++i)
+    if (range.stepwise[i - range.first] && loop_of_end(graph.nodes[i]) >= 0)
+      return {graph.nodes[i].layer, "scan", "cannot run within a step of another in this version"};
   for (size_t i = range.first; i <= range.last; ++i) {
     if (!range.stepwise[i - range.first]) continue;
     const Node& node = graph.nodes[i];
-    std::string refusal = StepCheck(graph, node, steps).refusal();
+    std::string refusal = step_refusal(graph, node, order);
     if (!refusal.empty()) return {node.layer, primitive_name(node.operation), std::move(refusal)};
   }
   return {};

@@ -11,6 +11,13 @@ namespace tenon::core {
 // Returns the order whose steps are the first dimension of a value; null if there is none.
 [[nodiscard]] const StepOrder* order_of(const Graph& graph, ValueId value);
 
+// Returns the rows that the steps of an order see of further sequences, if these are the first dimension of a value;
+// null if they are not.
+[[nodiscard]] const StepRows* step_rows_of(const Graph& graph, ValueId value);
+
+// Returns the first symbol that orders of steps and rows that steps see do not use, if `first` was free before them.
+[[nodiscard]] int32_t next_symbol(const Graph& graph, int32_t first);
+
 // Returns the number of the first Memory of a loop.
 [[nodiscard]] size_t first_memory(const Graph& graph, int32_t loop);
 

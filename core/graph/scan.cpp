@@ -50,12 +50,14 @@ ValueId GraphWriter::to_steps(ValueId value, int32_t order) {
        ", ...], got ", to_string(spec), "; all sequences of a scan have the same lengths");
 }
 
-// value [steps, W...]; out [rows, W...]
+// value [steps, W...]; out [rows, W...]. Or value [rows of steps, W...]; out [rows of the sub-sequences, W...]
 ValueId GraphWriter::from_steps(ValueId value) {
   const StepOrder* const order = order_of(graph_, value);
-  if (order == nullptr)
+  const StepRows* const rows = order == nullptr ? step_rows_of(graph_, value) : nullptr;
+  if (order == nullptr && (rows == nullptr || rows->whole))
     fail(TN_INVALID, "scan output: expected a value of the steps of a scan, got ", to_string(graph_.spec(value)));
-  const ValueId ids = order->step_of_row, inverse = order->row_of_step;
+  const ValueId ids = rows == nullptr ? order->step_of_row : rows->place_of_row;
+  const ValueId inverse = rows == nullptr ? order->row_of_step : rows->row_of_place;
   const ValueId made = gather(value, ids);
   graph_.nodes.back().as<Gather>()->inverse = inverse;
   return made;
@@ -135,7 +137,8 @@ void Differentiator::begin_loop(size_t last) {
   for (size_t i = last + 1; i-- > first;) {
     const Node& node = nodes[i];
     const auto* const at_end = node.as<LastStep>();
-    if (at_end == nullptr || !(needed(node.inputs[0]) || needed(node.inputs[1])) || !reached[index(node.inputs[0])])
+    if (at_end == nullptr || at_end->loop != loop || !(needed(node.inputs[0]) || needed(node.inputs[1])) ||
+        !reached[index(node.inputs[0])])
       continue;
     Spec shape{graph_.spec(node.inputs[0]).dtype, graph_.spec(node.inputs[0]).shape, TN_DENSE, 0, {}};
     shape.shape.erase(shape.shape.begin());

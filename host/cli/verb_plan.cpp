@@ -33,12 +33,13 @@ std::string names_of(const json& layers, const std::map<std::string, std::string
   return result.empty() ? "-" : result;
 }
 
-// "tenon.cpu", or "fast of org.vendor" for a kernel or provider; of a layer that no gradient passes through "MISSING".
+// "tenon.cpu", "fast of org.vendor" for a kernel or provider, or "host"; of a layer that no gradient passes through
+// "MISSING".
 std::string kernels_of(const json& kernels, bool missing) {
   std::string result = missing ? "MISSING" : "";
   for (const json& each : kernels) {
     const std::string kernel = each.at("kernel"), plugin = each.at("plugin");
-    result += (result.empty() ? "" : ", ") + (kernel == plugin ? kernel : kernel + " of " + plugin);
+    result += (result.empty() ? "" : ", ") + (kernel == plugin || plugin.empty() ? kernel : kernel + " of " + plugin);
   }
   return result.empty() ? "-" : result;
 }

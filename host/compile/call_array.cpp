@@ -19,6 +19,12 @@ constexpr uint64_t kMostWorkspace = uint64_t{1} << 46;  // 64 TiB: sums of such 
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
+// Whether a node has a call: false for views, and for rows that steps find in place.
+bool computes(const Graph& graph, const Node& node) {
+  return !node.is<View>() && (node.outputs.empty() || node.outputs[0] == kNoValue ||
+                              graph.values[at(node.outputs[0])].place != StepPlace::kPrefix);
+}
+
 nlohmann::json trait_names(uint32_t traits) {
   nlohmann::json names = nlohmann::json::array();
   if ((traits & TN_TRAIT_OWN_THREADS) != 0) names.push_back("own_threads");
@@ -53,10 +59,10 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
     if (backward && !node.backward) fail(TN_INTERNAL, who(node), ": a forward node follows a backward one");
     backward = node.backward;
     if (node.loop >= 0 && (number == 0 || graph_.nodes[number - 1].loop != node.loop))
-      loops_.try_emplace(calls_.size(), graph_, node.loop, calls_.size(), steps_of_);
+      loops_.try_emplace(calls_.size(), graph_, node.loop, calls_.size(), steps_of_, bounds_);
     if (node.is<Memory>())
       loops_.rbegin()->second.add_memory(node);
-    else if (!node.is<View>())
+    else if (computes(graph_, node))
       prepare(number);
     if (!backward) forward_calls_ = calls_.size();
   }
@@ -146,10 +152,12 @@ void CallArray::prepare(size_t number) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
     if (const auto counted = counted_.find(output); counted != counted_.end()) call.rows.push_back(counted->second);
     call.outputs.push_back(tensor_of(output));
-    call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
+    const bool adds = loop != nullptr && node.is<ScatterAdd>();
+    if (adds) loop->add_sum(output);
+    call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : adds ? TN_REQUEST_ADD : TN_REQUEST_WRITE);
   }
-  if (const auto* const steps = node.as<StepTables>()) {
-    call.order = steps->order;
+  if (node.is<StepTables>() || node.is<StepRowTables>()) {
+    call.of_host = true;
     call.kernel = "host";
     return;
   }
@@ -195,7 +203,7 @@ void CallArray::make_bare() {
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
     const bool checked = call.prepared.by().tags != nullptr || checks_.finite || checked_operands(call) != nullptr;
-    if (checked || call.order >= 0 || !call.rows.empty()) continue;
+    if (checked || call.of_host || !call.rows.empty()) continue;
     bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, call.prepared.record()};
   }
 }
@@ -251,14 +259,23 @@ void CallArray::set_shapes(int32_t symbol, const int64_t* symbols) {
   }
 }
 
-void CallArray::make_steps(const Call& call) {
-  const StepOrder& order = graph_.orders[static_cast<size_t>(call.order)];
+void CallArray::make_tables(const Node& node) {
   const auto table = [&](ValueId value) { return static_cast<int64_t*>(memory(value)); };
+  if (const auto* const of = node.as<StepRowTables>()) {
+    const StepRows& rows = graph_.step_rows[static_cast<size_t>(of->number)];
+    const StepSchedule& schedule = schedules_[static_cast<size_t>(rows.order)];
+    const int64_t* const offsets = table(node.inputs[0]);
+    const StepRowMemory tables = {table(rows.offsets), table(rows.row_of_place), table(rows.place_of_row),
+                                  rows.whole ? table(rows.place) : nullptr};
+    return rows.whole ? schedule.make_whole(offsets, tables)
+                      : schedule.make_inner(offsets, table(node.inputs[1]), tables);
+  }
+  const auto number = static_cast<size_t>(node.as<StepTables>()->order);
+  const StepOrder& order = graph_.orders[number];
   const RaggedDim& rows = graph_.rows.at(order.rows);
-  schedules_[static_cast<size_t>(call.order)].make(
-      table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse,
-      {table(order.row_of_step), table(order.step_of_row), table(order.sequence_of_step), table(order.before),
-       table(order.last), table(order.initial)});
+  schedules_[number].make(table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse,
+                          {table(order.row_of_step), table(order.step_of_row), table(order.sequence_of_step),
+                           table(order.before), table(order.last), table(order.initial)});
 }
 
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
@@ -301,7 +318,7 @@ void CallArray::run_calls(size_t first, size_t last, Phase phase, const tn_execu
 }
 
 void CallArray::run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
-  if (call.order >= 0) return make_steps(call);
+  if (call.of_host) return make_tables(graph_.nodes[call.node]);
   const auto* const native = checked_operands(call);
   const tn_status status = native == nullptr
                                ? call.prepared.run(execution, call.call)

@@ -66,7 +66,7 @@ class CallArray {
     std::vector<tn_tensor*> outputs;
     std::vector<uint8_t> requests;
     std::vector<int32_t> rows;  // symbols of the rows whose number it writes
-    int32_t order = -1;         // if it makes the tables of steps, here in the host: their order
+    bool of_host = false;       // it makes the tables of steps, or of rows that steps see, here in the host
     tn_call call = {};
   };
   // A call that needs no check and no work of the host behind it: what running it reads, side by side with its
@@ -88,7 +88,7 @@ class CallArray {
   void run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
   // The native call whose operands are checked while it runs; null if they are not.
   [[nodiscard]] const NativeCall* checked_operands(const Call& call) const;
-  void make_steps(const Call& call);
+  void make_tables(const Node& node);
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;

@@ -67,6 +67,9 @@ class LoopLives {
       if (static_cast<size_t>(order.steps.symbol) < bounds.size())
         bounds_[static_cast<size_t>(order.steps.symbol)] = tn_dim_value(&outer, bounds.data());
     }
+    for (const StepRows& rows : graph.step_rows)  // a step sees each row outside once at most
+      if (static_cast<size_t>(rows.rows.symbol) < bounds.size())
+        bounds_[static_cast<size_t>(rows.rows.symbol)] = bounds[static_cast<size_t>(rows.source)];
     whole_ = bounds;
   }
 

@@ -117,6 +117,7 @@ class CallPreparer {
   void prepare(const Pool& pool);
   void prepare(const Resize& resize);
   void prepare(const StepTables& /*tables*/) {}  // the host makes them
+  void prepare(const StepRowTables& /*tables*/) {}
   void prepare(const Memory& /*memory*/) {}
   void prepare(const LastStep& /*last*/) {}
   void prepare(const Coalesce& coalesce);

@@ -25,31 +25,47 @@ std::vector<LayerRef> in_order_of_scans(const std::vector<LayerRef>& leaves) {
   return order;
 }
 
+int32_t ScanLowering::free_symbol() const { return next_symbol(graph_, free_symbol_); }
+
 Spec ScanLowering::concrete(Spec spec) const {
-  if (spec.shape.empty()) return spec;
-  const auto steps = steps_.find(spec.shape[0].symbol);
-  if (steps != steps_.end()) spec.shape[0] = steps->second;
+  for (Shape* const shape : {&spec.shape, &spec.outer})
+    for (Dim& dim : *shape)
+      if (const auto known = dims_.find(dim.symbol); known != dims_.end()) dim = known->second;
   return spec;
 }
 
 ScanLowering::Begun ScanLowering::begin(const Scan& scan, GraphWriter& writer) {
   const auto [known, fresh] = begun_.try_emplace(&scan);
   if (!fresh) return known->second;
-  const auto free = free_symbol_ + 2 * static_cast<int32_t>(graph_.orders.size());
-  known->second.order = writer.step_order(scan.rows, scan.reverse, free);
+  known->second.order = writer.step_order(scan.rows, scan.reverse, free_symbol());
   known->second.loop = static_cast<int32_t>(graph_.loops.size());
   graph_.loops.push_back({known->second.order, false});
-  steps_[scan.steps.symbol] = graph_.orders[static_cast<size_t>(known->second.order)].steps;
+  dims_[scan.steps.symbol] = graph_.orders[static_cast<size_t>(known->second.order)].steps;
+  return known->second;
+}
+
+ValueId ScanLowering::enter_rows(const Scan& scan, ValueId value, GraphWriter& writer) {
+  const Dim& first = graph_.spec(value).shape.at(0);
+  if (is_ragged(first) && first.symbol != scan.rows.symbol) return enter_sequences(scan, value, writer);
+  const int32_t order = begin(scan, writer).order;
+  const auto [known, fresh] = rows_.try_emplace({value, order}, kNoValue);
+  if (fresh) known->second = writer.to_steps(value, order);
+  return known->second;
+}
+
+ValueId ScanLowering::enter_sequences(const Scan& scan, ValueId value, GraphWriter& writer) {
+  const int32_t order = begin(scan, writer).order, source = graph_.spec(value).shape[0].symbol;
+  const auto [known, fresh] = sequences_.try_emplace({value, order}, kNoValue);
+  if (fresh) known->second = writer.to_step_rows(value, order, free_symbol());
+  dims_[scan.seen.at(source).symbol] = graph_.spec(known->second).shape[0];
   return known->second;
 }
 
 ValueId ScanLowering::enter(const Scan& scan, ValueId value, GraphWriter& writer) {
   const Shape& shape = graph_.spec(value).shape;
   if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE) return value;
-  const int32_t order = begin(scan, writer).order;
-  const auto [known, fresh] = entered_.try_emplace({value, order}, kNoValue);
-  if (fresh) known->second = writer.to_steps(value, order);
-  return known->second;
+  return is_ragged(shape[0]) && !same(shape[0], scan.outer) ? enter_sequences(scan, value, writer)
+                                                            : enter_rows(scan, value, writer);
 }
 
 ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter writer) {
@@ -60,7 +76,7 @@ std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value
   const LayerOutput& first = layer.inputs.at(0);
   switch (layer.scan_part->kind) {
     case ScanPart::Kind::kInput:
-      return {enter(*layer.scan, value_of(first, false), writer)};
+      return {enter_rows(*layer.scan, value_of(first, false), writer)};
     case ScanPart::Kind::kMemory:
       return {memory(layer, first.layer == nullptr ? kNoValue : value_of(first, true), writer)};
     default:

@@ -26,7 +26,7 @@ class ScanLowering {
   // Returns the spec with the steps of orders that have begun in place of those of scans.
   [[nodiscard]] Spec concrete(Spec spec) const;
   // Returns the value of an output as layers inside of a scan read it: that of a layer inside and a constant one as it
-  // is, others from outside at each step of their sequence. Begins the scan.
+  // is, others from outside at each step of their sequence, and sequences from outside whole. Begins the scan.
   ValueId inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter writer);
   // The value of an output, and in the compute type if `floats`.
   using ValueOf = std::function<ValueId(const LayerOutput& output, bool floats)>;
@@ -39,15 +39,21 @@ class ScanLowering {
     int32_t order = -1, loop = -1;
   };
   Begun begin(const Scan& scan, GraphWriter& writer);
+  // Returns the first symbol that nothing uses.
+  [[nodiscard]] int32_t free_symbol() const;
   ValueId enter(const Scan& scan, ValueId value, GraphWriter& writer);
+  // Returns the row of each step of sequences; of two levels the sub-sequence.
+  ValueId enter_rows(const Scan& scan, ValueId value, GraphWriter& writer);
+  ValueId enter_sequences(const Scan& scan, ValueId value, GraphWriter& writer);
   ValueId memory(const Layer& layer, ValueId initial, GraphWriter& writer);
   std::vector<ValueId> end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer);
 
   Graph& graph_;
   const int32_t free_symbol_;
   std::map<const Scan*, Begun> begun_;
-  std::map<int32_t, Dim> steps_;                            // by the symbol of scans
-  std::map<std::pair<ValueId, int32_t>, ValueId> entered_;  // by value from outside and order
+  std::map<int32_t, Dim> dims_;  // by symbol of layers: the steps, and the rows that steps see
+  using Entered = std::map<std::pair<ValueId, int32_t>, ValueId>;  // by value from outside and order
+  Entered rows_, sequences_;
 };
 
 }  // namespace tenon::host

@@ -45,4 +45,37 @@ void StepSchedule::make(const int64_t* offsets, int64_t sequences, bool reverse,
   }
 }
 
+void StepSchedule::make_whole(const int64_t* offsets, const StepRowMemory& tables) const {
+  int64_t next = 0;
+  for (const int64_t sequence : sequences_)
+    for (int64_t row = offsets[sequence]; row < offsets[sequence + 1]; ++row, ++next) {
+      tables.row_of_place[next] = row;
+      tables.place_of_row[row] = next;
+    }
+  int64_t end = 0;
+  tables.offsets[0] = 0;
+  for (int64_t t = 0; t < steps(); ++t) {
+    const int64_t begin = end;
+    for (int64_t i = 0; i < running(t); ++i) {
+      const int64_t sequence = sequences_[static_cast<size_t>(i)];
+      end += offsets[sequence + 1] - offsets[sequence];
+      tables.offsets[start(t) + i + 1] = end;
+    }
+    std::iota(tables.place + begin, tables.place + end, 0);
+  }
+}
+
+void StepSchedule::make_inner(const int64_t* offsets, const int64_t* row_of_step, const StepRowMemory& tables) const {
+  int64_t next = 0;
+  tables.offsets[0] = 0;
+  for (int64_t element = 0; element < elements(); ++element) {
+    const int64_t sequence = row_of_step[element];
+    for (int64_t row = offsets[sequence]; row < offsets[sequence + 1]; ++row, ++next) {
+      tables.row_of_place[next] = row;
+      tables.place_of_row[row] = next;
+    }
+    tables.offsets[element + 1] = next;
+  }
+}
+
 }  // namespace tenon::host

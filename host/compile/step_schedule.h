@@ -16,6 +16,11 @@ struct StepTableMemory {
           *last = nullptr, *initial = nullptr;
 };
 
+// The memory of the tables of StepRows; `place` of whole sequences alone.
+struct StepRowMemory {
+  int64_t *offsets = nullptr, *row_of_place = nullptr, *place_of_row = nullptr, *place = nullptr;
+};
+
 // Where the elements of each step lie in values of all steps.
 class StepSchedule {
  public:
@@ -23,6 +28,10 @@ class StepSchedule {
   void reserve(int64_t rows, int64_t sequences);
   // Orders the sequences and writes the tables. offsets: [sequences + 1], checked.
   void make(const int64_t* offsets, int64_t sequences, bool reverse, const StepTableMemory& tables);
+  // Writes the tables of the whole sequences that steps see. offsets: of these sequences, as many as of the schedule.
+  void make_whole(const int64_t* offsets, const StepRowMemory& tables) const;
+  // Writes the tables of sub-sequences. offsets: of these, one for each row; row_of_step: of the schedule.
+  void make_inner(const int64_t* offsets, const int64_t* row_of_step, const StepRowMemory& tables) const;
 
   [[nodiscard]] int64_t steps() const { return static_cast<int64_t>(starts_.size()) - 1; }
   // The first element of step t, and the number of sequences that run at it; t is in [0, steps()).

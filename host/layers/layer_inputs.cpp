@@ -22,9 +22,9 @@ std::string expected_count(const std::vector<Port>& ports) {
 
 }  // namespace
 
-LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs,
-                         const SymbolNames& names, const Scan* scan)
-    : ports_(ports), names_(names), scan_(scan) {
+LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
+                         Scan* scan)
+    : ports_(ports), names_(symbols), scan_(scan) {
   check(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].layer == nullptr) {
@@ -32,7 +32,7 @@ LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Layer
       continue;
     }
     Spec spec = scan == nullptr ? inputs[i].layer->outputs.at(inputs[i].output)
-                                : in_steps(*scan, inputs[i], SubjectName{port(i).name}, names);
+                                : in_steps(*scan, inputs[i], SubjectName{port(i).name}, symbols);
     const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
     if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // the machine converts it
     specs_.push_back(spec);

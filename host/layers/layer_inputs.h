@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/topology.h"
+#include "host/layers/ragged_symbols.h"
 #include "host/plugins/registry.h"
 
 namespace tenon::host {
@@ -20,8 +21,8 @@ class LayerInputs {
  public:
   // scan: the scan that the layer is inside of, or null. TN_INVALID, naming the port, if the ports do not accept these
   // inputs.
-  LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, const SymbolNames& names,
-              const Scan* scan = nullptr);
+  LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
+              Scan* scan);
   LayerInputs(const LayerInputs&) = delete;
   LayerInputs& operator=(const LayerInputs&) = delete;
 

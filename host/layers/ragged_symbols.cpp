@@ -34,6 +34,12 @@ int32_t RaggedSymbols::steps(int32_t rows, bool reverse) {
   return known->second;
 }
 
+int32_t RaggedSymbols::seen(int32_t further, int32_t rows, bool reverse) {
+  const auto [known, fresh] = seen_.try_emplace({further, steps(rows, reverse)}, 0);
+  if (fresh) known->second = add(name(further) + "\" at the steps of \"" + name(rows));
+  return known->second;
+}
+
 int32_t RaggedSymbols::add(std::string name) {
   names_.push_back(std::move(name));
   return static_cast<int32_t>(TN_SYMBOL_FIRST_RAGGED + names_.size() - 1);

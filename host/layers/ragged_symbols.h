@@ -27,6 +27,8 @@ class RaggedSymbols : public SymbolNames {
   [[nodiscard]] int32_t derived(const DerivedRows& rows, const std::string& layer);
   // Returns the symbol that stands for the steps of scans over rows.
   [[nodiscard]] int32_t steps(int32_t rows, bool reverse);
+  // Returns the symbol that stands for the rows of further sequences as the steps of scans over `rows` see them.
+  [[nodiscard]] int32_t seen(int32_t further, int32_t rows, bool reverse);
   // Whether a call writes the number of rows while a step runs.
   [[nodiscard]] bool is_written(int32_t symbol) const { return written_.contains(symbol); }
   // For messages: `rows of "words"`, `steps of "words"`.
@@ -40,6 +42,7 @@ class RaggedSymbols : public SymbolNames {
   using Rule = std::array<int64_t, 7>;
   std::map<Rule, int32_t> derived_;
   std::map<std::pair<int32_t, bool>, int32_t> steps_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> seen_;  // by further rows and steps
   std::set<int32_t> written_;
   std::vector<std::string> names_;  // by symbol
 };

@@ -32,6 +32,20 @@ bool is_per_sequence(const Scan& scan, const Spec& spec) {
   return spec.storage == TN_DENSE && varies_by(spec, 1) && same(spec.shape[0], scan.outer);
 }
 
+// Returns the spec of sequences from outside, or of sub-sequences, as steps see them.
+Spec seen(Scan& scan, Spec spec, const LayerOutput& input, RaggedSymbols& symbols) {
+  for (const int32_t rows : {spec.shape[0].symbol, scan.rows.symbol})
+    if (symbols.is_written(rows))
+      fail(TN_UNSUPPORTED, layer_label(*input.layer), " in ", scan_label(scan), ": ", symbols.name_of(rows),
+           " are known only while a step runs; the steps of a scan cannot see such sequences in this version");
+  const auto [known, fresh] = scan.seen.try_emplace(spec.shape[0].symbol, tn_dim_constant(0));
+  if (fresh) known->second = tn_dim_symbol(symbols.seen(spec.shape[0].symbol, scan.rows.symbol, scan.reverse));
+  spec.shape[0] = known->second;
+  spec.levels = 1;
+  spec.outer = {scan.steps};
+  return spec;
+}
+
 // Calls `work`, and adds the scan to its errors.
 template <typename Work>
 auto labelled(const Scan& scan, const Work& work) {
@@ -60,7 +74,7 @@ ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
   return inside->scan;
 }
 
-Spec in_steps(const Scan& scan, const LayerOutput& input, const SubjectName& subject, const SymbolNames& names) {
+Spec in_steps(Scan& scan, const LayerOutput& input, const SubjectName& subject, RaggedSymbols& symbols) {
   Spec spec = spec_of(input);
   if (input.layer->scan != nullptr) return spec;
   if (spec.storage == TN_DENSE && varies_by(spec, 0)) return spec;
@@ -68,11 +82,14 @@ Spec in_steps(const Scan& scan, const LayerOutput& input, const SubjectName& sub
     spec.shape[0] = scan.steps;
     return spec;
   }
+  if (spec.storage == TN_RAGGED && spec.levels == 1 && varies_by(spec, 1) && same(spec.outer[0], scan.outer))
+    return seen(scan, std::move(spec), input, symbols);
   const std::string what = text("input \"", subject.name, "\": ", layer_label(*input.layer), " is outside of ",
-                                scan_label(scan), " and has ", to_string(spec, names));
-  if (!spec.shape.empty() && same(spec.shape[0], scan.rows))
-    fail(TN_INVALID, subject, what, "; an input of the scan has the row of each step");
-  fail(TN_INVALID, subject, what, "; expected one value for each sequence, ", to_string(Shape{scan.outer}, names));
+                                scan_label(scan), " and has ", to_string(spec, symbols));
+  if (spec.storage == TN_RAGGED && same(spec.outer[0], scan.rows))
+    fail(TN_INVALID, subject, what, "; as an input of the scan it has the sub-sequence of each step");
+  fail(TN_INVALID, subject, what, "; expected one value or one sequence for each sequence of the scan, ",
+       to_string(Shape{scan.outer}, symbols));
 }
 
 void check_inside(const Layer& layer, const SymbolNames& names) {
@@ -82,8 +99,11 @@ void check_inside(const Layer& layer, const SymbolNames& names) {
   if (!layer.carried.empty() || !layer.derived_rows.empty())
     fail(TN_UNSUPPORTED, "it ", layer.carried.empty() ? "makes rows" : "carries a state from minibatch to minibatch",
          ", and cannot be inside of ", scan_label(*layer.scan), " in this version");
+  const auto is_seen = [&](const Spec& spec) {
+    return spec.storage == TN_RAGGED && spec.levels == 1 && same(spec.outer[0], layer.scan->steps);
+  };
   for (const Spec& spec : layer.outputs)
-    if (spec.storage != TN_DENSE || !varies_by(spec, 1) || !same(spec.shape[0], layer.scan->steps))
+    if (!varies_by(spec, 1) || (!is_seen(spec) && !same(spec.shape[0], layer.scan->steps)))
       fail(TN_INVALID, "it makes ", to_string(spec, names), " inside of ", scan_label(*layer.scan),
            "; expected one value for each step, ", to_string(Shape{layer.scan->steps}, names));
 }
@@ -100,12 +120,9 @@ OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool revers
     if (spec.storage != TN_RAGGED)
       fail(TN_INVALID, layer_label(*over.layer), ", whose steps it goes through, has ", to_string(spec, names_),
            "; expected sequences");
-    if (spec.levels != 1)
-      fail(TN_UNSUPPORTED, layer_label(*over.layer), " has sequences of ", spec.levels,
-           " levels; a scan goes through one in this version");
     scan_->reverse = reverse;
-    scan_->rows = spec.shape[0];
-    scan_->outer = spec.outer.at(0);
+    scan_->rows = spec.levels == 1 ? spec.shape[0] : spec.outer.at(0);
+    scan_->outer = spec.outer.at(spec.levels - 1);
     scan_->steps = tn_dim_symbol(names_.steps(scan_->rows.symbol, reverse));
     over_ = over;
   });
@@ -148,15 +165,21 @@ LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) 
     if (spec.storage != TN_RAGGED || !varies_by(spec, 1))
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " has ", to_string(spec, names_),
            "; expected sequences");
-    if (!same(spec.shape[0], scan_->rows))
+    const Dim& rows = spec.levels == 1 ? spec.shape[0] : spec.outer.at(0);
+    if (!same(rows, scan_->rows))
       fail(TN_INVALID, "inputs ", layer_label(*over_.layer), " and ", layer_label(*sequences.layer),
            " may have sequences of different lengths, ", to_string(Shape{scan_->rows}, names_), " and ",
-           to_string(Shape{spec.shape[0]}, names_));
+           to_string(Shape{rows}, names_));
     std::vector<LayerOutput> inputs = {sequences};
     if (!is_over(sequences)) inputs.push_back(over_);
     Layer layer = part(own(name, "input", inputs_), {}, std::move(inputs));
-    layer.outputs = {{spec.dtype, spec.shape, TN_DENSE, 0, {}}};
-    layer.outputs[0].shape[0] = scan_->steps;
+    if (spec.levels == 1) {
+      layer.outputs = {{spec.dtype, spec.shape, TN_DENSE, 0, {}}};
+      layer.outputs[0].shape[0] = scan_->steps;
+    } else {
+      inner_.insert(spec.shape[0].symbol);
+      layer.outputs = {seen(*scan_, spec, sequences, names_)};
+    }
     ++inputs_;
     return std::make_shared<const Layer>(std::move(layer));
   });
@@ -235,6 +258,25 @@ LayerRef OpenScan::end(std::vector<LayerOutput> results,
   return end(std::move(results));
 }
 
+Spec OpenScan::outside(Spec spec, const Layer& result) const {
+  const auto source = std::find_if(scan_->seen.begin(), scan_->seen.end(), [&](const auto& each) {
+    return !spec.shape.empty() && same(each.second, spec.shape[0]);
+  });
+  if (source != scan_->seen.end() && inner_.contains(source->first)) {
+    spec.shape[0] = tn_dim_symbol(source->first);
+    spec.outer = {scan_->rows, scan_->outer};
+  } else if (!spec.shape.empty() && same(spec.shape[0], scan_->steps)) {
+    spec.shape[0] = scan_->rows;
+    spec.outer = {scan_->outer};
+  } else {
+    fail(TN_INVALID, "result ", layer_label(result), " has ", to_string(spec, names_),
+         "; expected one value for each step, or rows of sub-sequences that are an input");
+  }
+  spec.storage = TN_RAGGED;
+  spec.levels = static_cast<uint32_t>(spec.outer.size());
+  return spec;
+}
+
 LayerRef OpenScan::end(std::vector<LayerOutput> results) {
   return labelled(*scan_, [&] {
     require_open();
@@ -244,16 +286,9 @@ LayerRef OpenScan::end(std::vector<LayerOutput> results) {
       static_cast<void>(spec_of(result));
       if (result.layer->scan != nullptr && result.layer->scan != scan_)
         fail(TN_INVALID, "result ", layer_label(*result.layer), " is inside of ", scan_label(*result.layer->scan));
-      Spec spec = in_steps(*scan_, result, SubjectName{result.layer->name}, names_);
-      if (spec.shape.empty() || !same(spec.shape[0], scan_->steps))
-        fail(TN_INVALID, "result ", layer_label(*result.layer), " has ", to_string(spec, names_),
-             "; expected one value for each step");
-      spec.shape[0] = scan_->rows;
-      spec.storage = TN_RAGGED;
-      spec.levels = 1;
-      spec.outer = {scan_->outer};
+      const Spec spec = in_steps(*scan_, result, SubjectName{result.layer->name}, names_);
       inputs.push_back(result);
-      outputs.push_back(std::move(spec));
+      outputs.push_back(outside(spec, *result.layer));
     }
     for (const auto& [memory, left] : memories_) {
       if (left.layer == nullptr)

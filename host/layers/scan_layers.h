@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,9 +21,9 @@ using namespace core;
 [[nodiscard]] ScanRef scan_of(const std::vector<LayerOutput>& inputs);
 
 // Returns the spec of an input as layers inside of `scan` see it. One value per sequence from outside is read at each
-// step. Throws TN_INVALID, naming the subject, for any other value from outside.
-[[nodiscard]] Spec in_steps(const Scan& scan, const LayerOutput& input, const SubjectName& subject,
-                            const SymbolNames& names);
+// step, and sequences from outside are read whole, those that the scan goes through too. Throws TN_INVALID, naming the
+// subject, for any other value from outside.
+[[nodiscard]] Spec in_steps(Scan& scan, const LayerOutput& input, const SubjectName& subject, RaggedSymbols& symbols);
 
 // Throws, without the layer, if a layer that was planned inside of a scan does not compute each step by itself.
 void check_inside(const Layer& layer, const SymbolNames& names);
@@ -37,13 +38,14 @@ struct MemoryStart {
 // A scan that an application is building. Errors name the scan, and the layers that do not fit.
 class OpenScan {
  public:
-  // Begins a scan over sequences. Borrows `symbols`.
+  // Begins a scan over sequences, of two levels over the sub-sequences. Borrows `symbols`.
   OpenScan(const std::string& name, const LayerOutput& over, bool reverse, RaggedSymbols& symbols);
 
   [[nodiscard]] const ScanRef& scan() const { return scan_; }
   // Whether these are the sequences that it was begun with.
   [[nodiscard]] bool is_over(const LayerOutput& sequences) const;
-  // Returns the layer whose values are a row of `sequences` at each step. An empty name is generated, here and below.
+  // Returns the layer whose values are a row of `sequences` at each step: of two levels a sub-sequence. An empty name
+  // is generated, here and below.
   [[nodiscard]] LayerRef input(const std::string& name, const LayerOutput& sequences);
   // Returns the layer whose values are those that the step before left.
   [[nodiscard]] LayerRef memory(const std::string& name, MemoryStart start);
@@ -61,11 +63,14 @@ class OpenScan {
   [[nodiscard]] std::string own(const std::string& name, const char* kind, size_t number) const;
   [[nodiscard]] Layer part(const std::string& name, ScanPart part, std::vector<LayerOutput> inputs) const;
   [[nodiscard]] size_t number_of(const LayerOutput& memory) const;
+  // Returns the spec outside of a result with this spec inside.
+  [[nodiscard]] Spec outside(Spec spec, const Layer& result) const;
 
   RaggedSymbols& names_;
   ScanRef scan_;
   LayerOutput over_;
   size_t inputs_ = 0;
+  std::set<int32_t> inner_;                                 // symbols of the rows of sub-sequences that are inputs
   std::vector<std::pair<LayerRef, LayerOutput>> memories_;  // and what is left in each
 };
 

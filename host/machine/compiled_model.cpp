@@ -46,17 +46,21 @@ int64_t most_rows(const DerivedRows& derived, const std::vector<int64_t>& bounds
   return checked_add(rows, checked_multiply(sequences, each, "rows"), "rows") / derived.stride;
 }
 
+// Returns the bound of a ragged dimension that is fed, until a minibatch has more.
+int64_t first_rows(const MachineOptions& options) {
+  constexpr int64_t kFirstRows = 16;  // per sample
+  return options.max_rows > 0 ? options.max_rows : checked_multiply(options.max_samples, kFirstRows, "rows");
+}
+
 // Returns the bounds of all symbols of a topology.
 std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& options, const RaggedBounds& grown) {
-  constexpr int64_t kFirstRows = 16;  // per sample, until a minibatch has more
   std::vector<int64_t> bounds = {0, options.max_samples};
   const auto put = [&](int32_t symbol, int64_t bound) {
     const auto at = static_cast<size_t>(symbol);
     if (bounds.size() <= at) bounds.resize(at + 1, 0);
     bounds[at] = bound;
   };
-  const int64_t first =
-      options.max_rows > 0 ? options.max_rows : checked_multiply(options.max_samples, kFirstRows, "rows");
+  const int64_t first = first_rows(options);
   const auto fed = [&](const Dim& dim) {
     if (!is_ragged(dim)) return;
     const auto found = grown.find(dim.symbol);
@@ -71,14 +75,27 @@ std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& o
   return bounds;
 }
 
-// Appends the bounds of the symbols of scans, which the lowering has numbered.
-void bound_steps(const Graph& graph, std::vector<int64_t>& bounds) {
-  for (const StepOrder& order : graph.orders) {
+// Appends the bounds of the symbols of scans, which the lowering has numbered. A whole sequence is seen at every step
+// of another one: at first there is room for sequences of equal lengths.
+void bound_steps(const Graph& graph, const MachineOptions& options, const RaggedBounds& grown,
+                 std::vector<int64_t>& bounds) {
+  for (size_t i = 0; i < graph.orders.size(); ++i) {
+    const StepOrder& order = graph.orders[i];
     const int64_t rows = bounds.at(static_cast<size_t>(order.rows));
     const Dim& outer = graph.rows.at(order.rows).outer;
-    bounds.resize(static_cast<size_t>(order.states.symbol) + 1, 0);
+    bounds.resize(std::max(bounds.size(), static_cast<size_t>(order.states.symbol) + 1), 0);
     bounds[static_cast<size_t>(order.steps.symbol)] = rows;
     bounds[static_cast<size_t>(order.states.symbol)] = checked_add(rows, tn_dim_value(&outer, bounds.data()), "states");
+    for (const StepRows& seen : graph.step_rows) {
+      if (static_cast<size_t>(seen.order) != i) continue;
+      const auto at = static_cast<size_t>(seen.rows.symbol);
+      bounds.resize(std::max(bounds.size(), at + 1), 0);
+      bounds[at] = bounds.at(static_cast<size_t>(seen.source));
+      if (!seen.whole) continue;
+      const int64_t first = first_rows(options);
+      const auto found = grown.find(seen.rows.symbol);
+      bounds[at] = found != grown.end() ? found->second : checked_multiply(first, first, "rows") / options.max_samples;
+    }
   }
 }
 
@@ -184,7 +201,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
                         {options.compute, model.bounds, options.training, options.data_gradients,
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
-  bound_steps(graph, model.bounds);
+  bound_steps(graph, options, model.ragged_bounds, model.bounds);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
   if (options.training) {

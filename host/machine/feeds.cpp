@@ -96,6 +96,25 @@ int64_t derived_length(const DerivedRows& derived, int64_t rows, int64_t second)
 
 }  // namespace
 
+namespace {
+
+// Returns how many rows the steps of sequences see together if each step sees the whole sequence `source`.
+int64_t rows_seen(const Graph& graph, const StepRows& rows, const int64_t* steps, const int64_t* source,
+                  int64_t sequences) {
+  int64_t sum = 0;
+  for (int64_t s = 0; s < sequences; ++s) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(steps[s + 1] - steps[s], source[s + 1] - source[s], &product) ||
+        __builtin_add_overflow(sum, product, &sum))
+      fail(TN_INVALID, ComponentName{text("layer \"", graph.layers[static_cast<size_t>(rows.layer)], "\"")},
+           "its steps see more than 2^63 - 1 rows of whole sequences in a minibatch; sequence ", s, " has ",
+           steps[s + 1] - steps[s], " steps and sees ", source[s + 1] - source[s], " rows at each");
+  }
+  return sum;
+}
+
+}  // namespace
+
 // Computes the sizes and offsets of the rows that layers derive, and the sizes of the steps of scans. Each comes after
 // the rows that it is derived from.
 void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const {
@@ -128,11 +147,19 @@ void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& s
     size = offsets.back();
   }
   const Graph& graph = model_.calls->graph();
-  for (const StepOrder& order : graph.orders) {
+  for (size_t i = 0; i < graph.orders.size(); ++i) {
+    const StepOrder& order = graph.orders[i];
     const int64_t rows = sizes.symbols[static_cast<size_t>(order.rows)];
+    const Dim& outer = graph.rows.at(order.rows).outer;
+    const int64_t sequences = tn_dim_value(&outer, sizes.symbols.data());
     sizes.symbols[static_cast<size_t>(order.steps.symbol)] = rows;
-    sizes.symbols[static_cast<size_t>(order.states.symbol)] =
-        rows + tn_dim_value(&graph.rows.at(order.rows).outer, sizes.symbols.data());
+    sizes.symbols[static_cast<size_t>(order.states.symbol)] = rows + sequences;
+    for (const StepRows& seen : graph.step_rows) {
+      if (static_cast<size_t>(seen.order) != i) continue;
+      int64_t& size = sizes.symbols[static_cast<size_t>(seen.rows.symbol)];
+      size = seen.whole ? rows_seen(graph, seen, offsets_of(order.rows), offsets_of(seen.source), sequences)
+                        : sizes.symbols[static_cast<size_t>(seen.source)];
+    }
   }
 }
 

@@ -49,6 +49,16 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   fresh_ = true;
 }
 
+namespace {
+
+// Returns a bound doubled as often as needed for `rows`.
+int64_t doubled(int64_t bound, int64_t rows) {
+  while (bound < rows) bound = checked_multiply(bound, int64_t{2}, "rows");
+  return bound;
+}
+
+}  // namespace
+
 // Compiles again with larger bounds if a minibatch has more rows than fit.
 void Machine::grow(const std::vector<int64_t>& symbols) {
   RaggedBounds bounds = model_.ragged_bounds;
@@ -61,11 +71,27 @@ void Machine::grow(const std::vector<int64_t>& symbols) {
            " rows in a minibatch; the machine was made for at most ", options_.max_rows);
     fits = false;
     if (rows.name.empty()) continue;  // derived: its bound follows from the others
-    int64_t bound = model_.bounds[at];
-    while (bound < symbols[at]) bound = checked_multiply(bound, int64_t{2}, "rows");
-    bounds[rows.symbol] = bound;
+    bounds[rows.symbol] = doubled(model_.bounds[at], symbols[at]);
   }
-  if (!fits) replace_model(compile(topology_, target(), options_, std::move(bounds)));
+  const Graph& graph = model_.calls->graph();
+  const StepRows* seen = nullptr;
+  for (const StepRows& each : graph.step_rows) {
+    const auto at = static_cast<size_t>(each.rows.symbol);
+    if (symbols[at] <= model_.bounds[at]) continue;
+    fits = false;
+    if (!each.whole) continue;
+    seen = &each;
+    bounds[each.rows.symbol] = doubled(model_.bounds[at], symbols[at]);
+  }
+  if (fits) return;
+  try {
+    replace_model(compile(topology_, target(), options_, std::move(bounds)));
+  } catch (const Error& error) {
+    if (seen == nullptr || error.code() == TN_PLUGIN_FAULT) throw;
+    fail(error.code(), ComponentName{text("layer \"", graph.layers[static_cast<size_t>(seen->layer)], "\"")},
+         "its steps see ", symbols[static_cast<size_t>(seen->rows.symbol)],
+         " rows of whole sequences in a minibatch, for which the machine cannot grow: ", error.message());
+  }
 }
 
 // Replaces the compiled model by a larger one; keeps the gradients. Changes nothing on failure.

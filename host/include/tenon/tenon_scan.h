@@ -1,9 +1,10 @@
 /* Tenon: scans, layers that run at each step of sequences (docs/recurrence.md). SPDX-License-Identifier: Apache-2.0
  *
  * Layers inside of a scan are made with tn_layer_create, as all others. A layer is inside if it reads a value of the
- * scan: an input, a memory, or a layer inside. It sees one value for each sequence. Layers from outside that have one
- * value for each sequence are read at every step, simply by using them. Calls on one scan may come from any thread;
- * they wait for each other. */
+ * scan: an input, a memory, or a layer inside. It sees one value for each sequence. Layers from outside are read at
+ * every step, simply by using them: one value for each sequence, or a sequence for each (one level, any length), which
+ * is then seen whole, as sequences are elsewhere. Calls on one scan may come from any thread; they wait for each other.
+ */
 #ifndef TENON_TENON_SCAN_H
 #define TENON_TENON_SCAN_H
 
@@ -20,14 +21,15 @@ typedef struct tn_scan {
 typedef struct tn_scan_options {
   uint32_t size;
   uint32_t reverse; /* 1: from the last row of each sequence to the first; else 0 */
-  tn_layer over;    /* sequences (TN_RAGGED, one level) whose steps it goes through */
+  tn_layer over;    /* sequences (TN_RAGGED) whose steps it goes through: their rows, of two levels the sub-sequences */
   const char* name; /* of the layer that tn_scan_end makes; null: generated */
 } tn_scan_options;
 /* Begins a scan. TN_INVALID, naming the layer, if `over` has no sequences. */
 TENON_API tn_status tn_scan_begin(tn_host* host, const tn_scan_options* options, tn_scan* scan, tn_error* error);
 
-/* A layer inside: at each step the row of `sequences`. These must have the lengths of `over`, which is such as data
- * layers with the same `sequence` have, else TN_INVALID naming both layers. name: null: generated. */
+/* A layer inside: at each step the row of `sequences`; if these have two levels, the sub-sequence, as a layer of
+ * sequences. They must have the lengths of `over`, which is such as data layers with the same `sequence` have, else
+ * TN_INVALID naming both layers. name: null: generated. */
 TENON_API tn_status tn_scan_input(tn_host* host, tn_scan scan, tn_layer sequences, const char* name, tn_layer* layer,
                                   tn_error* error);
 
@@ -48,10 +50,11 @@ TENON_API tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_me
 TENON_API tn_status tn_scan_next(tn_host* host, tn_scan scan, tn_layer memory, tn_layer value, tn_error* error);
 
 /* Ends the scan and releases its handle. Makes a layer outside, whose outputs (tn_layer_output) are the results, as
- * sequences like `over`, then for each memory, in the order of their making, its value after the last step: one for
- * each sequence, of an empty sequence the initial one. No layer can be made inside any more. TN_INVALID, naming the
- * memory, if nothing was stated to be left in it. Whether each layer between a memory and what is left in it can run
- * step by step, is checked when a machine is made: TN_UNSUPPORTED names the one that cannot. */
+ * sequences like `over` (rows of sub-sequences of an input as sequences of two levels), then for each memory, in the
+ * order of their making, its value after the last step: one for each sequence, of an empty sequence the initial one. No
+ * layer can be made inside any more. TN_INVALID, naming the memory, if nothing was stated to be left in it. Whether
+ * each layer between a memory and what is left in it can run step by step, is checked when a machine is made:
+ * TN_UNSUPPORTED names the one that cannot. */
 TENON_API tn_status tn_scan_end(tn_host* host, tn_scan scan, const tn_layer* results, uint32_t results_count,
                                 tn_layer* layer, tn_error* error);
 

@@ -39,7 +39,7 @@ struct ScanResult {
 class Step : public detail::Owned<tn_scan, tn_scan_release> {
  public:
   using Owned::Owned;
-  // The row of input number `number`.
+  // The row of input number `number`, of two levels the sub-sequence.
   [[nodiscard]] const Layer& input(size_t number) const { return inputs_.at(number); }
   // The row of further sequences, of the same lengths.
   [[nodiscard]] Layer input(const Layer& sequences, const std::string& name = {}) const {

@@ -159,7 +159,7 @@ TEST_F(ScanJob, MistakesHaveTheirPlaces) {
               AllOf(HasSubstr("scan.toml:"), HasSubstr("the layers form a cycle: \"states.step\" needs "
                                                        "\"states.gates\" needs \"states.step\"")));
   EXPECT_THAT(refused("inputs = [\"x\", \"h\"]", "inputs = [\"vectors\", \"h\"]"),
-              HasSubstr("layer \"vectors\" (embedding) is outside of scan \"states\""));
+              HasSubstr("expected float [rows of \"words\" at the steps of \"words\", 4], got float [steps of"));
   EXPECT_THAT(refused("[[scan]]", "[[layer]]\nname=\"late\"\ntype=\"fc\"\nsize=1\ninputs=\"states.step\"\n[[scan]]"),
               HasSubstr("layer \"states.step\" (lstm_step)"));
   EXPECT_THAT(refused("{ x = \"vectors\" }", "{ x = \"vectrs\" }"), HasSubstr("did you mean \"vectors\"?"));
@@ -167,8 +167,9 @@ TEST_F(ScanJob, MistakesHaveTheirPlaces) {
               HasSubstr("layer \"states.h\": the name is taken"));
   EXPECT_THAT(refused("shape = 3, ", ""), HasSubstr("scan \"states\": memory \"h\": key \"shape\" is missing"));
   EXPECT_THAT(refused("results = \"step\"", "result = \"step\""), HasSubstr("did you mean \"results\"?"));
-  EXPECT_THAT(refused("results = \"step\"", "results = \"vectors\""),
-              HasSubstr("layer \"vectors\" (embedding) is outside of scan \"states\""));
+  EXPECT_THAT(
+      refused("results = \"step\"", "results = \"vectors\""),
+      HasSubstr("scan \"states\": result layer \"vectors\" (embedding) has float [rows of \"words\" at the steps"));
   EXPECT_THAT(refused("name = \"c\"", "name = \"h\""),
               HasSubstr("layer \"states.h\": the name is taken; see scan.toml"));
 }

@@ -123,22 +123,16 @@ TEST_F(ScanLayers, SequencesHaveEqualLengths) {
          {"input layer \"each\" (data) has float32 [samples, 4]; expected sequences"});
   expect(refused([&] { scan({each_}, [](Step& step) { return Layers{step.input(0)}; }); }), TN_INVALID,
          {"layer \"each\" (data), whose steps it goes through, has float32 [samples, 4]; expected sequences"});
-  expect(refused([&] { scan({rows("deep", "deep", 2)}, [](Step& step) { return Layers{step.input(0)}; }); }),
-         TN_UNSUPPORTED, {"layer \"deep\" (data) has sequences of 2 levels"});
-}
-
-TEST_F(ScanLayers, StepsReadNoWholeSequencesAndNoOtherScans) {
-  expect(refused_scan([&](Step& step) {
-           return Layers{host_.layer("add", {step.input(0), words_}, {}, "sum")};
+  // Sub-sequences lie in the rows that the scan goes through.
+  expect(refused([&] {
+           scan({words_, rows("deep", "deep", 2)}, [](Step& step) { return Layers{step.input(0)}; });
          }),
          TN_INVALID,
-         {"layer \"sum\" (add): input \"inputs\": layer \"words\" (data) is outside of scan \"rnn\" and has float32",
-          "an input of the scan has the row of each step"});
-  const Layer other = rows("other", "another");
-  expect(refused_scan([&](Step& step) {
-           return Layers{host_.layer("add", {step.input(0), other}, {}, "sum")};
-         }),
-         TN_INVALID, {"layer \"other\" (data) is outside of scan \"rnn\"", "expected one value for each sequence"});
+         {"inputs layer \"words\" (data) and layer \"deep\" (data) may have sequences of different lengths, [rows of "
+          "\"text\"] and [rows of \"deep\"]"});
+}
+
+TEST_F(ScanLayers, StepsReadNoOtherScans) {
   expect(refused_scan([&](Step& step) {
            scan({step.input(0)}, [](Step& inner) { return Layers{inner.input(0)}; });
            return Layers{};
@@ -151,6 +145,66 @@ TEST_F(ScanLayers, StepsReadNoWholeSequencesAndNoOtherScans) {
            return Layers{};
          }),
          TN_INVALID, {"layer \"both\" (add): it reads layer \"rnn.input_0\" (scan_input) inside of scan \"rnn\" and "});
+}
+
+TEST_F(ScanLayers, StepsSeeSequencesFromOutsideWhole) {
+  // Sequences of other lengths, and those of the scan: the row of a step is that of an input.
+  for (const auto& [name, outside] :
+       {std::pair<std::string, Layer>{"words", words_}, {"other", rows("other", "another")}}) {
+    expect(refused_scan([&](Step& step) {
+             return Layers{host_.layer("add", {step.input(0), outside}, {}, "sum")};
+           }),
+           TN_INVALID, {"layer \"sum\" (add): ", "\" at the steps of \"text\", 3]"});
+    expect(refused_scan([&](Step& step) {
+             return Layers{host_.layer("sequence_expand", {step.input(0), outside}, {}, "spread")};
+           }),
+           TN_INVALID,
+           {"result layer \"spread\" (sequence_expand) has ", "; expected one value for each step, or rows"});
+    expect(refused_scan([&](Step& step) {
+             const Layer h = step.memory({3}, 0, "h");
+             step.next(h, outside);
+             return Layers{h};
+           }),
+           TN_INVALID, {"memory \"h\" holds [steps of \"text\", 3] and is left layer \"" + name});
+  }
+  const Layer deep = rows("deep", "text", 2);
+  const auto pool = [&](Step& step, const Layer& outside) {
+    return Layers{host_.layer("sequence_expand", {step.input(0), outside}, {}, "spread")};
+  };
+  expect(
+      refused_scan([&](Step& step) { return pool(step, deep); }), TN_INVALID,
+      {"layer \"spread\" (sequence_expand): input \"like\": layer \"deep\" (data) is outside of scan \"rnn\" and has ",
+       "; as an input of the scan it has the sub-sequence of each step"});
+  expect(refused_scan([&](Step& step) { return pool(step, rows("apart", "apart", 2)); }), TN_INVALID,
+         {"layer \"apart\" (data) is outside of scan \"rnn\" and has ",
+          "; expected one value or one sequence for each sequence of the scan, [samples]"});
+  const Layer pooled = host_.layer("sequence_pool", {rows("apart_2", "apart", 2)}, {{"kind", "sum"}}, "pooled");
+  static_cast<void>(scan({words_}, [&](Step& step) {
+    return Layers{host_.layer("sequence_pool", pool(step, pooled), {{"kind", "sum"}})};
+  }));
+  const Layer chosen = host_.layer("sequence_unpad", {host_.data({"grid", TN_F32, {5, 3}})}, {}, "chosen");
+  expect(refused_scan([&](Step& step) { return pool(step, chosen); }), TN_UNSUPPORTED,
+         {"layer \"chosen\" (sequence_unpad) in scan \"rnn\": rows of \"chosen\" are known only while a step runs"});
+}
+
+TEST_F(ScanLayers, LoopsInsideThatAMemoryLeadsToAreRefused) {
+  const Layer deep = rows("deep", "text", 2);
+  ScanOptions scan_options;
+  scan_options.name = "outer";
+  const ScanResult made = scan(
+      {deep},
+      [&](Step& step) {
+        const Layer h = step.memory({2}, 0, "h");
+        const Layer spread = host_.layer("sequence_expand", {h, step.input(0)}, {}, "spread");
+        const Layer inner = host_.layer("lstm", {spread}, {{"size", 2}}, "inner");
+        step.next(h, host_.layer("sequence_pool", {inner}, {{"kind", "last"}}, "last"));
+        return Layers{h};
+      },
+      scan_options);
+  const Parameters parameters = host_.parameters({made.layer}, 1);
+  expect(refused([&] { static_cast<void>(host_.machine(parameters, {made.layer}, {})); }), TN_UNSUPPORTED,
+         {"layer \"inner\": it lies on a way from a memory of scan \"outer\" to the next step, and its scan cannot run "
+          "within a step of another in this version"});
 }
 
 TEST_F(ScanLayers, LayersInsideComputeEachStepByItself) {

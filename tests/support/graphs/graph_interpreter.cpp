@@ -2,6 +2,7 @@
 #include "tests/support/graphs/graph_interpreter.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -64,6 +65,7 @@ class Evaluation {
     return {tenon::check::reference::resize(resize.how, size(given[0]), size(given.back()), inputs_[0])};
   }
   std::vector<Numbers> outputs_of(const StepTables& tables) { return step_tables(tables); }
+  std::vector<Numbers> outputs_of(const StepRowTables& tables) { return step_row_tables(tables); }
   std::vector<Numbers> outputs_of(const Memory& /*memory*/) { throw std::logic_error("a memory outside of a loop"); }
   std::vector<Numbers> outputs_of(const LastStep& /*last*/) { throw std::logic_error("a last step outside of a loop"); }
   std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
@@ -274,6 +276,35 @@ class Evaluation {
     return {row_of_step, step_of_row, sequence_of_step, before, last, initial};
   }
 
+  // By the definition of StepRows: the second input has for each step the sequence that it sees.
+  [[nodiscard]] std::vector<Numbers> step_row_tables(const StepRowTables& tables) const {
+    const bool whole = graph_.step_rows[static_cast<size_t>(tables.number)].whole;
+    const Numbers &offsets = inputs_[0], &sequence_of_step = inputs_[1];
+    std::vector<size_t> sorted;  // each sequence once, in the order in which steps see them, and those that none sees
+    std::vector<bool> known(offsets.size() - 1, false);
+    const auto take = [&](size_t s) {
+      if (!known[s]) sorted.push_back(s);
+      known[s] = true;
+    };
+    for (const double s : sequence_of_step) take(static_cast<size_t>(s));
+    for (size_t s = 0; s < known.size(); ++s) take(s);
+    Numbers ends{0}, row_of_place, place_of_row(static_cast<size_t>(offsets.back())), place;
+    for (const size_t s : sorted)
+      for (double row = offsets[s]; row < offsets[s + 1]; ++row) {
+        place_of_row[static_cast<size_t>(row)] = static_cast<double>(row_of_place.size());
+        row_of_place.push_back(row);
+      }
+    double next = 0;
+    for (const double s : sequence_of_step) {
+      if (static_cast<size_t>(s) == sorted[0]) next = 0;  // the longest one runs at every step
+      const auto length = static_cast<size_t>(offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)]);
+      for (size_t i = 0; i < length; ++i) place.push_back(next++);
+      ends.push_back(static_cast<double>(place.size()));
+    }
+    if (whole) return {ends, row_of_place, place_of_row, place};
+    return {ends, row_of_place, place_of_row};
+  }
+
   struct Row {
     size_t segment, first, last, row;
   };
@@ -344,13 +375,21 @@ void Interpreter::run() {
       continue;
     }
     // Each run over all nodes of the loop makes one more step final: an element of a memory is that of the step before.
+    // A loop inside has steps of its own.
     size_t end = i;
     for (size_t k = i; k < graph_.nodes.size(); ++k) {
       const auto* const last = graph_.nodes[k].as<LastStep>();
       if (graph_.nodes[k].loop == memory->loop || (last != nullptr && last->loop == memory->loop)) end = k + 1;
     }
-    const StepOrder& order = graph_.orders[static_cast<size_t>(graph_.loops[static_cast<size_t>(memory->loop)].order)];
-    for (int64_t run = 0; run <= tn_dim_value(&order.steps, symbols_.data()); ++run)
+    int64_t runs = 1;
+    std::set<int32_t> known;
+    for (size_t k = i; k < end; ++k) {
+      const auto* const each = graph_.nodes[k].as<Memory>();
+      if (each == nullptr || !known.insert(each->loop).second) continue;
+      const Loop& loop = graph_.loops[static_cast<size_t>(each->loop)];
+      runs += tn_dim_value(&graph_.orders[static_cast<size_t>(loop.order)].steps, symbols_.data());
+    }
+    for (int64_t run = 0; run < runs; ++run)
       for (size_t k = i; k < end; ++k) run_node(graph_.nodes[k]);
     i = end;
   }
