@@ -28,9 +28,10 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "StaticInput", "batch", "check_gradient", "data_type",
-    "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "learned", "load", "memory", "network",
-    "parameters", "plan", "reader", "recurrent_group", "scan", "summary", "test", "train", "trainer", "updater", "use",
+    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "StaticInput", "SubsequenceInput",
+    "batch", "check_gradient", "data_type", "dist_train", "draw", "error", "event", "formula", "host", "infer",
+    "layer", "learned", "load", "memory", "network", "parameters", "plan", "reader", "recurrent_group", "scan",
+    "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
@@ -38,6 +39,7 @@ _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", 
          "plot", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
     "StaticInput": "_scan",
+    "SubsequenceInput": "_scan",
     "check_gradient": "_gradient_check",
     "dist_train": "_network",
     "draw": "inspect",
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
     from tenon._gradient_check import check_gradient
     from tenon import callbacks as callbacks, inspect as inspect
     from tenon._network import dist_train, network
-    from tenon._scan import StaticInput, memory, recurrent_group, scan
+    from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan
     from tenon.inspect import draw, plan, summary
 else:
 

@@ -41,9 +41,10 @@ def scan(
 
         states, last = tenon.scan(step, words, {"h": 8})
 
-    inputs: sequences of equal lengths. memories: by name how each begins: with zeros of a size or shape; with a layer
-    that has one value for each sequence; or {"shape": 8, "value": 1.0}. Layers from outside with one value for each
-    sequence are read at every step, simply by using them in step. reverse: from the last row to the first.
+    inputs: sequences of equal lengths, or sequences of sequences, of which a step sees the sub-sequence that belongs to
+    it. memories: by name how each begins: with zeros of a size or shape; with a layer that has one value for each
+    sequence; or {"shape": 8, "value": 1.0}. Layers from outside are read at every step, simply by using them in step:
+    one value for each sequence, or a whole sequence for each. reverse: from the last row to the first.
     """
     who = f'scan "{name}"' if name else "scan"
     starts = dict(memories or {})
@@ -67,27 +68,33 @@ def scan(
 
 
 class StaticInput:
-    """An input of recurrent_group that the step reads whole: a layer with one value for each sequence."""
+    """An input of recurrent_group that is the same at each step: a layer with one value for each sequence, or with a
+    sequence for each, which the step sees whole."""
 
     def __init__(self, input: LayerLike, is_seq: bool = False, size: int | None = None) -> None:
-        """size: checked by nothing; it was needed in 2016."""
-        if is_seq:
-            raise error.UnsupportedError(
-                "StaticInput: whole sequences inside of a step are not in this version", "StaticInput", "is_seq"
-            )
+        """is_seq, size: checked by nothing; they were needed in 2016."""
+        self.input = as_layer(input)
+
+
+class SubsequenceInput:
+    """An input of recurrent_group of two levels: each step sees a sub-sequence. The layer itself does the same."""
+
+    def __init__(self, input: LayerLike) -> None:
         self.input = as_layer(input)
 
 
 def recurrent_group(
     step: Callable[..., Any],
-    input: LayerLike | StaticInput | Sequence[LayerLike | StaticInput],
+    input: LayerLike | StaticInput | SubsequenceInput | Sequence[LayerLike | StaticInput | SubsequenceInput],
     reverse: bool = False,
     name: str = "",
 ) -> Any:
     """Runs layers at each step of sequences, as the configurations of 2016 describe it: step takes the inputs, of which
     a StaticInput is the same at each step, and makes its memories with tenon.memory. Returns the sequences of what step
     returns, a layer or a tuple."""
-    given = [input] if isinstance(input, (Layer, str, StaticInput)) else list(input)
+    alone = isinstance(input, (Layer, str, StaticInput, SubsequenceInput))
+    listed: list[Any] = [input] if alone else list(input)  # type: ignore[arg-type]
+    given = [each.input if isinstance(each, SubsequenceInput) else each for each in listed]
     with _Group(_rows([each for each in given if not isinstance(each, StaticInput)]), reverse, name) as group:
         rows = iter(group.rows)
         results = step(*[each.input if isinstance(each, StaticInput) else next(rows) for each in given])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenon._layer import Layer, LayerLike, as_layers
-from tenon._scan import StaticInput, memory, recurrent_group
+from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group
 from tenon.data_type import (
     dense_vector,
     dense_vector_sequence,
@@ -22,9 +22,9 @@ from tenon.data_type import (
 )
 
 __all__ = [
-    "LinearActivation", "ReluActivation", "SigmoidActivation", "SoftmaxActivation", "StaticInput", "TanhActivation",
-    "classification_cost", "dense_vector", "dense_vector_sequence", "fc_layer", "integer_value",
-    "integer_value_sequence", "memory", "recurrent_group", "regression_cost", "sparse_binary_vector", "sparse_float_vector",
+    "LinearActivation", "ReluActivation", "SigmoidActivation", "SoftmaxActivation", "StaticInput", "SubsequenceInput",
+    "TanhActivation", "classification_cost", "dense_vector", "dense_vector_sequence", "fc_layer",
+    "integer_value", "integer_value_sequence", "memory", "recurrent_group", "regression_cost", "sparse_binary_vector", "sparse_float_vector",
 ]  # fmt: skip
 
 

@@ -95,6 +95,50 @@ def test_a_group_reads_static_inputs_and_set_inputs(x):
         np.testing.assert_allclose(found[1][i], np.broadcast_to(each.sum(axis=0), each.shape), atol=1e-5)
 
 
+def attended(query, keys):
+    scores = keys @ query
+    shares = np.exp(scores - scores.max()) if len(keys) else scores
+    return (shares / shares.sum()) @ keys if len(keys) else np.zeros_like(query)
+
+
+def test_a_step_attends_over_a_whole_sequence(x):
+    other = tenon.layer.data("other", tenon.data_type.dense_vector_sequence(3))
+    keys = [np.random.default_rng(9 + i).uniform(-1, 1, (length, 3)).astype(np.float32) for i, length in enumerate([2, 4, 0, 3])]
+
+    def step(row, h):
+        h = row + tenon.layer.dot_attention(h, other)
+        return h, {"h": h}
+
+    def group(row, others):
+        before = tenon.memory(name="state", size=3)
+        return tenon.layer.add([row, tenon.layer.dot_attention(before, others)], name="state")
+
+    states, _ = tenon.scan(step, x, {"h": 3})
+    same = tenon.recurrent_group(step=group, input=[x, tenon.StaticInput(other, is_seq=True)])
+    found = tenon.infer([states, same], tenon.parameters.create([states, same]), list(zip(SEQUENCES, keys)))
+    for i, (rows_of, keys_of) in enumerate(zip(SEQUENCES, keys)):
+        h = np.zeros(3, np.float32)
+        for t, row in enumerate(rows_of):
+            h = row + attended(h, keys_of)
+            np.testing.assert_allclose(found[0][i][t], h, atol=1e-5)
+            np.testing.assert_allclose(found[1][i][t], h, atol=1e-5)
+
+
+def test_a_step_sees_a_sub_sequence():
+    nested = tenon.layer.data("nested", tenon.data_type.dense_vector_sub_sequence(3))
+
+    def group(part):
+        before = tenon.memory(name="state", size=3)
+        return tenon.layer.add([tenon.layer.sequence_pool(part, kind="sum"), before], name="state")
+
+    sums = tenon.recurrent_group(step=group, input=tenon.SubsequenceInput(nested), reverse=True)
+    samples = [[SEQUENCES[0], SEQUENCES[1], SEQUENCES[2]], [], [SEQUENCES[3]]]
+    found = tenon.infer(sums, tenon.parameters.create(sums), samples)
+    for i, parts in enumerate(samples):
+        for t in range(len(parts)):
+            np.testing.assert_allclose(found[i][t], sum(part.sum(axis=0) for part in parts[t:]), atol=1e-5)
+
+
 def test_a_model_trains_and_is_restored(x, tmp_path):
     label = tenon.layer.data("label", tenon.data_type.integer_value(2))
     states, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")
@@ -123,8 +167,8 @@ def test_mistakes_name_their_layers(x):
         tenon.memory(name="h", size=3)
     with pytest.raises(tenon.error.InvalidError, match='memory "h": step makes no layer of that name'):
         tenon.recurrent_group(step=lambda row: tenon.memory(name="h", size=3) + row, input=x)
-    with pytest.raises(tenon.error.UnsupportedError, match="whole sequences"):
-        tenon.StaticInput(x, is_seq=True)
+    with pytest.raises(tenon.error.InvalidError, match='rows of "x" at the steps of "x"'):
+        tenon.scan(lambda row: row + x, x)  # the row of a step and a whole sequence
     with pytest.raises(ZeroDivisionError):
         tenon.scan(lambda row: 1 / 0, x)
     inside = []
