@@ -32,6 +32,10 @@ Layer::~Layer() {
 
 std::string layer_label(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
 
+std::string branch_label(const Branch& branch) {
+  return text("branch ", branch.number, " of cond \"", branch.cond->name, "\"");
+}
+
 LayerOutput resolved(LayerOutput output) {
   while (output.layer != nullptr && output.layer->expanded()) output = output.layer->expansion.at(output.output);
   return output;
@@ -45,10 +49,15 @@ LayerOutput entered(LayerOutput output) {
 }
 
 void require_outside(const std::vector<LayerOutput>& outputs) {
-  for (const LayerOutput& output : outputs)
-    if (output.layer != nullptr && output.layer->scan != nullptr)
+  for (const LayerOutput& output : outputs) {
+    if (output.layer == nullptr) continue;
+    if (output.layer->scan != nullptr)
       fail(TN_INVALID, ComponentName{layer_label(*output.layer)}, "it is inside of scan \"", output.layer->scan->name,
            "\", whose results and last values alone can be read outside");
+    if (output.layer->branch != nullptr)
+      fail(TN_INVALID, ComponentName{layer_label(*output.layer)}, "it is inside of ",
+           branch_label(*output.layer->branch), ", whose results alone can be read outside");
+  }
 }
 
 std::string output_name(const LayerOutput& output) {
@@ -208,6 +217,14 @@ nlohmann::json members_of(const ScanPart& part, const Layer& layer) {
   return result;
 }
 
+// The members of a layer that is a part of branches, except name and type.
+nlohmann::json members_of(const CondPart& part, const Layer& layer) {
+  nlohmann::json result = {{"inputs", names_of(layer.inputs)},
+                           {"cond", {{"name", part.cond->name}, {"branches", part.cond->branches}}}};
+  if (part.kind == CondPart::Kind::kInput) result["branch"] = part.branch;
+  return result;
+}
+
 // The members of a layer of a plugin, except name and type.
 nlohmann::json members_of(const LayerRef& layer) {
   nlohmann::json result = {{"plugin", to_json(layer->type_version)}, {"inputs", names_of(layer->inputs)}};
@@ -233,6 +250,7 @@ nlohmann::json Topology::to_json(const DataNames& names) const {
   for (const LayerRef& layer : layers) {
     nlohmann::json entry = layer->data        ? members_of(*layer->data)
                            : layer->scan_part ? members_of(*layer->scan_part, *layer)
+                           : layer->cond_part ? members_of(*layer->cond_part, *layer)
                                               : members_of(layer);
     entry["name"] = layer->name;
     entry["type"] = layer->type;

@@ -22,6 +22,9 @@ namespace tenon::core {
 struct Layer;
 using LayerRef = std::shared_ptr<const Layer>;
 
+struct Branch;
+using BranchRef = std::shared_ptr<const Branch>;
+
 // One output of a layer. Applications hold these; a model is given by one or more of them.
 struct LayerOutput {
   LayerRef layer;  // null: an optional input that is absent
@@ -88,6 +91,7 @@ struct Scan {
   Dim steps = tn_dim_constant(0);  // stands for the steps in the shapes of layers
   // By the symbol of the rows of further sequences: what stands for these rows, as steps see them. Set like `ended`.
   std::map<int32_t, Dim> seen;
+  BranchRef branch;    // that it is inside of; null: none
   bool ended = false;  // no more layers join it; set by the host's layer factory
 };
 using ScanRef = std::shared_ptr<Scan>;
@@ -107,6 +111,35 @@ struct ScanPart {
   size_t results = 0;        // kScan
 
   [[nodiscard]] size_t memories(size_t inputs) const { return (inputs - 1 - results) / 2; }  // kScan
+};
+
+// Data-dependent branches of a topology: each row of a dimension belongs to branches, whose layers run over their own
+// rows alone. They are layers like any other; their values are [rows of the branch, W...].
+struct Cond {
+  std::string name;              // that of the layer which stands for it outside
+  Dim all = tn_dim_constant(0);  // the dimension whose rows are chosen
+  size_t branches = 0;           // how many
+  BranchRef around;              // that it is inside of; null: none
+  bool ended = false;            // no more layers join it; set by the host's layer factory
+};
+
+struct Branch {
+  std::shared_ptr<Cond> cond;
+  size_t number = 0;              // from 0
+  Dim rows = tn_dim_constant(0);  // the dimension of its rows
+};
+
+// A layer that the host itself computes, where values enter a branch and leave branches.
+struct CondPart {
+  enum class Kind {
+    kInput,  // inputs: a value, the one whose rows are chosen, the rows of all branches, of sequences also the numbers
+             // of their rows that belong to the branch. Output: the rows of the branch
+    kCond  // inputs: the value whose rows are chosen, the rows of all branches; then for each result, for each branch:
+           // the numbers of the rows of sequences or none, the result. Outputs: the results in the order of all rows
+  };
+  Kind kind = Kind::kInput;
+  std::shared_ptr<Cond> cond;
+  size_t branch = 0;  // kInput: its number
 };
 
 // An immutable layer with its inputs. Created by the host's layer factory, which runs plan and expand.
@@ -138,7 +171,9 @@ struct Layer {
   std::vector<Spec> carried;              // states carried from minibatch to minibatch
   std::optional<DataSource> data;
   std::optional<ScanPart> scan_part;
-  ScanRef scan;                        // the scan that it is inside of; null: none
+  ScanRef scan;  // the scan that it is inside of; null: none
+  std::optional<CondPart> cond_part;
+  BranchRef branch;                    // the innermost branch that it is inside of; null: none
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
   std::vector<InnerLayer> inner;       // the layers that the expansion made, those of inner expansions included
   LayerRef dropped_next;               // link of a list in the destructor
@@ -149,7 +184,10 @@ struct Layer {
 // Returns the layer as messages name it: 'layer "hidden" (fc)'.
 [[nodiscard]] std::string layer_label(const Layer& layer);
 
-// Throws TN_INVALID naming the layer if an output is inside of a scan.
+// Returns the branch as messages name it: 'branch 0 of cond "gate"'.
+[[nodiscard]] std::string branch_label(const Branch& branch);
+
+// Throws TN_INVALID naming the layer if an output is inside of a scan or a branch.
 void require_outside(const std::vector<LayerOutput>& outputs);
 
 // Returns the output of a layer that an input of a scan has its rows from; any other output itself.
@@ -168,7 +206,7 @@ struct Topology {
   std::vector<LayerRef> leaves;  // the layers that compute: expansions replaced by their layers; inputs first
 
   // Collects the layers that `outputs` depend on. Throws TN_INVALID if two different layers have the same name, or if
-  // an output is inside of a scan.
+  // an output is inside of a scan or a branch.
   static Topology trace(std::vector<LayerOutput> outputs);
   // Returns the declarations of all parameters and buffers, for ParameterSet::create.
   [[nodiscard]] std::vector<ParameterDeclaration> declarations() const;

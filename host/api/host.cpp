@@ -74,7 +74,8 @@ Host::Host(const HostOptions& options)
       predictors("predictor", first_generation()),
       leases("lease", first_generation()),
       metric_sums("metrics", first_generation()),
-      scans("scan", first_generation()) {}
+      scans("scan", first_generation()),
+      conds("cond", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   const SetupLock lock = registry.setup();

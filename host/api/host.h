@@ -191,6 +191,7 @@ class Host {
   HandleTable<std::shared_ptr<Lease>> leases;
   HandleTable<std::shared_ptr<HeldMetrics>> metric_sums;
   HandleTable<std::shared_ptr<OpenScan>> scans;
+  HandleTable<std::shared_ptr<OpenCond>> conds;
 
   // Keeps metrics that the calling thread borrows, until it borrows metrics again.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

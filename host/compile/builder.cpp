@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/loops.h"
+#include "host/compile/cond_lowering.h"
 #include "host/compile/scan_recorder.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
@@ -109,7 +110,7 @@ class BodyRecorder {
       const tn_spec* spec = nullptr;
       done(self, [&](BodyRecorder& it) {
         if (value < 0 || static_cast<size_t>(value) >= it.lowered_.graph.values.size()) return;
-        it.specs_.push_back({it.lowered_.graph.in_sequences(value), {}});
+        it.specs_.push_back({inside_of(it.body_.layer->branch.get(), it.lowered_.graph, value), {}});
         it.specs_.back().second = it.specs_.back().first.view();
         spec = &it.specs_.back().second;
       });

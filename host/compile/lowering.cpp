@@ -10,9 +10,9 @@
 #include "host/compile/builder.h"
 #include "host/compile/fusion_patterns.h"
 #include "host/compile/gradient_reach.h"
+#include "host/compile/inside_lowering.h"
 #include "host/compile/native_kernel.h"
 #include "host/compile/scaled_integers.h"
-#include "host/compile/scan_lowering.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
@@ -37,7 +37,7 @@ class Lowerer {
         training_(options.training),
         options_(options),
         fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
-        scans_(result_.graph, free_symbol()) {
+        insides_(result_.graph, free_symbol()) {
     result_.graph.compute = compute_;
   }
 
@@ -52,8 +52,8 @@ class Lowerer {
       layer_index_ = numbers_.at(leaf.get());
       if (leaf->data)
         feed(*leaf);
-      else if (leaf->scan_part)
-        scan_part(*leaf);
+      else if (leaf->scan_part || leaf->cond_part)
+        part(*leaf);
       else
         body(leaf);
     }
@@ -67,7 +67,7 @@ class Lowerer {
   }
   [[nodiscard]] Spec concrete(Spec spec) const {
     if (spec.dtype == TN_COMPUTE) spec.dtype = compute_;
-    return scans_.concrete(std::move(spec));
+    return insides_.concrete(std::move(spec));
   }
   // The first symbol that nothing uses before the first order of steps.
   [[nodiscard]] int32_t free_symbol() const {
@@ -121,7 +121,7 @@ class Lowerer {
 
   void limit_index(const LayerOutput& input, const IndexLimit& limit, const Layer& by) {
     const auto fed = feeds_.find(entered(input).layer.get());
-    if (fed == feeds_.end()) return;
+    if (fed == feeds_.end() || by.branch != nullptr) return;  // rows outside of the branch may exceed it
     auto& limits = result_.feeds[fed->second].limits;
     if (std::ranges::any_of(limits, [&](const auto& known) { return is_within(known.first, limit); })) return;
     std::erase_if(limits, [&](const auto& known) { return is_within(limit, known.first); });
@@ -208,13 +208,13 @@ class Lowerer {
     scales_.follow(first, *body_.layer);
   }
 
-  void scan_part(const Layer& layer) {
+  void part(const Layer& layer) {
     const size_t first = result_.graph.nodes.size();
     const auto value = [this](const LayerOutput& output, bool floats) {
       const ValueId found = result_.value_of(output);
       return floats && result_.graph.spec(found).dtype != compute_ ? in_floats(found) : found;
     };
-    const std::vector<ValueId> made = scans_.part(layer, value, writer());
+    const std::vector<ValueId> made = insides_.part(layer, value, writer());
     for (size_t i = 0; i < made.size(); ++i) set_output(layer, i, made[i]);
     scales_.follow(first, layer);
   }
@@ -231,8 +231,10 @@ class Lowerer {
     const tn_dtype dtype = result_.graph.spec(value).dtype;
     const bool as_it_is = weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
                           ((flags & TN_PORT_ANY) != 0 && !is_float(dtype));
-    const ValueId read = as_it_is ? value : in_floats(value);
-    return body_.layer->scan == nullptr ? read : scans_.inside(*body_.layer->scan, input, read, writer());
+    const size_t first = result_.graph.nodes.size();
+    const ValueId read = insides_.inside(*body_.layer, input, as_it_is ? value : in_floats(value), writer());
+    scales_.follow(first, *body_.layer);
+    return read;
   }
 
   // Converts a value to the compute type, applying the scale and offset of its data layer.
@@ -371,7 +373,7 @@ class Lowerer {
       return static_cast<uint8_t>(ref->role != TN_ROLE_METRIC && reach_.reaches(value));
     };
     for (const ValueId input : body_.inputs) {
-      site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
+      site->inputs.push_back(inside_of(ref->branch.get(), result_.graph, input));
       site->absent.push_back(input == kNoValue);
       site->gradients.push_back(is_wanted(input));
     }
@@ -397,8 +399,8 @@ class Lowerer {
 
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.scan == nullptr && layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) &&
-           layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
+    return layer.scan == nullptr && layer.branch == nullptr && layer.buffers.empty() && layer.carried.empty() &&
+           !makes_rows(layer) && layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
   }
 
   // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. Later
@@ -481,12 +483,10 @@ class Lowerer {
   std::map<const Layer*, size_t> feeds_;                // by data layer: index into result_.feeds
   std::map<std::string, size_t> parameters_, buffers_;  // by name: index into result_.parameters, result_.buffers
   GradientReach reach_{result_.graph};
-  ScanLowering scans_;
+  InsideLowering insides_;
   int32_t draws_ = 0;                   // random draws so far
   std::map<ValueId, ValueId> weights_;  // ids of a sparse feed -> the values of its entries
-
   ScaledIntegers scales_{result_.graph};
-
   int32_t layer_index_ = 0;  // number of the layer that is lowered
   Body body_;                // that layer
 };

@@ -37,12 +37,14 @@ class LayerMaker {
       host_attributes_ = take_attributes(layer_, type_.description);
       describe();
       layer_.scan = scan_of(layer_.inputs);
-      inputs.emplace(type_.description.inputs, layer_.inputs, symbols_, layer_.scan.get());
+      layer_.branch = branch_of(layer_.inputs);
+      inputs.emplace(type_.description.inputs, layer_.inputs, symbols_, layer_.scan.get(), layer_.branch.get());
     });
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
     LayerPlan(type_, *inputs, symbols_, layer_, sink_).run(attributes);
     labelled([&] {
       if (layer_.scan != nullptr) check_inside(layer_, symbols_);
+      if (layer_.branch != nullptr) check_in_branch(layer_, symbols_);
       apply_settings(layer_);
     });
     expand(*inputs, attributes);
@@ -271,6 +273,11 @@ LayerOutput LayerFactory::layer(const std::string& type, const std::string& name
 
 std::shared_ptr<OpenScan> LayerFactory::begin_scan(const std::string& name, const LayerOutput& over, bool reverse) {
   return std::make_shared<OpenScan>(name.empty() ? drawn_name("scan") : name, over, reverse, symbols_);
+}
+
+std::shared_ptr<OpenCond> LayerFactory::begin_cond(const std::string& name, const LayerOutput& over,
+                                                   std::vector<LayerOutput> rows) {
+  return std::make_shared<OpenCond>(name.empty() ? drawn_name("cond") : name, over, std::move(rows), symbols_);
 }
 
 std::string LayerFactory::drawn_name(const std::string& type) { return type + "_" + std::to_string(drawn_[type]++); }

@@ -10,6 +10,7 @@
 
 #include "core/model_file.h"
 #include "core/topology.h"
+#include "host/layers/cond_layers.h"
 #include "host/layers/layer_restorer.h"
 #include "host/layers/ragged_symbols.h"
 #include "host/layers/scan_layers.h"
@@ -37,6 +38,9 @@ class LayerFactory {
                                   const Values& attributes, const Layer* like = nullptr);
   // Begins a scan over sequences; an empty name is generated. The scan borrows the factory.
   [[nodiscard]] std::shared_ptr<OpenScan> begin_scan(const std::string& name, const LayerOutput& over, bool reverse);
+  // Begins branches over the rows of `over`; an empty name is generated. They borrow the factory.
+  [[nodiscard]] std::shared_ptr<OpenCond> begin_cond(const std::string& name, const LayerOutput& over,
+                                                     std::vector<LayerOutput> rows);
   // Makes the layers of a topology that Topology::to_json has written. `json` is untrusted. tensors: those of the file,
   // which migrations read; null: there is no file, and layers that need a migration are refused.
   [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors* tensors);

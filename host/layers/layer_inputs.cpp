@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "host/layers/cond_layers.h"
 #include "host/layers/scan_layers.h"
 
 namespace tenon::host {
@@ -23,22 +24,34 @@ std::string expected_count(const std::vector<Port>& ports) {
 }  // namespace
 
 LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
-                         Scan* scan)
-    : ports_(ports), names_(symbols), scan_(scan) {
+                         Scan* scan, const Branch* branch)
+    : ports_(ports), names_(symbols), scan_(scan), branch_(branch) {
   check(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].layer == nullptr) {
       specs_.emplace_back();
       continue;
     }
-    Spec spec = scan == nullptr ? inputs[i].layer->outputs.at(inputs[i].output)
-                                : in_steps(*scan, inputs[i], SubjectName{port(i).name}, symbols);
+    Spec spec = seen(i, inputs[i], symbols);
     const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
     if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // the machine converts it
     specs_.push_back(spec);
   }
   for (const Spec& spec : specs_) views_.push_back(spec.view());
   for (size_t i = 0; i < inputs.size(); ++i) pointers_.push_back(inputs[i].layer == nullptr ? nullptr : &views_[i]);
+}
+
+// Returns the spec of an input as the layer sees it: inside of a scan or a branch others than outside.
+Spec LayerInputs::seen(size_t number, const LayerOutput& input, RaggedSymbols& symbols) const {
+  if (scan_ != nullptr) return in_steps(*scan_, input, SubjectName{port(number).name}, symbols);
+  if (branch_ == nullptr) return input.layer->outputs.at(input.output);
+  Spec spec = in_branch(*branch_, input, SubjectName{port(number).name}, names_);
+  const bool outside = spec.storage == TN_RAGGED && input.layer->branch.get() != branch_;
+  if (outside && (port(number).flags & TN_PORT_ANY) == 0)
+    fail(TN_INVALID, SubjectName{port(number).name}, "input \"", port(number).name, "\": ", layer_label(*input.layer),
+         " has ", to_string(spec, names_), " outside of ", branch_label(*branch_),
+         "; its sequences in the branch are an input of it");
+  return spec;
 }
 
 const Port& LayerInputs::port(size_t input) const { return port_of(ports_, input); }
@@ -80,6 +93,7 @@ Spec LayerInputs::in_sequences(Spec spec, const std::vector<DerivedRows>& derive
       fail(TN_PLUGIN_FAULT, "plan uses rows of none of the inputs: ", to_string(spec, names_));
   if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
   if (scan_ != nullptr && same(spec.shape[0], scan_->steps)) return spec;
+  if (branch_ != nullptr && same(spec.shape[0], branch_->rows)) return spec;
   spec.storage = TN_RAGGED;
   const int32_t symbol = spec.shape[0].symbol;
   for (const DerivedRows& each : derived)

@@ -19,10 +19,10 @@ using namespace core;
 // points into it.
 class LayerInputs {
  public:
-  // scan: the scan that the layer is inside of, or null. TN_INVALID, naming the port, if the ports do not accept these
-  // inputs.
+  // scan, branch: those that the layer is inside of, or null. TN_INVALID, naming the port, if the ports do not accept
+  // these inputs.
   LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
-              Scan* scan);
+              Scan* scan, const Branch* branch);
   LayerInputs(const LayerInputs&) = delete;
   LayerInputs& operator=(const LayerInputs&) = delete;
 
@@ -41,11 +41,13 @@ class LayerInputs {
  private:
   void check(const std::vector<LayerOutput>& inputs) const;
   void check(size_t number, const LayerOutput& input) const;
+  [[nodiscard]] Spec seen(size_t number, const LayerOutput& input, RaggedSymbols& symbols) const;
   [[nodiscard]] Shape around(int32_t symbol) const;
 
   const std::vector<Port>& ports_;
   const SymbolNames& names_;
-  const Scan* const scan_;
+  Scan* const scan_;
+  const Branch* const branch_;
   std::vector<Spec> specs_;
   std::vector<tn_spec> views_;
   std::vector<const tn_spec*> pointers_;

@@ -137,6 +137,7 @@ void LayerPlan::check_declared_limits() const {
   for (uint32_t i = 0; i < layer_.index_limits.size(); ++i) {
     const IndexLimit& limit = layer_.index_limits[i];
     if (limit.limit < 0) continue;
+    if (layer_.branch != nullptr) continue;  // other rows than those of the branch may exceed it
     const Layer& source = *entered(layer_.inputs[i]).layer;
     if (!source.data || source.data->storage == TN_CSR || source.data->index_limit <= limit.limit) continue;
     // Declared values up to the exempt one are those below the limit, and that one.

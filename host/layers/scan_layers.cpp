@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/layers/cond_layers.h"
 #include "host/layers/host_attributes.h"
 
 namespace tenon::host {
@@ -25,6 +26,12 @@ const Spec& spec_of(const LayerOutput& output) {
   if (output.output >= output.layer->outputs.size())
     fail(TN_INVALID, layer_label(*output.layer), " has no output ", output.output);
   return output.layer->outputs[output.output];
+}
+
+// Returns the spec of a value as it is around the scan.
+Spec around(const Scan& scan, const LayerOutput& output, const SymbolNames& names) {
+  const Spec& spec = spec_of(output);
+  return scan.branch == nullptr ? spec : in_branch(*scan.branch, output, SubjectName{output.layer->name}, names);
 }
 
 // Whether the value is dense, [sequences of the scan, constants...].
@@ -75,8 +82,8 @@ ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
 }
 
 Spec in_steps(Scan& scan, const LayerOutput& input, const SubjectName& subject, RaggedSymbols& symbols) {
-  Spec spec = spec_of(input);
-  if (input.layer->scan != nullptr) return spec;
+  if (input.layer != nullptr && input.layer->scan != nullptr) return spec_of(input);
+  Spec spec = around(scan, input, symbols);
   if (spec.storage == TN_DENSE && varies_by(spec, 0)) return spec;
   if (is_per_sequence(scan, spec)) {
     spec.shape[0] = scan.steps;
@@ -120,6 +127,7 @@ OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool revers
     if (spec.storage != TN_RAGGED)
       fail(TN_INVALID, layer_label(*over.layer), ", whose steps it goes through, has ", to_string(spec, names_),
            "; expected sequences");
+    scan_->branch = over.layer->branch;
     scan_->reverse = reverse;
     scan_->rows = spec.levels == 1 ? spec.shape[0] : spec.outer.at(0);
     scan_->outer = spec.outer.at(spec.levels - 1);
@@ -150,6 +158,7 @@ Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOu
   layer.inputs = std::move(inputs);
   layer.index_limits.resize(layer.inputs.size());
   if (part.kind != ScanPart::Kind::kScan) layer.scan = scan_;
+  layer.branch = scan_->branch;
   part.scan = scan_;
   layer.scan_part = std::move(part);
   return layer;
@@ -158,7 +167,10 @@ Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOu
 LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) {
   return labelled(*scan_, [&] {
     require_open();
-    Spec spec = spec_of(sequences);
+    const Spec& spec = spec_of(sequences);
+    if (sequences.layer->branch != scan_->branch)
+      fail(TN_INVALID, "inputs ", layer_label(*over_.layer), " and ", layer_label(*sequences.layer),
+           " are not inside of the same branch");
     if (sequences.layer->scan != nullptr)
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " is inside of ", scan_label(*sequences.layer->scan),
            "; expected sequences from outside");
@@ -191,7 +203,7 @@ LayerRef OpenScan::memory(const std::string& name, MemoryStart start) {
     const std::string called = own(name, "memory", memories_.size());
     Spec spec{TN_COMPUTE, {scan_->steps}, TN_DENSE, 0, {}};
     if (start.initial.layer != nullptr) {
-      const Spec& given = spec_of(start.initial);
+      const Spec given = around(*scan_, start.initial, names_);
       if (start.initial.layer->scan != nullptr || !is_per_sequence(*scan_, given))
         fail(TN_INVALID, "memory \"", called, "\": its initial value is ", to_string(given, names_), " of ",
              layer_label(*start.initial.layer), "; expected one value for each sequence, from outside");

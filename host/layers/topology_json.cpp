@@ -232,6 +232,55 @@ class SavedScans {
   std::map<std::string, std::shared_ptr<OpenScan>> scans_;
 };
 
+// The branches of a file, by the name of the layer that stands for them.
+class SavedConds {
+ public:
+  explicit SavedConds(LayerFactory& factory) : factory_(factory) {}
+
+  // Makes a layer that is a part of branches.
+  LayerRef part(const JsonNode& entry, const std::string& name, const std::string& type,
+                std::vector<LayerOutput> inputs) {
+    const bool input = type == "cond_input";
+    if (!input && type != "cond") bad(entry.who(), ": a part of branches has the type \"", type, "\"");
+    const JsonNode described = entry.at("cond");
+    const int64_t given = described.at("branches").integer();
+    const size_t before = input ? 2 : 1;  // the rows of the branches
+    if (given < 1 || inputs.size() < before || static_cast<uint64_t>(given) > inputs.size() - before)
+      bad(entry.who(), ": ", given, " branches of ", inputs.size(), " inputs");
+    const auto count = static_cast<size_t>(given);
+    const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(before);
+    const auto rest = first + static_cast<std::ptrdiff_t>(count);
+    OpenCond& cond = of(entry, described.at("name").text(), *(first - 1), {first, rest});
+    if (!input) return end(entry, cond, count, {rest, inputs.end()});
+    const int64_t branch = entry.at("branch").integer();
+    if (branch < 0 || branch >= given) bad(entry.who(), ": branch ", branch, " of ", given, " branches");
+    if (inputs.end() - rest > 1)
+      bad(entry.who(), ": \"inputs\" has ", inputs.size(), "; expected ", before + count + 1);
+    return cond.input(static_cast<size_t>(branch), name, inputs[0], rest == inputs.end() ? LayerOutput() : *rest);
+  }
+
+ private:
+  OpenCond& of(const JsonNode& entry, const std::string& name, const LayerOutput& over,
+               const std::vector<LayerOutput>& rows) {
+    std::shared_ptr<OpenCond>& known = conds_[name];
+    if (known == nullptr) known = factory_.begin_cond(name, over, rows);
+    if (!known->is_of(over, rows)) bad(entry.who(), ": cond \"", name, "\" chooses other rows");
+    if (known->has_ended()) bad(entry.who(), ": cond \"", name, "\" has ended");
+    return *known;
+  }
+  // results: for each of them, for each branch, the rows of sequences or none, and the result.
+  static LayerRef end(const JsonNode& entry, OpenCond& cond, size_t branches, const std::vector<LayerOutput>& results) {
+    if (results.size() % (2 * branches) != 0)
+      bad(entry.who(), ": ", results.size(), " inputs for the results of ", branches, " branches");
+    std::vector<std::vector<LayerOutput>> by_branch(branches);
+    for (size_t i = 0; i < results.size(); i += 2) by_branch[i / 2 % branches].push_back(results[i + 1]);
+    return cond.end(by_branch);
+  }
+
+  LayerFactory& factory_;
+  std::map<std::string, std::shared_ptr<OpenCond>> conds_;
+};
+
 }  // namespace
 
 RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* tensors) {
@@ -243,6 +292,7 @@ RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* t
   std::map<std::string, LayerRef> layers;
   SharedChanges changes;
   SavedScans scans(*this);
+  SavedConds conds(*this);
   for (const JsonNode& entry : entries) {
     const std::string name = entry.at("name").text(), type = entry.at("type").text();
     LayerRef made;
@@ -250,6 +300,8 @@ RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* t
       made = data(name, source_from(entry));
     } else if (entry.has("scan")) {
       made = scans.part(entry, name, type, inputs_of(entry, layers));
+    } else if (entry.has("cond")) {
+      made = conds.part(entry, name, type, inputs_of(entry, layers));
     } else {
       std::vector<LayerOutput> inputs = inputs_of(entry, layers);
       Values host;

@@ -139,7 +139,7 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
     if (rows.is_written()) kept.insert(kept.end(), {rows.of.offsets, rows.of.count});
   if (options.keep_all)
     for (const auto& [output, value] : lowered.outputs)
-      if (output.first->scan == nullptr) kept.push_back(value);
+      if (output.first->scan == nullptr && output.first->branch == nullptr) kept.push_back(value);
   std::erase_if(kept,
                 [&](ValueId value) { return value == kNoValue || static_cast<size_t>(value) >= graph.values.size(); });
   return kept;

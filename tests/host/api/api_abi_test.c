@@ -2,6 +2,7 @@
  * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
+#include <tenon/tenon_cond.h>
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
@@ -282,6 +283,17 @@ AT(tn_test_result, cost, 8);
 AT(tn_test_result, samples, 16);
 AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
+
+/* tenon/tenon_cond.h */
+FROZEN(tn_cond, 8);
+AT(tn_cond, index, 0);
+AT(tn_cond, generation, 4);
+GROWS(tn_cond_options, 32);
+AT(tn_cond_options, size, 0);
+AT(tn_cond_options, rows_count, 4);
+AT(tn_cond_options, rows, 8);
+AT(tn_cond_options, over, 16);
+AT(tn_cond_options, name, 24);
 
 /* tenon/tenon_scan.h */
 FROZEN(tn_scan, 8);

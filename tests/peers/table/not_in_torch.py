@@ -4,6 +4,7 @@ METRIC = "a metric; PyTorch has none"
 COST = "PyTorch has no such cost"
 OPTIMIZER = "torch.optim has no such optimizer"
 IMAGES = "made of conv, batch_norm, pool and others, which have rows"
+BRANCHES = "chooses the rows of branches; PyTorch has boolean indices"
 SEQUENCES = "of sequences of different lengths, which PyTorch has no operator for"
 
 NOT_IN_TORCH = {
@@ -37,6 +38,8 @@ NOT_IN_TORCH = {
     "proximal_sgd": OPTIMIZER,
     "rowwise_adagrad": OPTIMIZER,
     "additive_attention": SEQUENCES,
+    "choose_rows": BRANCHES,
+    "choose_sequences": BRANCHES,
     "context_projection": SEQUENCES,
     "crf_decoding": SEQUENCES,
     "ctc_decoding": SEQUENCES,

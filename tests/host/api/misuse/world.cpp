@@ -355,6 +355,28 @@ void World::make(tn_scan& made) const {
   must(&tn_scan_begin, host, &options, &made);
 }
 
+std::vector<tn_layer> World::rows_of_branches() const {
+  tn_layer_options options = {};
+  options.size = sizeof options;
+  options.type = "choose_rows";
+  options.inputs = &slope;
+  options.inputs_count = 1;
+  tn_layer chosen = {};
+  must(&tn_layer_create, host, &options, &chosen);
+  std::vector<tn_layer> made(2);
+  for (uint32_t i = 0; i < 2; ++i) must(&tn_layer_output, host, chosen, i, &made[i]);
+  return made;
+}
+void World::make(tn_cond& made) const {
+  const std::vector<tn_layer> rows_of = rows_of_branches();
+  tn_cond_options options = {};
+  options.size = sizeof options;
+  options.rows = rows_of.data();
+  options.rows_count = 2;
+  options.over = slope;
+  must(&tn_cond_begin, host, &options, &made);
+}
+
 tn_layer World::row_of(tn_scan scan) const {
   tn_layer made = {};
   must(&tn_scan_input, host, scan, rows, nullptr, &made);
@@ -380,5 +402,6 @@ void World::release(tn_predictor made) const { must(&tn_predictor_release, host,
 void World::release(tn_lease made) const { must(&tn_lease_release, host, made); }
 void World::release(tn_metrics made) const { must(&tn_metrics_release, host, made); }
 void World::release(tn_scan made) const { must(&tn_scan_release, host, made); }
+void World::release(tn_cond made) const { must(&tn_cond_release, host, made); }
 
 }  // namespace tenon_tests

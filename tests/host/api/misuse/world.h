@@ -3,6 +3,7 @@
 
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
+#include <tenon/tenon_cond.h>
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
@@ -41,6 +42,7 @@ struct World {
   void make(tn_lease& made) const;
   void make(tn_metrics& made) const;
   void make(tn_scan& made) const;  // over `rows`
+  void make(tn_cond& made) const;  // over `slope`
   void release(tn_layer made) const;
   void release(tn_parameters made) const;
   void release(tn_machine made) const;
@@ -50,8 +52,10 @@ struct World {
   void release(tn_lease made) const;
   void release(tn_metrics made) const;
   void release(tn_scan made) const;
-  [[nodiscard]] tn_layer row_of(tn_scan scan) const;     // an input
-  [[nodiscard]] tn_layer memory_of(tn_scan scan) const;  // a new one, of the shape of the input
+  void release(tn_cond made) const;
+  [[nodiscard]] std::vector<tn_layer> rows_of_branches() const;  // by `slope`
+  [[nodiscard]] tn_layer row_of(tn_scan scan) const;             // an input
+  [[nodiscard]] tn_layer memory_of(tn_scan scan) const;          // a new one, of the shape of the input
   template <typename Handle>
   [[nodiscard]] Handle make() const {
     Handle made = {};
