@@ -8,6 +8,7 @@
 
 #include "host/cli/cli.h"
 #include "host/cli/job/block.h"
+#include "host/cli/job/cond.h"
 #include "host/cli/job/toml_tree.h"
 
 namespace tenon::cli {
@@ -212,14 +213,22 @@ std::map<std::string, JobBlock> expand_in(Node& table, const Blocks& blocks) {
 std::map<std::string, JobBlock> expand_blocks(Node& job) {
   const Blocks blocks = blocks_of(job);
   std::map<std::string, JobBlock> names = expand_in(job, blocks);
-  Node* const scans = job.find("scan");
-  if (scans != nullptr && scans->is_list_of_tables())
-    for (Node& scan : *scans->get<Node::List>()) {
-      const std::string* const name = scan.text("name");
-      const std::string prefix = name == nullptr ? "" : *name + ".";
-      for (auto& [block, of] : expand_in(scan, blocks))
-        names.emplace(prefix + block, JobBlock{of.place, prefix + of.output});
-    }
+  const auto expand_inside = [&](Node& table, const std::string& name) {
+    for (auto& [block, of] : expand_in(table, blocks))
+      names.emplace(name + "." + block, JobBlock{of.place, name + "." + of.output});
+  };
+  const auto each = [&](const char* key, const auto& work) {
+    Node* const tables = job.find(key);
+    if (tables == nullptr || !tables->is_list_of_tables()) return;
+    for (Node& table : *tables->get<Node::List>()) work(table);
+  };
+  each("scan", [&](Node& scan) {
+    const std::string* const name = scan.text("name");
+    expand_inside(scan, name == nullptr ? "" : *name);
+  });
+  each("cond", [&](Node& cond) {
+    for (const BranchTable& branch : branch_tables(cond)) expand_inside(*branch.table, branch.name);
+  });
   job.get<Node::Members>()->erase("block");
   return names;
 }

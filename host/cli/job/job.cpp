@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "host/cli/cli.h"
+#include "host/cli/job/cond.h"
 #include "host/cli/job/expand.h"
 #include "host/cli/job/include.h"
 #include "host/cli/job/reader_section.h"
@@ -226,6 +227,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   for (const auto& [name, block] : job.blocks) taken.emplace(name, block.place);
   job.layers = layers_of(top, taken);
   read_scans(top, job, taken);
+  read_conds(top, job, taken);
   top.finish();
   return job;
 }

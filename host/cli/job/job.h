@@ -49,14 +49,38 @@ struct JobScanPart {
   double value = 0;            // kMemory
 };
 
+// [[cond]]: layers that run for some samples alone.
+struct JobCond {
+  Place place;
+  std::string name;       // of the layer that stands for it
+  std::string over;       // the predicate, or the integers that choose
+  uint32_t branches = 0;  // how many
+  size_t results = 0;     // of each branch
+};
+
+// A layer that the library itself makes, where values enter and leave branches.
+struct JobCondPart {
+  enum class Kind {
+    kInput,  // inputs: JobCond::over, the layer that chooses the rows, a value
+    kCond    // inputs: the first two, the results of the branches, one branch after the other
+  };
+  Kind kind = Kind::kInput;
+  uint32_t branch = 0;  // kInput
+};
+
 struct JobLayer : JobType {
   std::string name;
   std::vector<std::string> inputs;  // "": an optional input is left out
   Place inputs_place;
   std::shared_ptr<const JobScan> scan;  // that it is inside of, or stands for; null: none
   std::optional<JobScanPart> part;
+  std::shared_ptr<const JobCond> cond;  // that it is inside of, or stands for; null: none
+  std::optional<JobCondPart> cond_part;
 
-  [[nodiscard]] bool is_inside() const { return scan != nullptr && !(part && part->kind == JobScanPart::Kind::kScan); }
+  [[nodiscard]] bool is_inside() const {
+    return (scan != nullptr && !(part && part->kind == JobScanPart::Kind::kScan)) ||
+           (cond != nullptr && !(cond_part && cond_part->kind == JobCondPart::Kind::kCond));
+  }
 };
 
 // A layer of type "block", or one of its repetitions, after its expansion: another name of its output.

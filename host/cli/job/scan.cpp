@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/job/scan.h"
 
-#include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
-#include "host/cli/suggest.h"
+#include "host/cli/job/scope.h"
 
 namespace tenon::cli {
 
@@ -15,7 +13,8 @@ namespace {
 // Reads one [[scan]].
 class ScanSection {
  public:
-  ScanSection(const Node& table, const std::string& what, const Job& job) : section_(table, what), job_(job) {}
+  ScanSection(const Node& table, const std::string& what, const Job& job)
+      : section_(table, what), names_((table.text("name") == nullptr ? "" : *table.text("name")) + ".", job) {}
 
   // Returns its layers; that which stands for the scan is the last one.
   std::vector<JobLayer> read() {
@@ -27,16 +26,12 @@ class ScanSection {
     const Node* const layers = section_.find("layer");
     if (layers == nullptr) section_.missing("layer");
     if (!layers->is_list_of_tables()) section_.wrong("layer", *layers, "[[scan.layer]] tables");
-    for (const Node& entry : *layers->get<Node::List>()) take(entry.text("name"));
-    const std::string prefix = scan_->name + ".";
-    for (const auto& [block, of] : job_.blocks)
-      if (block.rfind(prefix, 0) == 0) local_.insert(block.substr(prefix.size()));
+    names_.take(*layers->get<Node::List>());
     read_inputs();
     const Node* const memories = section_.find("memories");
     if (memories != nullptr && !memories->is_list_of_tables())
       section_.wrong("memories", *memories, "tables, { name = \"h\", shape = 8, next = \"z\" }");
-    if (memories != nullptr)
-      for (const Node& entry : *memories->get<Node::List>()) take(entry.text("name"));
+    if (memories != nullptr) names_.take(*memories->get<Node::List>());
     if (memories != nullptr)
       for (const Node& entry : *memories->get<Node::List>()) read_memory(entry);
     for (const Node& entry : *layers->get<Node::List>()) read_layer(entry);
@@ -46,16 +41,6 @@ class ScanSection {
   }
 
  private:
-  void take(const std::string* name) {
-    if (name != nullptr) local_.insert(*name);
-  }
-
-  // The name outside of what a layer inside calls `name`: a part of the scan, or a layer or slot of the job.
-  [[nodiscard]] std::string outside(const std::string& name) const {
-    const std::string whole = name.substr(0, std::min(name.rfind(':'), name.size()));
-    return local_.contains(name) || local_.contains(whole) ? scan_->name + "." + name : name;
-  }
-
   JobLayer& part(JobScanPart::Kind kind, const std::string& name, std::vector<std::string> inputs, const Node& from) {
     static constexpr const char* kTypes[] = {"scan_input", "scan_memory", "scan"};
     JobLayer layer;
@@ -78,10 +63,9 @@ class ScanSection {
     for (const auto& [name, value] : *table->get<Node::Members>()) {
       const auto* const sequences = value.get<std::string>();
       if (sequences == nullptr || sequences->empty()) section_.wrong("inputs." + name, value, "the name of a layer");
-      if (!local_.insert(name).second)
-        section_.fail(value.place, "the name \"" + name + "\" is that of a layer of the scan");
+      if (!names_.take(name)) section_.fail(value.place, "the name \"" + name + "\" is that of a layer of the scan");
       if (scan_->over.empty()) scan_->over = *sequences;
-      part(JobScanPart::Kind::kInput, scan_->name + "." + name, {*sequences, scan_->over}, value);
+      part(JobScanPart::Kind::kInput, names_.own(name), {*sequences, scan_->over}, value);
     }
     if (scan_->over.empty()) section_.wrong("inputs", *table, "at least one input, { x = \"words\" }");
   }
@@ -117,16 +101,14 @@ class ScanSection {
     // The memory before is an input so that memories are made in this order, which is that of their last values.
     std::vector<std::string> inputs = {initial, scan_->over};
     if (!memories_.empty()) inputs.push_back(memories_.back().first);
-    JobLayer& layer = part(JobScanPart::Kind::kMemory, scan_->name + "." + *name, std::move(inputs), table);
+    JobLayer& layer = part(JobScanPart::Kind::kMemory, names_.own(*name), std::move(inputs), table);
     made.kind = JobScanPart::Kind::kMemory;
     layer.part = std::move(made);
-    memories_.emplace_back(layer.name, outside(*next));
+    memories_.emplace_back(layer.name, names_.outside(*next));
   }
 
   void read_layer(const Node& table) {
-    JobLayer layer = layer_of(table);
-    layer.name = scan_->name + "." + layer.name;
-    for (std::string& input : layer.inputs) input = outside(input);
+    JobLayer layer = names_.layer(table);
     layer.scan = scan_;
     layers_.push_back(std::move(layer));
   }
@@ -134,7 +116,7 @@ class ScanSection {
   void read_results() {
     const auto results = section_.strings("results").value_or(std::vector<std::string>());
     std::vector<std::string> inputs = {scan_->over};
-    for (const std::string& result : results) inputs.push_back(outside(result));
+    for (const std::string& result : results) inputs.push_back(names_.outside(result));
     for (const auto& [memory, next] : memories_) inputs.insert(inputs.end(), {memory, next});
     scan_->results = results.size();
     const Node* const node = section_.find("results");
@@ -144,9 +126,8 @@ class ScanSection {
   }
 
   Section section_;
-  const Job& job_;
+  Scope names_;
   std::shared_ptr<JobScan> scan_ = std::make_shared<JobScan>();
-  std::set<std::string> local_;
   std::vector<std::pair<std::string, std::string>> memories_;  // and what is left in each
   std::vector<JobLayer> layers_;
 };
@@ -159,11 +140,8 @@ void read_scans(Section& top, Job& job, std::map<std::string, Place>& names) {
   if (!node->is_list_of_tables()) top.wrong("scan", *node, "[[scan]] tables");
   for (const Node& table : *node->get<Node::List>()) {
     const std::string* const name = table.text("name");
-    for (JobLayer& layer : ScanSection(table, name == nullptr ? "[[scan]]" : "scan \"" + *name + "\"", job).read()) {
-      const auto [other, added] = names.emplace(layer.name, layer.place);
-      if (!added) top.fail(layer.place, "layer \"" + layer.name + "\": the name is taken; see " + other->second);
-      job.layers.push_back(std::move(layer));
-    }
+    add_layers(ScanSection(table, name == nullptr ? "[[scan]]" : "scan \"" + *name + "\"", job).read(), top, job,
+               names);
   }
 }
 

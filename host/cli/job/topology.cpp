@@ -138,6 +138,7 @@ Layer Topology::make(const JobLayer& layer) {
   Layers inputs;
   for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));
   if (layer.part) return make_part(layer, inputs);
+  if (layer.cond_part) return make_cond_part(layer, inputs);
   try {
     find_saved(layer);
     return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
@@ -168,6 +169,24 @@ Layer Topology::make_part(const JobLayer& layer, const Layers& inputs) try {
   const auto first = inputs.begin() + 1 + static_cast<std::ptrdiff_t>(scan.results);
   for (auto memory = first; memory != inputs.end(); memory += 2) step.next(memory[0], memory[1]);
   return end_scan(step, {inputs.begin() + 1, first}).layer;
+} catch (const Error& error) {
+  throw Failure(exit_code(error.code()), layer.place + ": " + error.what());
+}
+
+Layer Topology::make_cond_part(const JobLayer& layer, const Layers& inputs) try {
+  const JobCond& of = *layer.cond;
+  auto found = conds_.find(&of);
+  if (found == conds_.end()) {
+    Layers rows;
+    for (uint32_t i = 0; i < of.branches; ++i) rows.push_back(inputs.at(1).output(i));
+    found = conds_.emplace(&of, begin_cond(inputs[0], rows, of.name)).first;
+  }
+  if (layer.cond_part->kind == JobCondPart::Kind::kInput)
+    return found->second.input(layer.cond_part->branch, inputs.at(2), layer.name);
+  std::vector<Layers> results;
+  for (auto each = inputs.begin() + 2; each != inputs.end(); each += static_cast<std::ptrdiff_t>(of.results))
+    results.emplace_back(each, each + static_cast<std::ptrdiff_t>(of.results));
+  return end_cond(found->second, results).layer;
 } catch (const Error& error) {
   throw Failure(exit_code(error.code()), layer.place + ": " + error.what());
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
+#include <tenon/tenon_cond.hpp>
 #include <tenon/tenon_scan.hpp>
 #include <vector>
 
@@ -94,6 +95,7 @@ class Topology {
   Layer whole(const JobLayer& wanted);
   Layer make(const JobLayer& layer);
   Layer make_part(const JobLayer& layer, const Layers& inputs);
+  Layer make_cond_part(const JobLayer& layer, const Layers& inputs);
   // Returns, for the error of a missing attribute, what is known of the integers that feed the layer; else "".
   [[nodiscard]] std::string limits_for(const JobLayer& layer, const Error& error) const;
   void find_saved(const JobLayer& layer);
@@ -112,6 +114,7 @@ class Topology {
   std::map<std::string, Role> roles_;  // by type
   std::map<std::string, Layer> made_;
   std::map<const JobScan*, Step> steps_;  // of scans that have begun
+  std::map<const JobCond*, Cond> conds_;  // that have begun
   std::map<std::string, DataLayer> data_;
 };
 
