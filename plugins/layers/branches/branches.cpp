@@ -1,6 +1,8 @@
 // Layers that choose the rows of branches: which rows a branch has, and which rows of sequences.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
 
@@ -37,7 +39,7 @@ struct ChooseRows {
   static void describe(tn::LayerDescription& d) {
     d.type("choose_rows",
            "The numbers of the rows of each branch of a cond, in ascending order: first of those in which a predicate "
-           "holds, which is above 0, then of the others; a number that is not a number does not hold. With cases: for "
+           "holds, which is above 0, then of the others; NaN does not. With cases: for "
            "each integer from 0 on of the rows that have it.");
     d.input("choice", "[samples] or [samples, 1], or rows in place of samples: the predicate or the integers",
             TN_PORT_ANY);
@@ -123,7 +125,7 @@ struct ChooseSequences {
     d.type(
         "choose_sequences",
         "The numbers of the rows of chosen sequences, sequence by sequence: inside of a branch of a cond those of the "
-        "sequences of its rows.");
+        "sequences of its rows. A sequence that is chosen again has no rows there.");
     d.input("chosen", "int64 or int32 [chosen]: the numbers of the sequences", TN_PORT_INTEGER);
     d.input("sequences", "[rows, ...]: sequences; their values are not read", TN_PORT_ANY);
     d.output("rows", "int64 [chosen rows]: as many sequences as numbers");
@@ -148,36 +150,38 @@ class ChooseSequencesKernel {
   }
 
   ChooseSequencesKernel(const tn::KernelSite& site, int32_t direction)
-      : chosen_(site.input(kChosen)[0]), sequences_(site.input(kSequences).outer(0)), rows_(site.input(kSequences)[0]) {
+      : chosen_(site.input(kChosen)[0]), sequences_(site.input(kSequences).outer(0)) {
     if (direction == TN_BACKWARD) throw tn::Failure(TN_UNSUPPORTED, "chosen", "has no gradient");
   }
 
-  // chosen, sequences -> the numbers of their rows, offsets, number of rows. Throws TN_BAD_DATA for a number that is
-  // not that of a sequence, and for more rows than there are, of sequences that are chosen several times.
+  uint64_t workspace_bytes() const { return static_cast<uint64_t>(sequences_.bound); }
+
+  // chosen, sequences -> the numbers of their rows, offsets, number of rows. Marks the sequences that it has had.
+  // Throws TN_BAD_DATA for a number that is not that of a sequence.
   void run(const tn::Call& call) const {
     const kernels::Integers chosen(*call.input(kChosen));
     const int64_t* const ends = kernels::innermost(*call.input(kSequences));
-    const int64_t sequences = call.size(sequences_), most = call.size(rows_), count = call.size(chosen_);
+    const int64_t sequences = call.size(sequences_), count = call.size(chosen_);
+    auto* const had = static_cast<uint8_t*>(call->workspace);
+    std::fill_n(had, sequences, uint8_t{0});
     auto* const to = call.out<int64_t>(0);
     auto* const offsets = call.out<int64_t>(1);
-    offsets[0] = 0;
+    int64_t at = offsets[0] = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t sequence = chosen[i];
       if (sequence < 0 || sequence >= sequences)
         throw tn::Failure(
             TN_BAD_DATA, "chosen",
             "has " + std::to_string(sequence) + "; there are " + std::to_string(sequences) + " sequences");
-      int64_t at = offsets[i];
-      if (ends[sequence + 1] - ends[sequence] > most - at)
-        throw tn::Failure(TN_BAD_DATA, "chosen", "has the same sequence several times");
-      for (int64_t row = ends[sequence]; row < ends[sequence + 1]; ++row) to[at++] = row;
+      for (int64_t row = ends[sequence]; had[sequence] == 0 && row < ends[sequence + 1]; ++row) to[at++] = row;
+      had[sequence] = 1;
       offsets[i + 1] = at;
     }
-    call.out<int64_t>(2)[0] = offsets[count];
+    call.out<int64_t>(2)[0] = at;
   }
 
  private:
-  tn::Dim chosen_, sequences_, rows_;
+  tn::Dim chosen_, sequences_;
 };
 
 void describe(tn::Plugin& plugin) {
