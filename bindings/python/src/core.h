@@ -11,6 +11,7 @@
 
 #include <string>
 #include <tenon/tenon.hpp>
+#include <tenon/tenon_cond.hpp>
 #include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_predictor.hpp>

@@ -144,6 +144,20 @@ void bind_scan(nb::module_& module) {
   });
 }
 
+// Branches while they are built; tenon._cond drives them.
+void bind_cond(nb::module_& module) {
+  using tenon::Cond;
+  nb::class_<Cond>(module, "Cond")
+      .def("input", [](const Cond& cond, uint32_t branch,
+                       const Layer& value) { return unlocked([&] { return cond.input(branch, value); }); })
+      .def("end", [](Cond& cond, const std::vector<Layers>& results) {
+        return unlocked([&] { return tenon::end_cond(cond, results); }).results;
+      });
+  module.def("begin_cases", [](const Layer& choice, uint32_t cases, const std::string& name) {
+    return unlocked([&] { return tenon::begin_cases(choice, cases, name); });
+  });
+}
+
 void bind_layer(nb::module_& module) {
   nb::class_<Layer>(module, "Layer")
       .def("describe", released(&Layer::describe))
@@ -233,6 +247,7 @@ void bind_parameters(nb::module_& module) {
 void bind_model(nb::module_& module) {
   bind_layer(module);
   bind_scan(module);
+  bind_cond(module);
   bind_parameters(module);
   bind_host(module);
 }

@@ -28,19 +28,22 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "StaticInput", "SubsequenceInput",
-    "batch", "check_gradient", "data_type", "dist_train", "draw", "error", "event", "formula", "host", "infer",
-    "layer", "learned", "load", "memory", "network", "parameters", "plan", "reader", "recurrent_group", "scan",
-    "summary", "test", "train", "trainer", "updater", "use",
+    "Error", "Host", "IfElse", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "StaticInput",
+    "SubsequenceInput", "batch", "cases", "check_gradient", "cond", "data_type", "dist_train", "draw", "error",
+    "event", "formula", "host", "infer", "layer", "learned", "load", "memory", "network", "parameters", "plan",
+    "reader", "recurrent_group", "scan", "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
          "plot", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
+    "IfElse": "_cond",
     "StaticInput": "_scan",
     "SubsequenceInput": "_scan",
+    "cases": "_cond",
     "check_gradient": "_gradient_check",
+    "cond": "_cond",
     "dist_train": "_network",
     "draw": "inspect",
     "formula": "_formula",
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
     from tenon import input as input, math as math, metric as metric, onnx as onnx, plot as plot, sklearn as sklearn
     from tenon import weights as weights
+    from tenon._cond import IfElse, cases, cond
     from tenon._formula import formula, learned
     from tenon._gradient_check import check_gradient
     from tenon import callbacks as callbacks, inspect as inspect

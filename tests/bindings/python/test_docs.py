@@ -8,7 +8,7 @@ import pytest
 import tenon
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + ["recurrence.md", "seeds.md"]
+PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + ["branches.md", "recurrence.md", "seeds.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
