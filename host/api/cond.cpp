@@ -1,25 +1,12 @@
 // The public C API: branches. SPDX-License-Identifier: Apache-2.0
 #include <tenon/tenon_cond.h>
 
-#include "host/api/api.h"
+#include "host/api/inner_layers.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
 
 namespace {
-
-std::string name_or_none(const char* name) { return name == nullptr ? "" : name; }
-
-// Calls `work` with the branches, while no other call makes layers, and gives the layer that it returns.
-template <typename Work>
-tn_status make_layer(tn_host* host, tn_cond cond, tn_layer* layer, tn_error* error, Work&& work) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<OpenCond> open = it.conds.at(cond);
-    api::required(layer, "layer");
-    const SetupLock lock = it.registry.setup();
-    *layer = it.layers.add<tn_layer>({work(it, *open), 0});
-  });
-}
 
 // Divides the results into those of each branch.
 std::vector<std::vector<LayerOutput>> by_branch(const std::vector<LayerOutput>& results, size_t branches) {
@@ -41,21 +28,21 @@ tn_status tn_cond_begin(tn_host* host, const tn_cond_options* options, tn_cond* 
     const SetupLock lock = it.registry.setup();
     std::vector<LayerOutput> rows = api::outputs(it, given.rows, given.rows_count, "options.rows");
     *cond = it.conds.add<tn_cond>(
-        it.factory.begin_cond(name_or_none(given.name), it.layers.at(given.over), std::move(rows)));
+        it.factory.begin_cond(api::name_or_none(given.name), it.layers.at(given.over), std::move(rows)));
   });
 }
 
 tn_status tn_cond_input(tn_host* host, tn_cond cond, uint32_t branch, tn_layer value, tn_layer sequence_rows,
                         const char* name, tn_layer* layer, tn_error* error) {
-  return make_layer(host, cond, layer, error, [&](Host& it, OpenCond& open) {
+  return api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& it, OpenCond& open) {
     const LayerOutput rows = sequence_rows.generation == 0 ? LayerOutput() : it.layers.at(sequence_rows);
-    return open.input(branch, name_or_none(name), it.layers.at(value), rows);
+    return open.input(branch, api::name_or_none(name), it.layers.at(value), rows);
   });
 }
 
 tn_status tn_cond_end(tn_host* host, tn_cond cond, const tn_layer* results, uint32_t results_count, tn_layer* layer,
                       tn_error* error) {
-  const tn_status status = make_layer(host, cond, layer, error, [&](Host& it, OpenCond& open) {
+  const tn_status status = api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& it, OpenCond& open) {
     return open.end(by_branch(api::outputs(it, results, results_count, "results"), open.branches()));
   });
   return status != TN_OK ? status : tn_cond_release(host, cond, error);

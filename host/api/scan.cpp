@@ -1,27 +1,10 @@
 // The public C API: scans. SPDX-License-Identifier: Apache-2.0
 #include <tenon/tenon_scan.h>
 
-#include "host/api/api.h"
+#include "host/api/inner_layers.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
-
-namespace {
-
-std::string name_or_none(const char* name) { return name == nullptr ? "" : name; }
-
-// Calls `work` with the scan, while no other call makes layers, and gives the layer that it returns.
-template <typename Work>
-tn_status make_layer(tn_host* host, tn_scan scan, tn_layer* layer, tn_error* error, Work&& work) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<OpenScan> open = it.scans.at(scan);
-    api::required(layer, "layer");
-    const SetupLock lock = it.registry.setup();
-    *layer = it.layers.add<tn_layer>({work(it, *open), 0});
-  });
-}
-
-}  // namespace
 
 tn_status tn_scan_begin(tn_host* host, const tn_scan_options* options, tn_scan* scan, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -31,19 +14,20 @@ tn_status tn_scan_begin(tn_host* host, const tn_scan_options* options, tn_scan* 
       fail(TN_INVALID, SubjectName{"options.reverse"}, "options.reverse is ", given.reverse, "; expected 0 or 1");
     const SetupLock lock = it.registry.setup();
     *scan = it.scans.add<tn_scan>(
-        it.factory.begin_scan(name_or_none(given.name), it.layers.at(given.over), given.reverse == 1));
+        it.factory.begin_scan(api::name_or_none(given.name), it.layers.at(given.over), given.reverse == 1));
   });
 }
 
 tn_status tn_scan_input(tn_host* host, tn_scan scan, tn_layer sequences, const char* name, tn_layer* layer,
                         tn_error* error) {
-  return make_layer(host, scan, layer, error,
-                    [&](Host& it, OpenScan& open) { return open.input(name_or_none(name), it.layers.at(sequences)); });
+  return api::make_layer(host, &Host::scans, scan, layer, error, [&](Host& it, OpenScan& open) {
+    return open.input(api::name_or_none(name), it.layers.at(sequences));
+  });
 }
 
 tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_memory_options* options, tn_layer* layer,
                          tn_error* error) {
-  return make_layer(host, scan, layer, error, [&](Host& it, OpenScan& open) {
+  return api::make_layer(host, &Host::scans, scan, layer, error, [&](Host& it, OpenScan& open) {
     const tn_scan_memory_options given = api::sized(options, "options");
     if (given.rank < 0 || given.rank >= TN_MAX_RANK)
       fail(TN_INVALID, SubjectName{"options.rank"}, "options.rank is ", given.rank);
@@ -51,7 +35,7 @@ tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_memory_optio
     if (given.rank > 0) start.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
     if (given.initial.generation != 0) start.initial = it.layers.at(given.initial);
     start.value = given.initial_value;
-    return open.memory(name_or_none(given.name), std::move(start));
+    return open.memory(api::name_or_none(given.name), std::move(start));
   });
 }
 
@@ -65,7 +49,7 @@ tn_status tn_scan_next(tn_host* host, tn_scan scan, tn_layer memory, tn_layer va
 
 tn_status tn_scan_end(tn_host* host, tn_scan scan, const tn_layer* results, uint32_t results_count, tn_layer* layer,
                       tn_error* error) {
-  const tn_status status = make_layer(host, scan, layer, error, [&](Host& it, OpenScan& open) {
+  const tn_status status = api::make_layer(host, &Host::scans, scan, layer, error, [&](Host& it, OpenScan& open) {
     return open.end(api::outputs(it, results, results_count, "results"));
   });
   return status != TN_OK ? status : tn_scan_release(host, scan, error);

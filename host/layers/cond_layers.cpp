@@ -4,26 +4,13 @@
 #include <algorithm>
 
 #include "host/layers/host_attributes.h"
+#include "host/layers/output_spec.h"
 
 namespace tenon::host {
 
 namespace {
 
 std::string cond_label(const Cond& cond) { return "cond \"" + cond.name + "\""; }
-
-const Spec& spec_of(const LayerOutput& output) {
-  if (output.layer == nullptr) fail(TN_INVALID, "a layer is missing");
-  if (output.output >= output.layer->outputs.size())
-    fail(TN_INVALID, layer_label(*output.layer), " has no output ", output.output);
-  return output.layer->outputs[output.output];
-}
-
-// Whether all dimensions from number `first` on are constant.
-bool is_constant(const Spec& spec, size_t first) {
-  return spec.shape.size() >= first &&
-         std::all_of(spec.shape.begin() + static_cast<std::ptrdiff_t>(first), spec.shape.end(),
-                     [](const Dim& dim) { return dim.symbol == TN_SYMBOL_NONE; });
-}
 
 // Whether the value has sequences, one for each of `all`.
 bool has_sequences_of(const Spec& spec, const Dim& all) {
@@ -76,13 +63,13 @@ Spec in_branch(const Branch& branch, const LayerOutput& input, const SubjectName
     fail(TN_INVALID, subject, "input \"", subject.name, "\": ", layer_label(layer), " is inside of ",
          branch_label(*layer.branch), ", whose results alone can be read outside");
   if (cond.around != nullptr) spec = in_branch(*cond.around, input, subject, names);
-  const bool of_rows = spec.storage != TN_CSR && is_constant(spec, 1) && !spec.shape.empty();
+  const bool of_rows = spec.storage != TN_CSR && is_constant_from(spec, 1) && !spec.shape.empty();
   if (of_rows && (same(spec.shape[0], cond.all) || same(spec.shape[0], branch.rows))) {
     Spec inside{spec.dtype, spec.shape, TN_DENSE, 0, {}};
     inside.shape[0] = branch.rows;
     return inside;
   }
-  if ((spec.storage == TN_DENSE && is_constant(spec, 0)) || has_sequences_of(spec, cond.all)) return spec;
+  if ((spec.storage == TN_DENSE && is_constant_from(spec, 0)) || has_sequences_of(spec, cond.all)) return spec;
   fail(TN_INVALID, subject, "input \"", subject.name, "\": ", layer_label(layer), " is outside of ",
        branch_label(branch), " and has ", to_string(spec, names), "; expected one value for each of its rows, ",
        to_string(Shape{cond.all}, names));
@@ -98,7 +85,7 @@ void check_in_branch(const Layer& layer, const SymbolNames& names) {
          branch_label(branch));
   if (layer.scan != nullptr) return;  // one value for each step of sequences of the branch
   for (const Spec& spec : layer.outputs) {
-    const bool each = spec.storage == TN_DENSE && is_constant(spec, 1) && same(spec.shape[0], branch.rows);
+    const bool each = spec.storage == TN_DENSE && is_constant_from(spec, 1) && same(spec.shape[0], branch.rows);
     if (!each && !has_sequences_of(spec, branch.rows))
       fail(TN_INVALID, "it makes ", to_string(spec, names), " inside of ", branch_label(branch),
            "; expected one value for each of its rows, ", to_string(Shape{branch.rows}, names));
@@ -238,7 +225,7 @@ Spec OpenCond::result(size_t branch, const LayerOutput& value, LayerOutput& rows
   if (!is_float(spec.dtype))
     fail(TN_UNSUPPORTED, what, " has ", to_string(spec, names_), "; results are floats in this version");
   spec.dtype = TN_COMPUTE;
-  const bool symbolic = spec.storage != TN_CSR && is_constant(spec, 1) && !spec.shape.empty();
+  const bool symbolic = spec.storage != TN_CSR && is_constant_from(spec, 1) && !spec.shape.empty();
   if (symbolic && same(spec.shape[0], of.rows)) {
     const Spec& over = spec_of(over_);
     Spec outside{spec.dtype, spec.shape, over.storage, over.levels, over.outer};

@@ -6,27 +6,13 @@
 
 #include "host/layers/cond_layers.h"
 #include "host/layers/host_attributes.h"
+#include "host/layers/output_spec.h"
 
 namespace tenon::host {
 
 namespace {
 
 std::string scan_label(const Scan& scan) { return "scan \"" + scan.name + "\""; }
-
-bool is_constant(const Dim& dim) { return dim.symbol == TN_SYMBOL_NONE; }
-
-// Whether all dimensions from number `first` on are constant.
-bool varies_by(const Spec& spec, size_t first) {
-  return spec.shape.size() >= first &&
-         std::all_of(spec.shape.begin() + static_cast<std::ptrdiff_t>(first), spec.shape.end(), is_constant);
-}
-
-const Spec& spec_of(const LayerOutput& output) {
-  if (output.layer == nullptr) fail(TN_INVALID, "a layer is missing");
-  if (output.output >= output.layer->outputs.size())
-    fail(TN_INVALID, layer_label(*output.layer), " has no output ", output.output);
-  return output.layer->outputs[output.output];
-}
 
 // Returns the spec of a value as it is around the scan.
 Spec around(const Scan& scan, const LayerOutput& output, const SymbolNames& names) {
@@ -36,7 +22,7 @@ Spec around(const Scan& scan, const LayerOutput& output, const SymbolNames& name
 
 // Whether the value is dense, [sequences of the scan, constants...].
 bool is_per_sequence(const Scan& scan, const Spec& spec) {
-  return spec.storage == TN_DENSE && varies_by(spec, 1) && same(spec.shape[0], scan.outer);
+  return spec.storage == TN_DENSE && is_constant_from(spec, 1) && same(spec.shape[0], scan.outer);
 }
 
 // Returns the spec of sequences from outside, or of sub-sequences, as steps see them.
@@ -84,12 +70,12 @@ ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
 Spec in_steps(Scan& scan, const LayerOutput& input, const SubjectName& subject, RaggedSymbols& symbols) {
   if (input.layer != nullptr && input.layer->scan != nullptr) return spec_of(input);
   Spec spec = around(scan, input, symbols);
-  if (spec.storage == TN_DENSE && varies_by(spec, 0)) return spec;
+  if (spec.storage == TN_DENSE && is_constant_from(spec, 0)) return spec;
   if (is_per_sequence(scan, spec)) {
     spec.shape[0] = scan.steps;
     return spec;
   }
-  if (spec.storage == TN_RAGGED && spec.levels == 1 && varies_by(spec, 1) && same(spec.outer[0], scan.outer))
+  if (spec.storage == TN_RAGGED && spec.levels == 1 && is_constant_from(spec, 1) && same(spec.outer[0], scan.outer))
     return seen(scan, std::move(spec), input, symbols);
   const std::string what = text("input \"", subject.name, "\": ", layer_label(*input.layer), " is outside of ",
                                 scan_label(scan), " and has ", to_string(spec, symbols));
@@ -110,7 +96,7 @@ void check_inside(const Layer& layer, const SymbolNames& names) {
     return spec.storage == TN_RAGGED && spec.levels == 1 && same(spec.outer[0], layer.scan->steps);
   };
   for (const Spec& spec : layer.outputs)
-    if (!varies_by(spec, 1) || (!is_seen(spec) && !same(spec.shape[0], layer.scan->steps)))
+    if (!is_constant_from(spec, 1) || (!is_seen(spec) && !same(spec.shape[0], layer.scan->steps)))
       fail(TN_INVALID, "it makes ", to_string(spec, names), " inside of ", scan_label(*layer.scan),
            "; expected one value for each step, ", to_string(Shape{layer.scan->steps}, names));
 }
@@ -174,7 +160,7 @@ LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) 
     if (sequences.layer->scan != nullptr)
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " is inside of ", scan_label(*sequences.layer->scan),
            "; expected sequences from outside");
-    if (spec.storage != TN_RAGGED || !varies_by(spec, 1))
+    if (spec.storage != TN_RAGGED || !is_constant_from(spec, 1))
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " has ", to_string(spec, names_),
            "; expected sequences");
     const Dim& rows = spec.levels == 1 ? spec.shape[0] : spec.outer.at(0);
