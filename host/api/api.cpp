@@ -2,6 +2,7 @@
 #include "host/api/api.h"
 
 #include <dlfcn.h>
+#include <tenon/tenon_machine.h>
 
 #include <algorithm>
 #include <cstring>
@@ -194,6 +195,12 @@ std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const
                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
   }
   return result;
+}
+
+UnknownFeeds unknown_feeds(uint32_t flags) {
+  if ((flags & ~static_cast<uint32_t>(TN_FORWARD_IGNORE_UNUSED)) != 0)
+    fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", flags, "; expected TN_FORWARD_*");
+  return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
 }
 
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }

@@ -75,7 +75,8 @@ Host::Host(const HostOptions& options)
       leases("lease", first_generation()),
       metric_sums("metrics", first_generation()),
       scans("scan", first_generation()),
-      conds("cond", first_generation()) {}
+      conds("cond", first_generation()),
+      generators("generator", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   const SetupLock lock = registry.setup();

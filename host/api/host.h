@@ -19,6 +19,7 @@
 #include "host/api/fork_mark.h"
 #include "host/api/handles.h"
 #include "host/api/use_mark.h"
+#include "host/generation/generator.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
 #include "host/machine/predictor.h"
@@ -103,6 +104,18 @@ struct HeldMachine {
   std::unique_ptr<Machine> machine;
   UseMark mark;
   std::atomic<uint32_t> leases{0};  // of outputs
+};
+
+// A generator, and the results that it lends.
+struct HeldGenerator {
+  HeldGenerator(std::shared_ptr<HeldParameters> of, std::unique_ptr<Generator> made)
+      : parameters(std::move(of)), generator(std::move(made)) {}
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
+
+  std::shared_ptr<HeldParameters> parameters;
+  std::unique_ptr<Generator> generator;
+  Generated generated;
+  UseMark mark;
 };
 
 struct HeldUpdater {
@@ -192,6 +205,7 @@ class Host {
   HandleTable<std::shared_ptr<HeldMetrics>> metric_sums;
   HandleTable<std::shared_ptr<OpenScan>> scans;
   HandleTable<std::shared_ptr<OpenCond>> conds;
+  HandleTable<std::shared_ptr<HeldGenerator>> generators;
 
   // Keeps metrics that the calling thread borrows, until it borrows metrics again.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

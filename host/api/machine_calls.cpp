@@ -7,20 +7,10 @@
 namespace api = tenon::host::api;
 using namespace tenon::host;
 
-namespace {
-
-UnknownFeeds unknown_feeds(uint32_t flags) {
-  if ((flags & ~static_cast<uint32_t>(TN_FORWARD_IGNORE_UNUSED)) != 0)
-    fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", flags, "; expected TN_FORWARD_*");
-  return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
-}
-
-}  // namespace
-
 tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                                   const tn_forward_options* options, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
-    const UnknownFeeds unknown = unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
+    const UnknownFeeds unknown = api::unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
     const SetRead read(held.parameters->gate);
@@ -76,7 +66,7 @@ class Inference {
     if (given.max_samples < 0)
       fail(TN_INVALID, SubjectName{"options.max_samples"}, "options.max_samples is ", given.max_samples,
            "; expected at least 0");
-    const UnknownFeeds unknown = unknown_feeds(given.flags);
+    const UnknownFeeds unknown = api::unknown_feeds(given.flags);
     const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
     int64_t most = 1;
     for (const NamedArray& each : named)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
 #include <tenon/tenon_cond.h>
+#include <tenon/tenon_generate.h>
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
@@ -294,6 +295,46 @@ AT(tn_cond_options, rows_count, 4);
 AT(tn_cond_options, rows, 8);
 AT(tn_cond_options, over, 16);
 AT(tn_cond_options, name, 24);
+
+/* tenon/tenon_generate.h */
+FROZEN(tn_generator, 8);
+AT(tn_generator, index, 0);
+AT(tn_generator, generation, 4);
+GROWS(tn_generator_options, 48);
+AT(tn_generator_options, size, 0);
+AT(tn_generator_options, from_logits, 4);
+AT(tn_generator_options, scores, 8);
+AT(tn_generator_options, ids, 16);
+AT(tn_generator_options, max_samples, 24);
+AT(tn_generator_options, device, 32);
+AT(tn_generator_options, compute, 40);
+AT(tn_generator_options, reserved, 44);
+GROWS(tn_generate_options, 136);
+AT(tn_generate_options, size, 0);
+AT(tn_generate_options, method, 4);
+AT(tn_generate_options, feeds, 8);
+AT(tn_generate_options, feeds_count, 16);
+AT(tn_generate_options, flags, 20);
+AT(tn_generate_options, begin_id, 24);
+AT(tn_generate_options, end_id, 32);
+AT(tn_generate_options, max_length, 40);
+AT(tn_generate_options, results, 48);
+AT(tn_generate_options, beam_size, 56);
+AT(tn_generate_options, length_penalty, 64);
+AT(tn_generate_options, temperature, 72);
+AT(tn_generate_options, top_k, 80);
+AT(tn_generate_options, top_p, 88);
+AT(tn_generate_options, seed, 96);
+AT(tn_generate_options, streams, 104);
+AT(tn_generate_options, streams_count, 112);
+AT(tn_generate_options, reserved, 116);
+AT(tn_generate_options, sink, 120);
+AT(tn_generate_options, user, 128);
+GROWS(tn_generated, 312);
+AT(tn_generated, size, 0);
+AT(tn_generated, reserved, 4);
+AT(tn_generated, ids, 8);
+AT(tn_generated, scores, 160);
 
 /* tenon/tenon_scan.h */
 FROZEN(tn_scan, 8);

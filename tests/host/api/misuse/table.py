@@ -17,6 +17,7 @@ VALUES = {
     "tn_predictor": "world.make<tn_predictor>()",
     "tn_cond": "world.make<tn_cond>()",
     "tn_scan": "world.make<tn_scan>()",
+    "tn_generator": "world.make<tn_generator>()",
     # names of parameters
     "name": '"score.weight"',
     "parameter": '"score.weight"',
@@ -57,6 +58,12 @@ VALUES = {
     "tn_cond_options.rows": "world.rows_of_branches()",
     "tn_cond_options.over": "world.slope",
     "tn_scan_options.over": "world.rows",
+    "tn_generator_options.ids": '"ids"',
+    "tn_generator_options.scores": "world.next",
+    "tn_generator_create.parameters": "world.of_next",
+    "tn_generate_options.end_id": "-1",
+    "tn_generate_options.feeds": "world.prompts",
+    "tn_generate_options.max_length": "4",
     "tn_scan_memory_options.initial": "world.slope",
     "tn_augment_options.slot": '"image"',
     "tn_bucket_options.slot": '"words"',
@@ -127,6 +134,7 @@ REQUIRED = {
 # Checks that are left out, with the reason.
 SKIPPED = {
     "tn_layer_options.inputs: zero": "a zeroed input is one that is absent",
+    "tn_generate_options.streams: zero": "0 is a stream like any other",
     "tn_map_options.release": "may be null, as in tn_source_options",
     **{f"{function}.options.{member}": "train only" for function in ("tn_test", "tn_infer")
        for member in ("updater", "immutable_parameters", "checkpoint", "test", "early_stop", "average", "groups")},
@@ -180,6 +188,12 @@ ORDERS = {
     "tn_infer_parts": [("options_room.parameters", "world.declared", "without values", "values")],
     "tn_predictor_create": [("parameters", "world.declared", "without values", "values")],
     "tn_predictor_refresh": [("parameters", "world.declared", "without values", "values")],
+    "tn_generator_create": [("options_room.from_logits", "2", "neither 0 nor 1", "options.from_logits", "TN_INVALID"),
+                            ("options_room.max_samples", "-1", "too few", "max_samples", "TN_INVALID"),
+                            ("options_room.scores", "world.score", "of other data", "ids", "TN_NOT_FOUND")],
+    "tn_generate": [("options_room.method", "3", "an unknown method", "options.method", "TN_INVALID"),
+                    ("options_room.flags", "2", "an unknown flag", "options.flags", "TN_UNSUPPORTED"),
+                    ("options_room.max_length", "0", "of no ids", "max_length", "TN_INVALID")],
     "tn_predict": [("feeds_room[0].values.data", "nullptr", "null data", "word")],
     "tn_metrics_append": [("machine", "world.fresh", "another machine", "another machine", "TN_INVALID")],
     "tn_metrics_merge": [("from", "metrics", "to themselves", "themselves", "TN_INVALID")],

@@ -244,6 +244,32 @@ World::World() {
   planned = machine_for(1, declared);
   forward(inference);
   make_slope();
+  make_next();
+}
+
+void World::make_next() {
+  tn_data_options data = {};
+  data.size = sizeof data;
+  data.dtype = TN_I64;
+  data.name = "ids";
+  data.index_limit = 3;
+  data.storage = TN_RAGGED;
+  tn_layer ids = {};
+  must(&tn_data_create, host, &data, &ids);
+  const tn_layer vectors =
+      make_layer(host, "embedding", "vectors", {ids}, {integer("vocabulary", 3), integer("size", 2)});
+  next = make_layer(host, "softmax", "next", {make_layer(host, "fc", "logits", {vectors}, {integer("size", 3)})}, {});
+  must(&tn_parameters_create, host, &next, 1, 1, &of_next);
+  tn_array prompt = {};
+  prompt.dtype = TN_I64;
+  prompt.rank = 1;
+  prompt.shape[0] = 1;
+  prompt.data = words_ + 1;
+  prompt.storage = TN_RAGGED;
+  prompt.levels = 1;
+  prompt.offsets[0] = ends_;
+  prompt.samples = 1;
+  prompts = {{"ids", prompt}};
 }
 
 void World::make_slope() {
@@ -376,6 +402,13 @@ void World::make(tn_cond& made) const {
   options.over = slope;
   must(&tn_cond_begin, host, &options, &made);
 }
+void World::make(tn_generator& made) const {
+  tn_generator_options options = {};
+  options.size = sizeof options;
+  options.scores = next;
+  options.ids = "ids";
+  must(&tn_generator_create, host, of_next, &options, &made);
+}
 
 tn_layer World::row_of(tn_scan scan) const {
   tn_layer made = {};
@@ -403,5 +436,6 @@ void World::release(tn_lease made) const { must(&tn_lease_release, host, made); 
 void World::release(tn_metrics made) const { must(&tn_metrics_release, host, made); }
 void World::release(tn_scan made) const { must(&tn_scan_release, host, made); }
 void World::release(tn_cond made) const { must(&tn_cond_release, host, made); }
+void World::release(tn_generator made) const { must(&tn_generator_release, host, made); }
 
 }  // namespace tenon_tests

@@ -4,6 +4,7 @@
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
 #include <tenon/tenon_cond.h>
+#include <tenon/tenon_generate.h>
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
@@ -41,8 +42,9 @@ struct World {
   void make(tn_predictor& made) const;
   void make(tn_lease& made) const;
   void make(tn_metrics& made) const;
-  void make(tn_scan& made) const;  // over `rows`
-  void make(tn_cond& made) const;  // over `slope`
+  void make(tn_scan& made) const;       // over `rows`
+  void make(tn_cond& made) const;       // over `slope`
+  void make(tn_generator& made) const;  // of `next`
   void release(tn_layer made) const;
   void release(tn_parameters made) const;
   void release(tn_machine made) const;
@@ -53,6 +55,7 @@ struct World {
   void release(tn_metrics made) const;
   void release(tn_scan made) const;
   void release(tn_cond made) const;
+  void release(tn_generator made) const;
   [[nodiscard]] std::vector<tn_layer> rows_of_branches() const;  // by `slope`
   [[nodiscard]] tn_layer row_of(tn_scan scan) const;             // an input
   [[nodiscard]] tn_layer memory_of(tn_scan scan) const;          // a new one, of the shape of the input
@@ -66,6 +69,9 @@ struct World {
   TemporaryFolder folder;
   tn_host* host = nullptr;
   tn_layer word = {}, score = {}, cost = {}, slope = {}, rows = {};
+  tn_layer next = {};            // scores of the ids of a data layer "ids"
+  tn_parameters of_next = {};    // those of `next`
+  std::vector<tn_feed> prompts;  // of "ids": one
   tn_parameters parameters = {};
   tn_parameters declared = {};  // without values
   tn_machine machine = {};
@@ -94,9 +100,10 @@ struct World {
  private:
   [[nodiscard]] tn_machine machine_for(uint32_t training, tn_parameters of) const;
   void make_slope();
+  void make_next();
 
   float ones_[4] = {1, 1, 1, 1};
-  int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1};
+  int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1}, ends_[2] = {0, 1};
   std::string csv_;
   const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"}, *names_[1] = {"score"};
 };
