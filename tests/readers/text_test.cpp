@@ -73,6 +73,31 @@ TEST_F(Text, WordsAreSplitByRules) {
   EXPECT_THAT(plain, HasSubstr("rock' "));  // a no-break space separates too
 }
 
+TEST_F(Text, CharactersAreWords) {
+  const Bytes content = "a b\xC3\xA9  A\n";
+  EXPECT_EQ(vocabulary(content, {{"unknown", ""}, {"split", "characters"}}), "  A a b \xC3\xA9 ");  // a space is first
+  const Values lower = file(content, {{"unknown", ""}, {"split", "characters"}, {"lower_case", true}});
+  EXPECT_THAT(lines(lower), ElementsAre(Numbers{1, 0, 2, 3, 0, 0, 1}));
+  check(lower);
+}
+
+TEST_F(Text, TwoNamesAreWordsAndTheWordAfterEach) {
+  const Values given =
+      file("1\ta b c\n2\ta\n", {{"names", Strings{"words", "next"}}, {"labelled", true}, {"end", "."}});
+  EXPECT_EQ(open(given)->slot(1).storage, TN_RAGGED);
+  const std::vector<Sample> samples = check(given);  // <unk> 0, "." 1, a 2, b 3, c 4
+  EXPECT_EQ(as<int32_t>(samples[0][0].values), (Numbers{2, 3, 4}));
+  EXPECT_EQ(as<int32_t>(samples[0][1].values), (Numbers{3, 4, 1}));
+  EXPECT_EQ(as<int32_t>(samples[0][2].values), Numbers{0});
+  EXPECT_EQ(as<int32_t>(samples[1][0].values), Numbers{2});
+  EXPECT_EQ(as<int32_t>(samples[1][1].values), Numbers{1});
+  EXPECT_EQ(as<int32_t>(samples[1][2].values), Numbers{1});
+  const std::vector<Sample> one = check(file("a\n", {{"names", Strings{"words", "next"}}}));
+  EXPECT_TRUE(as<int32_t>(one[0][0].values).empty());
+  EXPECT_TRUE(as<int32_t>(one[0][1].values).empty());
+  EXPECT_EQ(refusal(file("1\ta", {{"names", Strings{"x", "label"}}, {"labelled", true}})).code(), TN_INVALID);
+}
+
 TEST_F(Text, VocabulariesAreBoundedAndKept) {
   const Bytes content = "b a c a b a d\nc b a e\n";  // a 4, b 3, c 2, d 1, e 1
   EXPECT_EQ(vocabulary(content), "<unk> a b c d e ");
@@ -172,7 +197,7 @@ TEST_F(Text, WindowsGoOverTheWholeText) {
   EXPECT_EQ(check(file(content, {{"window", int64_t{9}}})).size(), 0u);
   EXPECT_EQ(refusal(file(content, {{"window", int64_t{4}}, {"names", Strings{"x", "y", "z"}}})).code(), TN_INVALID);
   EXPECT_EQ(refusal(file(content, {{"window", int64_t{2}}, {"names", Strings{"x", "x"}}})).code(), TN_INVALID);
-  EXPECT_EQ(refusal(file(content, {{"names", Strings{"x", "y"}}})).code(), TN_INVALID);
+  EXPECT_EQ(refusal(file(content, {{"names", Strings{"x", "y", "z"}}})).code(), TN_INVALID);
   EXPECT_EQ(refusal(file(content, {{"window", int64_t{2}}, {"labelled", true}})).code(), TN_INVALID);
   EXPECT_EQ(open(file(content, {{"window", int64_t{1} << 30}}))->samples(), 0);
   const Error larger = refusal(file(content, {{"window", std::numeric_limits<int64_t>::max()}}));

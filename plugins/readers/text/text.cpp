@@ -43,7 +43,10 @@ class Tokens {
 };
 
 WordRules word_rules(const tn::Attributes& attributes) {
-  return {attributes.flag("lower_case"), std::string(attributes.text("split")) == "words"};
+  const std::string split = attributes.text("split");
+  return {attributes.flag("lower_case"), split == "words"        ? Split::kWords
+                                         : split == "characters" ? Split::kCharacters
+                                                                 : Split::kSpaces};
 }
 
 std::vector<std::string> word_slots(const tn::Attributes& attributes) {
@@ -115,9 +118,9 @@ void Text::describe(tn::ReaderDescription& d) {
   files::Lines::describe(d);
   d.attribute(tn::bool_attribute("lower_case", false).doc("turn capital letters into small ones"));
   d.attribute(tn::string_attribute("split", "spaces")
-                  .one_of({"spaces", "words"})
+                  .one_of({"spaces", "words", "characters"})
                   .doc("spaces: words are what lies between spaces; words: letters and digits that touch are a word, "
-                       "and each other sign is one of its own"));
+                       "and each other sign is one of its own; characters: each character is one, spaces included"));
   d.attribute(tn::string_attribute("vocabulary")
                   .doc("file with one word to a line, numbered from 0; without it the words of the data are counted"));
   d.attribute(tn::string_attribute("save_vocabulary")
@@ -138,10 +141,9 @@ void Text::describe(tn::ReaderDescription& d) {
       "the labels in the order of their numbers; without it those of the data, sorted"));
   d.attribute(tn::int_attribute("window").at_least(1).at_most(1 << 30).doc(
       "samples are all windows of so many words over the lines end to end, instead of lines"));
-  d.attribute(
-      tn::strings_attribute("names").doc("names of the slots of a window: one for all its words (\"words\"), one for "
-                                         "each, or two for all but the last and "
-                                         "the last"));
+  d.attribute(tn::strings_attribute("names").doc(
+      "names of the slots: of lines one for all words (\"words\"), or two, for all but the last and for the one after "
+      "each of these; of windows one for all words, one for each, or two for all but the last and the last"));
 }
 
 Text::Text(const tn::ReaderOpen& open)
@@ -271,20 +273,20 @@ void Text::find_special_words() {
 void Text::declare_slots(const tn::Attributes& attributes) {
   const std::vector<std::string> names = word_slots(attributes);
   const auto count = static_cast<int64_t>(names.size());
-  if (count != 1 && (window_ == 0 || (count != window_ && count != 2)))
-    throw tn::Failure(TN_INVALID, "names", "expected one name; with a window also two, or one for each of its words");
+  if (count != 1 && count != 2 && count != window_)
+    throw tn::Failure(TN_INVALID, "names", "expected one or two names; with a window also one for each of its words");
   for (const std::string& name : names) {
     tn::ReaderSlot slot{name, TN_I32, {}, words_.size()};
     const bool last = slots_.size() + 1 == names.size();
     if (window_ == 0) slot.storage = TN_RAGGED;
     if (window_ != 0 && count == 1) slot.shape = {window_};
-    if (count == 2 && window_ != 2 && !last) slot.shape = {window_ - 1};
+    if (window_ != 0 && window_ != 2 && count == 2 && !last) slot.shape = {window_ - 1};
     const auto taken = [&](const tn::ReaderSlot& other) { return other.name == name; };
     if (name.empty() || std::any_of(slots_.begin(), slots_.end(), taken))
       throw tn::Failure(TN_INVALID, "names", "empty or duplicate name " + files::quoted(name));
     slots_.push_back(slot);
   }
-  if (labelled_ && names.front() == "label")
+  if (labelled_ && (names.front() == "label" || names.back() == "label"))
     throw tn::Failure(TN_INVALID, "names", "\"label\" is the name of the slot of labels");
   const auto word_names = words_.names();
   for (tn::ReaderSlot& slot : slots_) slot.names = word_names;
@@ -329,10 +331,14 @@ void Text::read(int64_t index, tn::Samples& to) {
       const int32_t label = labels_.find(it.label);
       if (label < 0)
         throw BadLine{"unknown label " + files::quoted(it.label) + "; known: " + files::listed(labels_.texts())};
-      *to.dense<int32_t>(1) = label;
+      *to.dense<int32_t>(slots_.size() - 1) = label;
     }
     add_words(it.text, found_);
-    to.rows(0, found_.data(), static_cast<int64_t>(found_.size()));
+    const auto words = static_cast<int64_t>(found_.size());
+    if (slots_.size() == (labelled_ ? 2U : 1U)) return to.rows(0, found_.data(), words);
+    const int64_t pairs = std::max<int64_t>(words - 1, 0);
+    to.rows(0, found_.data(), pairs);
+    to.rows(1, found_.data() + (words - pairs), pairs);
   });
 }
 

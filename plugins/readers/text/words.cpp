@@ -52,13 +52,14 @@ void for_each_word(std::string_view line, const WordRules& rules, std::string& r
     if (!room.empty()) each(room);
     room.clear();
   };
+  const bool signs = rules.split == Split::kWords;
   bool touches_part = false;  // whether the last character is part of the word in `room`
   for (size_t at = 0; at < line.size();) {
     const Character now = character_at(line, at);
     at += now.bytes;
-    const bool space = is_space(now.code);
-    const bool part = !space && (!rules.split_signs || is_word_part(now.code));
-    const bool joins = rules.split_signs && touches_part && is_apostrophe(now.code) && at < line.size() &&
+    const bool space = rules.split != Split::kCharacters && is_space(now.code);
+    const bool part = !space && rules.split != Split::kCharacters && (!signs || is_word_part(now.code));
+    const bool joins = signs && touches_part && is_apostrophe(now.code) && at < line.size() &&
                        is_word_part(character_at(line, at).code);
     if (!part && !joins) finish();
     if (!space) append(room, rules.lower_case ? utf8proc_tolower(now.code) : now.code);

@@ -12,11 +12,15 @@ struct BadLine {
   std::string why;
 };
 
+enum class Split {
+  kSpaces,     // words are separated by spaces alone
+  kWords,      // a run of letters, digits and marks, with apostrophes inside it, and every other character but spaces
+  kCharacters  // every character, spaces included
+};
+
 struct WordRules {
   bool lower_case = false;
-  // True: a word is a run of letters, digits and marks, with apostrophes inside it, and every other character except
-  // spaces is a word of its own. False: words are separated by spaces alone.
-  bool split_signs = false;
+  Split split = Split::kSpaces;
 };
 
 // Calls each(word) for the words of `line` in order. Throws BadLine if it is not UTF-8. room: memory for the word.
