@@ -98,15 +98,27 @@ void JobOptions::add_seed_to(Options& options) {
   options.list.add_options()("seed", po::value(&seed)->value_name("N"), "seed of everything random");
 }
 
-Job JobOptions::load(const Options& options, const std::string& path) const {
+void JobOptions::apply_to(Job& job, const Options& options) const {
   if (threads != kNotGiven && (threads < 0 || threads > kMostThreads))
     options.fail("--threads: expected 0 to " + std::to_string(kMostThreads) + ", got " + std::to_string(threads));
   if (seed != kNotGiven && seed < 0) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
   if (passes != kNotGiven && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
-  Job job = load_job(path, sets);
   if (threads >= 0) job.threads = threads;
   if (seed >= 0) job.seed = seed;
   if (passes > 0) job.passes = passes;
+}
+
+Job JobOptions::load(const Options& options, const std::string& path) const {
+  Job job;
+  apply_to(job, options);  // refuses them before the file is read
+  job = load_job(path, sets);
+  apply_to(job, options);
+  return job;
+}
+
+Job JobOptions::without_job(const Options& options) const {
+  Job job;
+  apply_to(job, options);
   return job;
 }
 

@@ -74,9 +74,14 @@ struct JobOptions {
   void add_seed_to(Options& options);  // --seed
   // Loads the job and applies these options.
   [[nodiscard]] Job load(const Options& options, const std::string& path) const;
+  // Returns what these options say of a job, for a verb that also works without one.
+  [[nodiscard]] Job without_job(const Options& options) const;
   [[nodiscard]] LogFormat format(const Options& options) const;
   // Makes a host for the job with these options. Prints refused plugins.
   [[nodiscard]] Host host(const Job& job) const;
+
+ private:
+  void apply_to(Job& job, const Options& options) const;
 };
 
 // The deadline of verbs that run code of plugins in a process of its own.

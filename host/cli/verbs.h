@@ -15,6 +15,7 @@ struct Verb {
 int run_train(const Arguments& arguments);
 int run_test(const Arguments& arguments);
 int run_infer(const Arguments& arguments);
+int run_generate(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_data_show(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
@@ -33,6 +34,7 @@ inline constexpr Verb kVerbs[] = {
     {"train", run_train, "train the model of a job file"},
     {"test", run_test, "measure a saved model on the job's test data"},
     {"infer", run_infer, "print a saved model's predictions"},
+    {"generate", run_generate, "continue texts with a saved model of sequences"},
     {"plan", run_plan, "show what would run where, and the bytes it takes"},
     {"data show", run_data_show, "show samples of a job's data, as images or as a table"},
     {"plugins list", run_plugins_list, "list the plugins that are found"},

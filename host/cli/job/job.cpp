@@ -9,6 +9,7 @@
 #include "host/cli/cli.h"
 #include "host/cli/job/cond.h"
 #include "host/cli/job/expand.h"
+#include "host/cli/job/generation.h"
 #include "host/cli/job/include.h"
 #include "host/cli/job/reader_section.h"
 #include "host/cli/job/scan.h"
@@ -223,6 +224,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   // Early stopping watches the test data, if there are any.
   job.test_every = test_every.value_or(job.early_stop && job.test ? 1 : 0);
   read_init(top, job);
+  read_generation(top, job);
   std::map<std::string, Place> taken;
   for (const auto& [name, block] : job.blocks) taken.emplace(name, block.place);
   job.layers = layers_of(top, taken);

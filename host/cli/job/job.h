@@ -190,6 +190,22 @@ struct JobInit {
   std::vector<std::string> skip;
 };
 
+// How texts are generated with the model of the job.
+struct JobGeneration {
+  Place place;
+  std::string scores;  // a layer
+  std::string ids;     // a data layer; "": the only one of the scores with sequences of ids
+  bool from_logits = false;
+  std::string begin, end;  // names of ids; "": none
+  bool spaces = true;      // whether they stand between the names of ids in texts
+  std::string method = "greedy";
+  int64_t max_length = 100;
+  int64_t results = 1, beam_size = 1;
+  double length_penalty = 0, temperature = 1;
+  int64_t top_k = 0;
+  double top_p = 1;
+};
+
 struct Job {
   std::string path;       // of the file, as given
   std::string directory;  // the base of relative paths in the job
@@ -216,6 +232,7 @@ struct Job {
   std::optional<JobEarlyStop> early_stop;
   std::optional<JobAverage> average;
   std::optional<JobInit> init;
+  std::optional<JobGeneration> generation;
 };
 
 // "[[updater_group]] 2", for messages; number: from 0.
