@@ -12,6 +12,7 @@
 #include <string>
 #include <tenon/tenon.hpp>
 #include <tenon/tenon_cond.hpp>
+#include <tenon/tenon_generate.hpp>
 #include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_predictor.hpp>
@@ -79,6 +80,7 @@ void destroy(void* object) noexcept {
 
 void bind_errors(nb::module_& module);
 void bind_arrays(nb::module_& module);
+void bind_generation(nb::module_& module);
 void bind_kernels(nb::module_& module);
 void bind_model(nb::module_& module);
 void bind_machine(nb::module_& module);
@@ -92,6 +94,10 @@ namespace nanobind::detail {
 template <>
 inline void wrap_destruct<tenon::Machine>(void* object) noexcept {
   tenon_python::destroy<tenon::Machine>(object);
+}
+template <>
+inline void wrap_destruct<tenon::Generator>(void* object) noexcept {
+  tenon_python::destroy<tenon::Generator>(object);
 }
 template <>
 inline void wrap_destruct<tenon::Predictor>(void* object) noexcept {

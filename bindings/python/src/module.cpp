@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   bind_kernels(module);
   bind_model(module);
   bind_machine(module);
+  bind_generation(module);
   bind_readers(module);
   bind_training(module);
 }

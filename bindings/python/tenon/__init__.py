@@ -28,25 +28,30 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "Host", "IfElse", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "StaticInput",
-    "SubsequenceInput", "batch", "cases", "check_gradient", "cond", "data_type", "dist_train", "draw", "error",
-    "event", "formula", "host", "infer", "layer", "learned", "load", "memory", "network", "parameters", "plan",
-    "reader", "recurrent_group", "scan", "summary", "test", "train", "trainer", "updater", "use",
+    "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse",
+    "StaticInput", "SubsequenceInput", "batch", "beam_search", "cases", "check_gradient", "cond", "data_type",
+    "dist_train", "draw", "error", "event", "formula", "generate", "host", "infer", "layer", "learned", "load",
+    "memory", "network", "parameters", "plan", "reader", "recurrent_group", "scan", "summary", "test", "train",
+    "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
          "plot", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
+    "GeneratedInput": "_generate",
+    "Generator": "_generate",
     "IfElse": "_cond",
     "StaticInput": "_scan",
     "SubsequenceInput": "_scan",
+    "beam_search": "_generate",
     "cases": "_cond",
     "check_gradient": "_gradient_check",
     "cond": "_cond",
     "dist_train": "_network",
     "draw": "inspect",
     "formula": "_formula",
+    "generate": "_generate",
     "learned": "_formula",
     "memory": "_scan",
     "network": "_network",
@@ -63,6 +68,7 @@ if TYPE_CHECKING:
     from tenon._cond import IfElse, cases, cond
     from tenon._formula import formula, learned
     from tenon._gradient_check import check_gradient
+    from tenon._generate import GeneratedInput, Generator, beam_search, generate
     from tenon import callbacks as callbacks, inspect as inspect
     from tenon._network import dist_train, network
     from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from tenon import _layer as layers
 from tenon import reader as readers
 from tenon._layer import LayerLike
 from tenon.parameters import ParameterSet
+
+if TYPE_CHECKING:
+    from tenon._generate import BeamSearch
 
 __all__ = ["Checkpoint", "Default", "Result", "SGD", "Updater", "infer", "test", "train"]
 
@@ -327,7 +330,7 @@ def test(
 
 @_host.follows_parameters
 def infer(
-    outputs: LayerLike | Iterable[LayerLike],
+    outputs: LayerLike | Iterable[LayerLike] | BeamSearch,
     parameters: ParameterSet,
     input: Any = None,
     *,
@@ -338,8 +341,12 @@ def infer(
     """Computes outputs: an array [samples, ...] for one output, a list of them for several.
 
     input: samples: a dict of arrays by data layer; an array or list of samples for a topology of one data layer; a list
-    of samples, dicts or tuples; or a reader. reader: the same, a reader.
+    of samples, dicts or tuples; or a reader. reader: the same, a reader. outputs: also what tenon.beam_search makes.
     """
+    from tenon._generate import BeamSearch
+
+    if isinstance(outputs, BeamSearch):
+        return outputs.infer(parameters, input)
     given = reader if reader is not None else input
     if given is None:
         raise error.InvalidError("inference needs an input", "infer", "input")

@@ -1,5 +1,5 @@
-// What cannot be generated is refused: errors name the option, the layer or the sample. SPDX-License-Identifier:
-// Apache-2.0
+// What cannot be generated is refused: errors name the option, the layer or the sample.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
