@@ -98,7 +98,22 @@ def falls(job, samples):
         sys.exit(f"{job}: the costs of two passes are {costs}")
 
 
+# A language model reaches the cost that its job states and continues a text.
+def generates(job, prompt, passes=None, most=None):
+    folder = prepared(job)
+    text = (folder / job.name).read_text()
+    bar = most or float(re.search(r"is at most ([0-9.]+[0-9])", text).group(1))
+    events = events_of(folder, job.name, [f"passes={passes}"] if passes else [])
+    cost = [event["cost"] for event in events if event["event"] == "end_pass"][-1]
+    told = subprocess.run([build / "bin/tenon", "generate", job.name, "--prompt", prompt], cwd=folder,
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    print(f"{job}: cost {cost:.4f}, bar {bar}; {told!r}")
+    if not cost <= bar or not told.startswith(prompt) or len(told) < len(prompt) + 5:
+        sys.exit(f"{job}: the cost is {cost}, bar {bar}, and the text {told!r}")
+
+
 if long:
+    generates(pathlib.Path("language/characters.toml"), "The ")
     train(pathlib.Path("fashion_mnist/lenet.toml"))
     train(pathlib.Path("images/vgg_small.toml"), GENERATE)
 else:
@@ -114,3 +129,4 @@ else:
     train(pathlib.Path("sentiment/lstm.toml"), GENERATE)
     fails(pathlib.Path("sentiment/bag.toml"), 0.6)
     train(pathlib.Path("roles/lstm.toml"), GENERATE)
+    generates(pathlib.Path("language/characters.toml"), "The ", passes=6, most=2.5)

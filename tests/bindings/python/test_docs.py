@@ -8,7 +8,8 @@ import pytest
 import tenon
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + ["branches.md", "recurrence.md", "seeds.md"]
+PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + [
+    "branches.md", "generation.md", "recurrence.md", "seeds.md"]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)
