@@ -120,8 +120,8 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
     prompts = *found;
     feeds.erase(found);
   }
-  static const std::vector<Feed> kNone;
-  const std::vector<ArrayView> fed = by_number(outside_ ? outside_->feeds() : kNone, feeds, input.unknown);
+  const std::vector<ArrayView> fed =
+      by_number(outside_ ? outside_->feeds() : std::vector<Feed>(), feeds, input.unknown);
   if (outside_) outside_->check_feeds(fed);
   const NamedArray* const prompt = prompts ? &*prompts : nullptr;
   const int64_t samples = count_samples(fed, prompt);
@@ -137,16 +137,8 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
     const int64_t count = std::min(most, samples - first);
     Part part;
     part.first = first;
-    for (int64_t i = first; i < first + count; ++i) {
-      std::vector<int64_t>& ids = given[static_cast<size_t>(i)];
-      const auto prompted = static_cast<int64_t>(ids.size()) - (decoding.begin_id >= 0 ? 1 : 0);
-      const int64_t stream = input.streams.empty() ? i : input.streams[static_cast<size_t>(i)];
-      Search::Sink sink;
-      if (input.sink)
-        sink = [this, &input, i](int64_t number, int64_t id) { stopped_ = !input.sink(i, number, id) || stopped_; };
-      part.searches.emplace_back(decoding, std::move(ids), decoding.max_length - prompted,
-                                 static_cast<uint64_t>(stream), std::move(sink));
-    }
+    for (int64_t i = first; i < first + count; ++i)
+      part.searches.push_back(search_of(i, decoding, input, std::move(given[static_cast<size_t>(i)])));
     const SampleRange range(fed, first, count);
     if (outside_) {
       outside_->forward(range.arrays());
@@ -156,6 +148,19 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
     for (const Search& search : part.searches) add(result, search);
   }
   return result;
+}
+
+// given: the ids that are fed first.
+Search Generator::search_of(int64_t sample, const DecodingOptions& decoding, const GenerationInput& input,
+                            std::vector<int64_t> given) {
+  const auto prompted = static_cast<int64_t>(given.size()) - (decoding.begin_id >= 0 ? 1 : 0);
+  const int64_t stream = input.streams.empty() ? sample : input.streams[static_cast<size_t>(sample)];
+  Search::Sink sink;
+  if (input.sink)
+    sink = [this, &input, sample](int64_t number, int64_t id) {
+      stopped_ = !input.sink(sample, number, id) || stopped_;
+    };
+  return {decoding, std::move(given), decoding.max_length - prompted, static_cast<uint64_t>(stream), std::move(sink)};
 }
 
 void Generator::add(Generated& to, const Search& search) {

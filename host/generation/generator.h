@@ -69,6 +69,8 @@ class Generator {
   [[nodiscard]] std::vector<std::vector<int64_t>> given_ids(const DecodingOptions& decoding, const NamedArray* prompts,
                                                             int64_t samples) const;
   [[nodiscard]] int64_t count_samples(const std::vector<ArrayView>& fed, const NamedArray* prompts) const;
+  [[nodiscard]] Search search_of(int64_t sample, const DecodingOptions& decoding, const GenerationInput& input,
+                                 std::vector<int64_t> given);
   void make_step(int64_t rows);
   void run_part(Part& part);
   [[nodiscard]] static Rows rows_of(const std::vector<Search>& searches);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <tenon/tenon_cond.hpp>
 
 #include "tests/host/generation/word_model.h"
 
@@ -149,6 +150,12 @@ TEST_F(Refusals, Models) {
       TN_INVALID,
       "layer \"weights\" (data): it has a row for each of the ids of \"words\", which are not known before they are "
       "generated");
+  expect_model(
+      [&](const Layer& words, const Layer& x) {
+        const auto branch = [&](Branch& inside) { return Layers{inside.input(x)}; };
+        return cond(words, branch, branch, "gate").results[0];
+      },
+      TN_UNSUPPORTED, "branches for rows of \"words\" cannot be in a step that generates its ids");
   DataOptions data;
   data.name = "x", data.shape = {4}, data.storage = TN_RAGGED;
   const Layer x = host_.data(data);
