@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tenon._generate import GeneratedInput, beam_search
 from tenon._layer import Layer, LayerLike, as_layers
 from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group
 from tenon.data_type import (
@@ -22,9 +23,10 @@ from tenon.data_type import (
 )
 
 __all__ = [
-    "LinearActivation", "ReluActivation", "SigmoidActivation", "SoftmaxActivation", "StaticInput", "SubsequenceInput",
-    "TanhActivation", "classification_cost", "dense_vector", "dense_vector_sequence", "fc_layer",
-    "integer_value", "integer_value_sequence", "memory", "recurrent_group", "regression_cost", "sparse_binary_vector", "sparse_float_vector",
+    "GeneratedInput", "LinearActivation", "ReluActivation", "SigmoidActivation", "SoftmaxActivation", "StaticInput",
+    "SubsequenceInput", "TanhActivation", "beam_search", "classification_cost", "dense_vector", "dense_vector_sequence",
+    "fc_layer", "integer_value", "integer_value_sequence", "memory", "recurrent_group", "regression_cost",
+    "sparse_binary_vector", "sparse_float_vector",
 ]  # fmt: skip
 
 

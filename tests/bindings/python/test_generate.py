@@ -105,6 +105,29 @@ def test_the_names_of_2016(model):
     assert found[0][0].ids.tolist() == [*answers[(1.0, 0.0)], END]
 
 
+def test_beams_attend_over_whole_sequences():
+    source = tenon.layer.data("source", tenon.data_type.integer_value_sequence(WORDS))
+    encoded = tenon.layer.embedding(source, vocabulary=WORDS, size=SIZE)
+    keys = tenon.layer.fc(encoded, size=SIZE)
+
+    def decode(vector, encoded, keys):
+        before = tenon.memory(name="decoder", size=SIZE)
+        seen = tenon.layer.additive_attention(before, keys, encoded)
+        state = tenon.layer.fc([vector, before, seen], size=SIZE, act="tanh", name="decoder")
+        return tenon.layer.fc(state, size=WORDS, act="softmax")
+
+    generated = tenon.GeneratedInput(size=WORDS, embedding_name="target", embedding_size=SIZE)
+    whole = [tenon.StaticInput(encoded, is_seq=True), tenon.StaticInput(keys, is_seq=True)]
+    beams = tenon.beam_search(decode, [generated, *whole], bos_id=BEGIN, eos_id=END, beam_size=3, max_length=5)
+    parameters = tenon.parameters.create(beams.scores, seed=2)
+    sources = [[2, 3, 4], [5], [4, 4, 2, 3]]
+    together = tenon.infer(beams, parameters, {"source": sources})
+    for each, results in zip(sources, together):
+        alone = tenon.infer(beams, parameters, {"source": [each]})[0]
+        assert [(one.ids.tolist(), one.score) for one in results] == [(one.ids.tolist(), one.score) for one in alone]
+    assert len({results[0].score for results in together}) == 3
+
+
 def test_a_model_of_ids_alone_takes_prompts(tmp_path):
     words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(3))
     vectors = tenon.layer.embedding(words, vocabulary=3, size=4)
