@@ -106,7 +106,8 @@ tn_status tn_generator_create(tn_host* host, tn_parameters parameters, const tn_
       return StepModel::make(it.factory, scores, ids);
     }();
     *generator = it.generators.add<tn_generator>(std::make_shared<HeldGenerator>(
-        held, std::make_unique<Generator>(std::move(model), held->set, it.registry, device, it.parallel, wanted)));
+        held, std::make_unique<Generator>(std::move(model), held->set, it.registry, device, it.parallel,
+                                          it.pool.parallel(), wanted)));
   });
 }
 

@@ -28,12 +28,14 @@ std::vector<int64_t> ids_of(const ArrayView& array) {
 }  // namespace
 
 Generator::Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registry& registry,
-                     std::shared_ptr<Device> device, const tn_parallel* parallel, const GeneratorOptions& options)
+                     std::shared_ptr<Device> device, const tn_parallel* parallel, const tn_parallel* pool,
+                     const GeneratorOptions& options)
     : model_(std::move(model)),
       set_(std::move(set)),
       registry_(registry),
       device_(std::move(device)),
       parallel_(parallel),
+      pool_(pool),
       options_(options) {
   if (options_.machine.max_samples < 1)
     fail(TN_INVALID, SubjectName{"max_samples"}, "option \"max_samples\" is ", options_.machine.max_samples,
@@ -239,7 +241,7 @@ void Generator::choose(Part& part, const Rows& rows) {
     std::atomic<bool> out_of_memory{false};
   } work{part, rows, step_->output(model_.scores), options_.from_logits, model_.vocabulary, {}, {}, {}, {}};
   const size_t count = rows.ids.size();
-  work.log_p.resize(static_cast<size_t>(parallel_->workers));
+  work.log_p.resize(static_cast<size_t>(pool_->workers));
   work.candidates.resize(count);
   work.bad.resize(count);
   for (size_t row = 0; row < count; ++row)
@@ -259,7 +261,7 @@ void Generator::choose(Part& part, const Rows& rows) {
       to.out_of_memory = true;
     }
   };
-  parallel_->for_each(parallel_->self, static_cast<int64_t>(count), task, &work);
+  pool_->for_each(pool_->self, static_cast<int64_t>(count), task, &work);
   if (work.out_of_memory) throw std::bad_alloc();
   const auto bad = std::find(work.bad.begin(), work.bad.end(), 1);
   if (bad != work.bad.end())

@@ -45,9 +45,10 @@ struct GenerationInput {
 // that are done leave the step. Results depend neither on the other samples nor on the number of threads.
 class Generator {
  public:
-  // Borrows the registry and `parallel`. Call it without the lock of [setup] calls.
+  // Borrows the registry, `parallel`, of the machines, and `pool`, the same threads for work of the host's own. Call it
+  // without the lock of [setup] calls.
   Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
-            const tn_parallel* parallel, const GeneratorOptions& options);
+            const tn_parallel* parallel, const tn_parallel* pool, const GeneratorOptions& options);
 
   // Checks everything before it generates.
   [[nodiscard]] Generated run(const DecodingOptions& decoding, const GenerationInput& input);
@@ -83,7 +84,7 @@ class Generator {
   std::shared_ptr<ParameterSet> set_;
   Registry& registry_;
   std::shared_ptr<Device> device_;
-  const tn_parallel* parallel_;
+  const tn_parallel *parallel_, *pool_;
   GeneratorOptions options_;
   std::unique_ptr<Machine> outside_;  // null: the step reads nothing from outside
   std::unique_ptr<Machine> step_;

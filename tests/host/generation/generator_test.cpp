@@ -182,6 +182,17 @@ TEST_F(Generators, ResultsDependNeitherOnOtherSamplesNorOnThreads) {
   }
 }
 
+TEST_F(Generators, ChecksOfPluginsFindNothing) {
+  HostOptions checking;
+  checking.plugin_paths = {plugin_folder()};
+  checking.check = TN_CHECK_ON;
+  const Host host(checking);
+  const WordModel same(host);
+  GenerateOptions options = options_of(feeds_, TN_GENERATE_BEAM);
+  options.beam_size = options.results = 3;
+  expect_same_bits(same.generator().generate(options), model_.generator().generate(options));
+}
+
 TEST_F(Generators, SavedModelsGenerateTheSame) {
   const TemporaryFolder folder;
   const std::string path = folder.file("model.safetensors");
