@@ -280,36 +280,44 @@ void add_places(std::vector<Statement>& to) {
        [](const tn::Planner& planner) { return planner.input(0).as(TN_I64); }});
 }
 
-// h_t = x_t + small h_{t-1} B, whose B is large enough to be packed.
+// Recurrences whose B is large enough to be packed: h_t = small (x_t + h_{t-1}) B, and h_t = x_t + small h_{t-1} B',
+// where the sum is an epilogue of the product.
 void add_packed(std::vector<Statement>& to) {
   constexpr double kSmall = 1e-4;
-  for (const uint32_t flags : {uint32_t{0}, uint32_t{TN_TRANSPOSE_B}})
-    to.push_back({flags == 0 ? "gemm with packed b" : "gemm with packed b transposed",
+  for (const bool fused : {false, true})
+    to.push_back({fused ? "gemm with packed b transposed and an epilogue" : "gemm with packed b",
                   {sequences({kSquare})},
-                  [flags](tn::Builder& body, const tn_builder&) {
+                  [fused](tn::Builder& body, const tn_builder&) {
                     const tn::Tensor x = body.input(0), b = constant(body, kSquare, kSquare);
                     body.scan_begin(x.spec()[0]);
                     const tn::Tensor row = body.scan_input(x);
                     const tn::Tensor before = body.scan_memory(tn::Spec({kSquare}, TN_COMPUTE));
-                    tn::Program sum;
-                    sum.output(sum.full() + sum.full());
-                    const tn::Tensor next = body.pointwise(sum, {row, body.gemm(before, b, flags, kSmall)}).front();
+                    tn::Program program;
+                    program.output(program.full() + program.full());
+                    const auto sum = [&](const tn::Tensor& other) {
+                      return body.pointwise(program, {row, other}).front();
+                    };
+                    const tn::Tensor next = fused ? sum(body.gemm(before, b, TN_TRANSPOSE_B, kSmall))
+                                                  : body.gemm(sum(before), b, 0, kSmall);
                     body.scan_next(before, next);
                     body.scan_end();
                     return body.scan_output(next).ref();
                   },
-                  [flags](const StatementArguments& a) {
+                  [fused](const StatementArguments& a) {
                     Numbers states(a.inputs[0].size());
-                    for (int64_t r = 0; r < a.offsets.back(); ++r)
-                      for (int64_t c = 0; c < kSquare; ++c) {
-                        double& state = states[static_cast<size_t>(r * kSquare + c)];
-                        state = in(a, 0, r, c, kSquare);
-                        if (r == segment_of(a, r).first) continue;
-                        state += kSmall * sum_over(kSquare, [&](int64_t k) {
-                                   const double weight = flags == 0 ? table(k, c) : table(c, k);
-                                   return states[static_cast<size_t>((r - 1) * kSquare + k)] * weight;
-                                 });
-                      }
+                    for (int64_t r = 0; r < a.offsets.back(); ++r) {
+                      const bool begins = r == segment_of(a, r).first;
+                      const auto before = [&](int64_t k) {
+                        return begins ? 0 : states[static_cast<size_t>((r - 1) * kSquare + k)];
+                      };
+                      for (int64_t c = 0; c < kSquare; ++c)
+                        states[static_cast<size_t>(r * kSquare + c)] =
+                            fused ? in(a, 0, r, c, kSquare) +
+                                        kSmall * sum_over(kSquare, [&](int64_t k) { return before(k) * table(c, k); })
+                                  : kSmall * sum_over(kSquare, [&](int64_t k) {
+                                      return (in(a, 0, r, k, kSquare) + before(k)) * table(k, c);
+                                    });
+                    }
                     return states;
                   }});
 }
@@ -325,7 +333,6 @@ const std::vector<Statement>& statements() {
     add(TN_POINTWISE, add_pointwise);
     add(TN_GEMM, add_gemm);
     add(TN_GEMM_EPILOGUE, add_epilogues);
-    add(TN_PACKED_GEMM, add_packed);
     add(TN_GATHER, add_rows);
     add(TN_MOVE, add_moves);
     add(TN_ARGSORT, add_argsort);
@@ -336,6 +343,7 @@ const std::vector<Statement>& statements() {
     add(TN_CONV_EPILOGUE, add_conv_epilogue);
     add(TN_POOL, add_pool);
     add(TN_RESIZE, add_resize);
+    add(TN_PACKED_GEMM, add_packed);  // last: it takes gathers and epilogues, too
     return made;
   }();
   return all;

@@ -46,7 +46,9 @@ ScanLowering::Begun ScanLowering::begin(const Scan& scan, GraphWriter& writer) {
 
 ValueId ScanLowering::enter_rows(const Scan& scan, ValueId value, GraphWriter& writer) {
   const Dim& first = graph_.spec(value).shape.at(0);
-  if (is_ragged(first) && first.symbol != scan.rows.symbol) return enter_sequences(scan, value, writer);
+  // The sequences of a scan inside of a branch are themselves rows of a ragged dimension.
+  if (is_ragged(first) && first.symbol != scan.rows.symbol && !same(first, scan.outer))
+    return enter_sequences(scan, value, writer);
   const int32_t order = begin(scan, writer).order;
   const auto [known, fresh] = rows_.try_emplace({value, order}, kNoValue);
   if (fresh) known->second = writer.to_steps(value, order);
