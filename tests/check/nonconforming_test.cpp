@@ -52,7 +52,7 @@ const Broken kBroken[] = {
     {"device_gather", "primitives", "of gather in fp64"},
     {"device_gemm", "primitives", "of gemm in fp64"},
     {"device_move", "primitives", "of concat and slice in fp64"},
-    {"device_packed", "primitives", "of gemm with packed b of elements in fp64"},
+    {"device_packed", "primitives", "of gemm with packed b in fp64"},
     {"device_pointwise", "primitives", "of pointwise add in fp64"},
     {"device_pool", "primitives", "of pool sum in fp64"},
     {"device_prefix_sum", "primitives", "of prefix_sum with flags 0 in fp64"},
