@@ -126,14 +126,7 @@ std::vector<BranchTable> branch_tables(Node& cond) {
 }
 
 void read_conds(Section& top, Job& job, std::map<std::string, Place>& names) {
-  const Node* const node = top.find("cond");
-  if (node == nullptr) return;
-  if (!node->is_list_of_tables()) top.wrong("cond", *node, "[[cond]] tables");
-  for (const Node& table : *node->get<Node::List>()) {
-    const std::string* const name = table.text("name");
-    add_layers(CondSection(table, name == nullptr ? "[[cond]]" : "cond \"" + *name + "\"", job).read(), top, job,
-               names);
-  }
+  add_tables<CondSection>(top, "cond", job, names);
 }
 
 }  // namespace tenon::cli

@@ -135,14 +135,7 @@ class ScanSection {
 }  // namespace
 
 void read_scans(Section& top, Job& job, std::map<std::string, Place>& names) {
-  const Node* const node = top.find("scan");
-  if (node == nullptr) return;
-  if (!node->is_list_of_tables()) top.wrong("scan", *node, "[[scan]] tables");
-  for (const Node& table : *node->get<Node::List>()) {
-    const std::string* const name = table.text("name");
-    add_layers(ScanSection(table, name == nullptr ? "[[scan]]" : "scan \"" + *name + "\"", job).read(), top, job,
-               names);
-  }
+  add_tables<ScanSection>(top, "scan", job, names);
 }
 
 }  // namespace tenon::cli

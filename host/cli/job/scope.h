@@ -35,4 +35,17 @@ class Scope {
 // Appends the layers of a table to those of the job. names: those that are taken, and where; the new ones are added.
 void add_layers(std::vector<JobLayer> layers, const Section& top, Job& job, std::map<std::string, Place>& names);
 
+// Appends the layers of all tables `key`. One is read by TableSection(table, its name for messages, job).read().
+template <typename TableSection>
+void add_tables(Section& top, const std::string& key, Job& job, std::map<std::string, Place>& names) {
+  const Node* const node = top.find(key);
+  if (node == nullptr) return;
+  if (!node->is_list_of_tables()) top.wrong(key, *node, "[[" + key + "]] tables");
+  for (const Node& table : *node->get<Node::List>()) {
+    const std::string* const name = table.text("name");
+    const std::string called = name == nullptr ? "[[" + key + "]]" : key + " \"" + *name + "\"";
+    add_layers(TableSection(table, called, job).read(), top, job, names);
+  }
+}
+
 }  // namespace tenon::cli
