@@ -313,18 +313,24 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
-  auto* binding = new (std::nothrow) tn_gemm(*gemm);
+  const tn_status status = check_gemm(errors, *gemm);
+  return status == TN_OK ? bind_gemm(errors, *gemm, &run, prepared) : status;
+}
+
+}  // namespace
+
+tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
+                    tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
+                    tn_prepared* prepared) {
+  auto* const binding = new (std::nothrow) tn_gemm(gemm);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
   prepared->traits = 0;
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
-  prepared->run = &run;
+  prepared->run = run;
   prepared->destroy = &destroy;
   return TN_OK;
 }
-
-}  // namespace
 
 const char gemm_id[] = TN_GEMM;
 const tn_gemm_table gemm_table = {sizeof(tn_gemm_table), 0, &prepare};

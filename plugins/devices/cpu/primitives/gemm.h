@@ -38,6 +38,11 @@ tn_status multiply_all(const tn_execution& execution, const Product& product);
 // Lets a product whose B is packed read it so.
 void read_packed(Product* product);
 
+// Prepares a call of `run`, whose binding is a copy of `gemm`.
+tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
+                    tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
+                    tn_prepared* prepared);
+
 // Prepares a product with an epilogue, whose B is packed or not.
 tn_status prepare_epilogue(const tn_errors* errors, const tn_gemm_epilogue& epilogue, bool packed,
                            tn_prepared* prepared);

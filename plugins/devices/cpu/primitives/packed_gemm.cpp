@@ -1,7 +1,6 @@
 // "tenon.packed_gemm/1": products on the kernels of gemm_tile.cpp whose B lies in panels already, so that not every
 // call copies it. The bits of C are those of "tenon.gemm/1". SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <new>
 
 #include "gemm_tile.h"
 #include "primitives.h"
@@ -83,8 +82,6 @@ tn_status run_multiply(void* binding, const tn_execution* execution, const tn_ca
   return multiply_all(*execution, product);
 }
 
-void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
-
 tn_status check_packs(const tn_errors* errors, const tn_gemm& gemm) {
   uint64_t bytes = 0;
   const tn_status status = packed_bytes(nullptr, errors, &gemm, &bytes);
@@ -93,15 +90,8 @@ tn_status check_packs(const tn_errors* errors, const tn_gemm& gemm) {
 
 template <auto kRun>
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
-  auto* const made = new (std::nothrow) tn_gemm(*gemm);
-  if (made == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
-  prepared->traits = 0;
-  prepared->binding = made;
-  prepared->workspace_bytes = 0;
-  prepared->run = kRun;
-  prepared->destroy = &destroy;
-  return TN_OK;
+  const tn_status status = check_packs(errors, *gemm);
+  return status == TN_OK ? bind_gemm(errors, *gemm, kRun, prepared) : status;
 }
 
 tn_status prepare_fused(void*, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
