@@ -11,6 +11,7 @@
 #include <tenon/tenon_topology.hpp>
 
 #include "tests/support/paths.h"
+#include "tests/support/refused.h"
 
 namespace tenon_tests {
 
@@ -37,16 +38,6 @@ class CondLayers : public testing::Test {
   }
   [[nodiscard]] Layer fc(const Layers& inputs, int64_t size, const std::string& name) const {
     return host_.layer("fc", inputs, {{"size", size}}, name);
-  }
-  // Runs `work` and returns its error.
-  static Error refused(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {TN_OK, "nothing", {}, {}};
   }
   // The error of a cond "gate" whose branch 0 has what `then` makes; branch 1 has `x`.
   [[nodiscard]] Error refused_then(const BranchFunction& then) const {

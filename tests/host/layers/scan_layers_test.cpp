@@ -8,6 +8,7 @@
 #include <tenon/tenon_topology.hpp>
 
 #include "tests/support/paths.h"
+#include "tests/support/refused.h"
 
 namespace tenon_tests {
 
@@ -33,16 +34,6 @@ class ScanLayers : public testing::Test {
   }
   [[nodiscard]] Layer fc(const Layers& inputs, int64_t size, const std::string& name) const {
     return host_.layer("fc", inputs, {{"size", size}}, name);
-  }
-  // Runs `work` and returns its error.
-  static Error refused(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {TN_OK, "nothing", {}, {}};
   }
   // The error of a scan over `words` that is called "rnn".
   template <typename Function>
