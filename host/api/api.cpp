@@ -260,6 +260,7 @@ HostOptions host_options(const tn_host_options* given) {
 #endif
   options.check = from.check == TN_CHECK_ON || (kDebug && from.check == TN_CHECK_DEFAULT);
   options.check_finite = from.check_finite != 0;
+  options.time_calls = from.time_calls != 0;
   read_plugin_options(from, options);
   if (from.allocator != nullptr) {
     const tn_allocator table = sized(from.allocator, "options.allocator");

@@ -58,7 +58,7 @@ Host::Host(const HostOptions& options)
       files(or_else(options.files, &system_files)),
       clock(or_else(options.clock, &system_clock)),
       tags(options.check ? std::make_unique<ThreadTags>(options.log) : nullptr),
-      checks{options.check, options.check_finite},
+      checks{options.check, options.check_finite, options.time_calls},
       plugin_options(std::make_shared<OptionTable>()),
       services(allocator, options.log, tags.get(), plugin_options),
       pool(options.threads),

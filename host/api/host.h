@@ -48,6 +48,7 @@ struct HostOptions {
   LogFunction log;
   bool check = false;  // whether plugins are checked: thread tags, lifetimes, operands of native kernels
   bool check_finite = false;
+  bool time_calls = false;
 };
 
 // Counts the bytes that another allocator has allocated.

@@ -180,11 +180,12 @@ Host PluginOptions::host() const {
   return host(std::move(options));
 }
 
-Host JobOptions::host(const Job& job) const {
+Host JobOptions::host(const Job& job, bool time_calls) const {
   HostOptions options;
   options.threads = static_cast<int>(job.threads);
   options.check = check ? TN_CHECK_ON : TN_CHECK_DEFAULT;
   options.check_finite = check_finite;
+  options.time_calls = time_calls;
   return plugins.host(std::move(options), job.plugin_folders);
 }
 

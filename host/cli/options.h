@@ -77,8 +77,8 @@ struct JobOptions {
   // Returns what these options say of a job, for a verb that also works without one.
   [[nodiscard]] Job without_job(const Options& options) const;
   [[nodiscard]] LogFormat format(const Options& options) const;
-  // Makes a host for the job with these options. Prints refused plugins.
-  [[nodiscard]] Host host(const Job& job) const;
+  // Makes a host for the job with these options. Prints refused plugins. time_calls: as in HostOptions.
+  [[nodiscard]] Host host(const Job& job, bool time_calls = false) const;
 
  private:
   void apply_to(Job& job, const Options& options) const;

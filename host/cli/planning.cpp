@@ -83,6 +83,15 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
   return plan;
 }
 
+std::string joined(const json& layers) {
+  std::string result;
+  for (const json& layer : layers) {
+    const std::string name = layer.get<std::string>();
+    result += (result.empty() ? "" : " + ") + (name.empty() ? "-" : name);
+  }
+  return result.empty() ? "-" : result;
+}
+
 void require_backward(const json& plan) {
   const json& missing = plan.at("missing_backward");
   if (missing.empty()) return;

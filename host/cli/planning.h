@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "host/cli/job/job.h"
 
@@ -14,5 +15,8 @@ namespace tenon::cli {
 // Throws Failure(kBadConfig), naming layer, kernel and plugin, if a layer of the plan has no backward that the training
 // needs.
 void require_backward(const nlohmann::json& plan);
+
+// Returns the names of the layers of a call, as "hidden/fc + hidden/relu"; "-" for one without a name.
+[[nodiscard]] std::string joined(const nlohmann::json& layers);
 
 }  // namespace tenon::cli

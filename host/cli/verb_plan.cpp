@@ -18,19 +18,14 @@ namespace {
 
 using nlohmann::json;
 
-// Returns the layers of a call, or their types, as "hidden/fc + hidden/relu".
-std::string names_of(const json& layers, const std::map<std::string, std::string>& types, bool as_types) {
-  std::string result;
+// Returns the types of the layers of a call, as "fc + relu".
+std::string types_of(const json& layers, const std::map<std::string, std::string>& types) {
+  json of_layers = json::array();
   for (const json& layer : layers) {
-    std::string name = layer.get<std::string>();
-    if (as_types) {
-      const auto type = types.find(name);
-      name = type == types.end() ? "" : type->second;
-    }
-    if (name.empty()) name = "-";
-    result += (result.empty() ? "" : " + ") + name;
+    const auto type = types.find(layer.get<std::string>());
+    of_layers.push_back(type == types.end() ? "" : type->second);
   }
-  return result.empty() ? "-" : result;
+  return joined(of_layers);
 }
 
 // "tenon.cpu", "fast of org.vendor" for a kernel or provider, or "host"; of a layer that no gradient passes through
@@ -92,11 +87,10 @@ void print(const json& plan) {
   print_layers_served(plan);
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))
-    table.row({call.at("phase").get<std::string>(), names_of(call.at("layers"), types, false),
-               names_of(call.at("layers"), types, true), primitive_of(call), call.at("kernel").get<std::string>(),
-               std::to_string(call.at("layers").size()), std::to_string(call.at("reads").get<uint64_t>()),
-               std::to_string(call.at("writes").get<uint64_t>()), std::to_string(call.at("workspace").get<uint64_t>()),
-               outputs_of(call)});
+    table.row({call.at("phase").get<std::string>(), joined(call.at("layers")), types_of(call.at("layers"), types),
+               primitive_of(call), call.at("kernel").get<std::string>(), std::to_string(call.at("layers").size()),
+               std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
+               std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
   table.print(std::cout, output_width());
   std::cout << "\n";
   Table plugins({"plugin", "version", "interface", "needs", "file"});

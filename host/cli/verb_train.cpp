@@ -9,11 +9,11 @@
 #include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
 #include "host/cli/job/topology.h"
-#include "host/cli/job/updater.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"
 #include "host/cli/suggest.h"
+#include "host/cli/training.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -53,10 +53,7 @@ class Training {
     if (arguments.resumes() && !job_.checkpoint)
       throw Failure(kBadConfig, job_.path + ": resuming needs the table [checkpoint], which is missing");
     outputs_ = topology_.layers(topology_.outputs());
-    const std::vector<std::string> trained = topology_.trained();
-    if (std::all_of(trained.begin(), trained.end(),
-                    [&](const std::string& name) { return topology_.role(name) == Role::kMetric; }))
-      throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs" + missing_cost());
+    options_ = training_of(host_, job_, train_, topology_);
     if (job_.test) {
       test_ = open_reader(host_, job_, *job_.test, true, names_of(*job_.train, train_));
       topology_.check_fed_by(*job_.test, *test_);
@@ -65,23 +62,15 @@ class Training {
     }
     require_samples(*job_.train, train_.samples);
     if (test_) require_samples(*job_.test, test_->samples);
-    options_.outputs = topology_.layers(trained);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
     if (initial_) {
       console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
       options_.parameters.set_names(initial_->parameters.names());
       initial_.reset();
     }
-    options_.updater = make_updater(host_, job_);
-    options_.groups = make_updater_groups(host_, job_);
-    options_.reader = train_.reader;
-    options_.feeding = train_.feeding;
     options_.passes = job_.passes;
-    options_.pass_batches = job_.pass_batches;
     options_.cancel = Cancel::make();
     options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
-    options_.seed = static_cast<uint64_t>(job_.seed);
-    options_.device = job_.device;
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     if (job_.early_stop) {
@@ -138,13 +127,6 @@ class Training {
     options.from = arguments_.resume_from;
     options.outputs = outputs_;
     return options;
-  }
-
-  // Returns the end of a message: where a cost could come from.
-  [[nodiscard]] std::string missing_cost() const {
-    for (const JobLayer& layer : job_.layers)
-      if (topology_.role(layer.name) == Role::kCost) return "; add the layer \"" + layer.name + "\" to them";
-    return "; no layer of the job is a cost, such as one of type cross_entropy or square_error";
   }
 
   [[nodiscard]] std::optional<Model> load_initial() const {

@@ -16,6 +16,7 @@ int run_train(const Arguments& arguments);
 int run_test(const Arguments& arguments);
 int run_infer(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
+int run_bench(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_data_show(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
@@ -36,6 +37,7 @@ inline constexpr Verb kVerbs[] = {
     {"infer", run_infer, "print a saved model's predictions"},
     {"generate", run_generate, "continue texts with a saved model of sequences"},
     {"plan", run_plan, "show what would run where, and the bytes it takes"},
+    {"bench", run_bench, "time a job's steps and layers beside the machine's limit"},
     {"data show", run_data_show, "show samples of a job's data, as images or as a table"},
     {"plugins list", run_plugins_list, "list the plugins that are found"},
     {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},

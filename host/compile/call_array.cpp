@@ -2,6 +2,7 @@
 #include "host/compile/call_array.h"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -202,8 +203,9 @@ void CallArray::make_bare() {
   bare_.assign(calls_.size(), {});
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
-    const bool checked = call.prepared.by().tags != nullptr || checks_.finite || checked_operands(call) != nullptr;
-    if (checked || call.of_host || !call.rows.empty()) continue;
+    const bool watched =
+        call.prepared.by().tags != nullptr || checks_.finite || checks_.time || checked_operands(call) != nullptr;
+    if (watched || call.of_host || !call.rows.empty()) continue;
     bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, call.prepared.record()};
   }
 }
@@ -317,7 +319,19 @@ void CallArray::run_calls(size_t first, size_t last, Phase phase, const tn_execu
   }
 }
 
-void CallArray::run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
+void CallArray::run_call(Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
+  if (!checks_.time) return run_watched(call, phase, execution, errors);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  run_watched(call, phase, execution, errors);
+  call.measured.seconds += std::chrono::duration<double>(Clock::now() - began).count();
+  const Work work = work_of(graph_, graph_.nodes[call.node], symbols_);
+  call.measured.work.operations += work.operations;
+  call.measured.work.bytes += work.bytes;
+  ++call.measured.runs;
+}
+
+void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
   if (call.of_host) return make_tables(graph_.nodes[call.node]);
   const auto* const native = checked_operands(call);
   const tn_status status = native == nullptr
@@ -405,6 +419,11 @@ nlohmann::json CallArray::describe() const {
                     {"workspace", call.prepared->workspace_bytes},
                     {"traits", trait_names(call.prepared->traits)}});
     if (node.loop >= 0) list.back()["loop"] = node.loop;
+    if (checks_.time)
+      list.back()["measured"] = {{"runs", call.measured.runs},
+                                 {"seconds", call.measured.seconds},
+                                 {"operations", call.measured.work.operations},
+                                 {"bytes", call.measured.work.bytes}};
   }
   return list;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/work.h"
 #include "host/compile/checks.h"
 #include "host/compile/loop_calls.h"
 #include "host/plugins/device.h"
@@ -52,12 +53,18 @@ class CallArray {
   // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols that of seal.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
-  // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds.
+  // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds; with
+  // Checks::time also `measured`, over all runs.
   [[nodiscard]] nlohmann::json describe() const;
   // One object per value that a forward call writes and a backward call reads: layer, value, bytes at the bounds.
   [[nodiscard]] nlohmann::json describe_saved() const;
 
  private:
+  struct Measured {
+    int64_t runs = 0;
+    double seconds = 0;
+    Work work;
+  };
   struct Call {
     size_t node = 0;
     std::string kernel;
@@ -68,6 +75,7 @@ class CallArray {
     std::vector<int32_t> rows;  // symbols of the rows whose number it writes
     bool of_host = false;       // it makes the tables of steps, or of rows that steps see, here in the host
     tn_call call = {};
+    Measured measured = {};  // with Checks::time
   };
   // A call that needs no check and no work of the host behind it: what running it reads, side by side with its
   // neighbours, since the host's part of a call is little more than such reads.
@@ -85,7 +93,8 @@ class CallArray {
   void settle(const Call& call, int32_t symbol);
   // Runs calls [first, last) in order.
   void run_calls(size_t first, size_t last, Phase phase, const tn_execution& execution, ErrorSink& errors);
-  void run_call(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
+  void run_call(Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
+  void run_watched(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
   // The native call whose operands are checked while it runs; null if they are not.
   [[nodiscard]] const NativeCall* checked_operands(const Call& call) const;
   void make_tables(const Node& node);

@@ -1,5 +1,5 @@
-// Checks of calls while they run, for authors of plugins and for trainings that go wrong: they cost time, and are off
-// by default. SPDX-License-Identifier: Apache-2.0
+// Checks of calls while they run, for authors of plugins and for trainings that go wrong, and their times: they cost
+// time, and are off by default. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -12,10 +12,11 @@ namespace tenon::host {
 
 using namespace core;
 
-// What the calls of a machine check.
+// What the calls of a machine check and measure.
 struct Checks {
   bool operands = false;  // native kernels run on copies of their operands between guard lines
   bool finite = false;    // every float that a call writes is finite
+  bool time = false;      // the time of each call is measured, for describe()
 };
 
 // Runs a native kernel on copies of its operands and of its workspace, with guard lines around each, and copies the

@@ -72,7 +72,8 @@ typedef struct tn_host_options {
   void* log_user;
   uint32_t check_finite; /* 1: every float that is fed or computed in a step must be finite; an error names the layers
                             whose values are not, and the element. For trainings that go wrong; takes time. */
-  uint32_t reserved;
+  uint32_t time_calls;   /* 1: machines measure the time of each call, which tn_machine_plan then shows (docs/plan.md);
+                            takes some 100 ns for each */
   /* Path of a plugin set, which says which plugins may load (docs/plugin-sets.md); null: all that are found. A set of
    * mode "locked" ignores all paths of this struct; one with `installed = false` the default of plugin_paths. */
   const char* plugin_set;

@@ -42,6 +42,7 @@ struct HostOptions {
   std::string plugin_set = {};        // path of the set that says which plugins may load; empty: none
   std::vector<std::string> added_plugin_paths = {};  // folders that are searched before plugin_paths
   bool installed_plugins = true;                     // false: no plugin_paths means no folder
+  bool time_calls = false;                           // whether machines measure the time of each call
 };
 
 class Host {
@@ -64,6 +65,7 @@ class Host {
     if (!options.plugin_set.empty()) c.plugin_set = detail::c_text(options.plugin_set, "options.plugin_set");
     c.check = options.check;
     c.check_finite = options.check_finite ? 1 : 0;
+    c.time_calls = options.time_calls ? 1 : 0;
     c.allocator = options.allocator;
     c.log_user = &host_->log;
     if (host_->log) {

@@ -68,7 +68,7 @@ AT(tn_host_options, allocator, 24);
 AT(tn_host_options, log, 32);
 AT(tn_host_options, log_user, 40);
 AT(tn_host_options, check_finite, 48);
-AT(tn_host_options, reserved, 52);
+AT(tn_host_options, time_calls, 52);
 AT(tn_host_options, plugin_set, 56);
 AT(tn_host_options, added_plugin_paths, 64);
 AT(tn_host_options, added_plugin_paths_count, 72);
