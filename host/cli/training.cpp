@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/cli/cli.h"
 #include "host/cli/job/updater.h"
 
 namespace tenon::cli {

@@ -10,7 +10,7 @@ using namespace tenon::core;
 namespace {
 
 constexpr int64_t kSamples = 5;
-const std::vector<int64_t> kSymbols = {kSamples};
+const std::vector<int64_t> kSymbols = {0, kSamples};  // by number: none, samples
 
 Spec floats(Shape shape) { return {TN_F32, std::move(shape), TN_DENSE, 0, {}}; }
 Dim samples() {

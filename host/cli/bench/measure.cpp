@@ -2,6 +2,7 @@
 #include "host/cli/bench/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -133,14 +134,15 @@ class MeasuredCalls {
 
 std::vector<Part> parts_of(const StepTimes& timed, const Limits& limits) {
   const MeasuredCalls measured(timed);
-  std::map<std::pair<std::string, std::string>, Part> parts;
+  std::map<std::array<std::string, 3>, Part> parts;
   double in_calls = 0;
   for (size_t i = 0; i < measured.calls().size(); ++i) {
     const json& call = measured.calls()[i];
-    const std::string phase = call.at("phase"), layers = joined(call.at("layers"));
-    Part& part = parts[{phase, layers}];
+    const std::string phase = call.at("phase"), layers = joined(call.at("layers")), kernel = call.at("kernel");
+    Part& part = parts[{phase, layers, kernel}];
     part.phase = phase;
     part.layers = layers;
+    part.kernel = kernel;
     ++part.calls;
     const double operations = measured.per_step(i, "operations"), bytes = measured.per_step(i, "bytes");
     part.seconds += measured.per_step(i, "seconds");
@@ -153,8 +155,8 @@ std::vector<Part> parts_of(const StepTimes& timed, const Limits& limits) {
   for (auto& [key, part] : parts) result.push_back(std::move(part));
   const double step =
       std::accumulate(timed.steps.begin(), timed.steps.end(), 0.0) / static_cast<double>(timed.steps.size());
-  result.push_back(
-      {"update", "-", 1, std::max(0.0, step - in_calls), 0, timed.update_bytes, timed.update_bytes / limits.bandwidth});
+  result.push_back({"update", "-", "-", 1, std::max(0.0, step - in_calls), 0, timed.update_bytes,
+                    timed.update_bytes / limits.bandwidth});
   std::stable_sort(result.begin(), result.end(), [](const Part& a, const Part& b) { return a.seconds > b.seconds; });
   return result;
 }

@@ -27,6 +27,7 @@ struct StepTimes {
 struct Part {
   std::string phase;   // "forward", "backward", "update"
   std::string layers;  // "hidden/fc + hidden/relu"
+  std::string kernel;  // that runs the calls, as in the plan
   int64_t calls = 0;   // in a step
   // Of a step, on average.
   double seconds = 0, operations = 0, bytes = 0;

@@ -55,6 +55,7 @@ class Bench {
     for (const Part& part : parts_)
       parts.push_back({{"phase", part.phase},
                        {"layers", part.layers},
+                       {"kernel", part.kernel},
                        {"calls", part.calls},
                        {"seconds", part.seconds},
                        {"operations", part.operations},
@@ -89,10 +90,10 @@ class Bench {
     summary.print(std::cout);
     std::cout << "\n";
     const double whole = timed_step();
-    Table table({"phase", "layers", ">calls", ">ms", ">share", ">GFLOP/s", ">GB/s", ">of limit"});
+    Table table({"phase", "layers", "kernel", ">calls", ">ms", ">share", ">GFLOP/s", ">GB/s", ">of limit"});
     for (const Part& part : parts_)
-      table.row({part.phase, part.layers, std::to_string(part.calls), in_ms(part.seconds), percent(part.seconds, whole),
-                 rate(part.operations, part.seconds), rate(part.bytes, part.seconds),
+      table.row({part.phase, part.layers, part.kernel, std::to_string(part.calls), in_ms(part.seconds),
+                 percent(part.seconds, whole), rate(part.operations, part.seconds), rate(part.bytes, part.seconds),
                  percent(part.limit, part.seconds)});
     table.print(std::cout, output_width());
     std::cout << "\n\"update\" has the copies of feeds too. The times of parts come from a run that times each call: "
