@@ -32,12 +32,17 @@ inline std::vector<ConvCase> two_dimensions() {
           {window_of({{7, 1, 2}, {6, 1, 2}}), {2, 5, 7, 1}},
           {window_of({{6, 3, 1, 2, 2, 2}, {7, 2, 3, 0, 1}}), {2, 6, 9, 3}},
           {window_of({{4, 4}, {4, 4}}), {5, 3, 10, 1}},  // one place
-          {window_of({{1, 1}, {1, 1}}), {2, 1, 1, 1}}};
+          {window_of({{1, 1}, {1, 1}}), {2, 1, 1, 1}},
+          // A line of taps fills a part of a vector.
+          {window_of({{12, 5, 1, 2, 2}, {13, 5, 1, 1, 3}}), {3, 1, 7, 1}},
+          {window_of({{9, 3, 2, 1, 1}, {20, 3, 1, 2, 2, 2}}), {2, 2, 5, 1}},
+          {window_of({{6, 9, 1, 4, 4}, {16, 3}}), {2, 1, 13, 1}}};
 }
 
 inline std::vector<ConvCase> three_dimensions() {
   return {{window_of({{3, 2, 1, 1, 0}, {4, 3, 2, 1, 1}, {5, 2}}), {2, 3, 4, 1}},
-          {window_of({{3, 1}, {3, 2}, {3, 3, 1, 1, 1}}), {2, 4, 4, 2}}};
+          {window_of({{3, 1}, {3, 2}, {3, 3, 1, 1, 1}}), {2, 4, 4, 2}},
+          {window_of({{3, 2, 1, 1, 0}, {4, 3, 2, 1, 1}, {12, 5, 1, 2, 2}}), {2, 1, 4, 1}}};
 }
 
 // A filter for each channel, and several.
@@ -50,7 +55,8 @@ inline std::vector<ConvCase> depthwise() {
 
 // Bands, more than one panel, and enough work for several tasks.
 inline std::vector<ConvCase> many_bands() {
-  return {{window_of({{70, 3, 1, 1, 1}, {70, 3, 1, 1, 1}}), {1, 20, 34, 1}}};
+  return {{window_of({{70, 3, 1, 1, 1}, {70, 3, 1, 1, 1}}), {1, 20, 34, 1}},
+          {window_of({{300, 5, 1, 2, 2}, {240, 5, 1, 2, 2}}), {2, 1, 3, 1}}};
 }
 
 inline std::vector<ConvCase> random_rows() {

@@ -217,41 +217,52 @@ int64_t per_tap(const Layout& layout, const std::vector<int64_t>& segments) {
   return taps.empty() ? 0 : static_cast<int64_t>(segments.size() / taps.size());
 }
 
-// Copies what the block reads of the source by planes, [channels, width...].
+// Copies what the block reads of the source by planes, [channels, width...], with 0 where it reaches over the edges and
+// in the rest of the memory up to `end`.
 template <class T>
-void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T* copy) {
+void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T* copy, T* end) {
   const SourceRows rows(block);
   const auto& width = block.layout->width;
   const int64_t plane = width[0] * width[1] * width[2], channels = run.binding->source_last;
+  std::fill(copy, end, T{0});
   rows.each([&](int64_t at, int64_t from) {
-    const int64_t begin = from < 0 ? rows.width : rows.begin, end = from < 0 ? rows.width : rows.end;
-    for (int64_t c = 0; c < channels; ++c) {
-      T* const to = copy + c * plane + at;
-      std::fill_n(to, begin, T{0});
-      const T* read = sample + from * channels + c;
-      for (int64_t w = begin; w < end; ++w, read += channels) to[w] = *read;
-      std::fill_n(to + end, rows.width - end, T{0});
-    }
+    if (from < 0) return;
+    const T* const read = sample + from * channels;
+    T* const to = copy + at + rows.begin;
+    const int64_t count = rows.end - rows.begin;
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t w = 0; w < count; ++w) to[c * plane + w] = read[w * channels + c];
   });
 }
 
-void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
+// The positions of a block, with a copy of its source by planes; terms are the segments.
+Band planes_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const ConvPlan& b = *run.binding;
   const Layout& layout = *block.layout;
   const uint8_t* const sample = run.source + block.sample * b.source_space * b.source_last * b.element;
+  uint8_t* const end = copy + (b.planes ? b.target_copy : b.copy_elements) * b.element;
   if (b.conv.dtype == TN_F64) {
-    copy_planes(run, block, reinterpret_cast<const double*>(sample), reinterpret_cast<double*>(copy));
+    copy_planes(run, block, reinterpret_cast<const double*>(sample), reinterpret_cast<double*>(copy),
+                reinterpret_cast<double*>(end));
   } else {
-    copy_planes(run, block, reinterpret_cast<const float*>(sample), reinterpret_cast<float*>(copy));
+    copy_planes(run, block, reinterpret_cast<const float*>(sample), reinterpret_cast<float*>(copy),
+                reinterpret_cast<float*>(end));
   }
   Band band = targets_of(run, block);
   band.source = copy;
-  band.source_end = copy + b.copy_elements * b.element;
+  band.source_end = end;
   band.source_row = layout.phase.axes[1].stride * layout.width[2];
   band.source_column = 1;
   band.segments = layout.planar.data();
   band.segments_count = static_cast<int64_t>(layout.planar.size());
   band.depth = 1;
+  return band;
+}
+
+void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
+  const ConvPlan& b = *run.binding;
+  const Layout& layout = *block.layout;
+  const Band band = planes_of(run, block, copy);
   const int64_t terms = per_tap(layout, layout.planar);
   each_rows(block, [&](const Rows& rows) {
     const int64_t weights = layout.panels + rows.first * terms * kNarrow;
@@ -290,8 +301,47 @@ void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   }
 }
 
+namespace {
+
+// Copies columns [first, last) of the target of a block by planes, [columns, rows, whole vectors], and returns the
+// band over the copy.
+template <class T>
+Band copy_target(const ConvPlan& plan, const Layout& layout, Band band, T* copy, int64_t first, int64_t last) {
+  const int64_t line = layout.target_line(plan.by_planes->lanes), plane = layout.target_plane(plan.by_planes->lanes);
+  for (int64_t row = 0; row < band.rows; ++row) {
+    const T* const from = static_cast<const T*>(band.target) + row * band.target_row;
+    for (int64_t c = first; c < last; ++c) {
+      T* const to = copy + (c - first) * plane + row * line;
+      for (int64_t w = 0; w < band.columns; ++w) to[w] = from[w * band.target_column + c];
+      std::fill(to + band.columns, to + line, T{0});
+    }
+  }
+  band.target = copy;
+  band.target_row = line;
+  band.target_column = 1;
+  return band;
+}
+
+void sum_planes(const ConvRun& run, const ConvBlock& block, uint8_t* copy, uint8_t* sums, int64_t first, int64_t last) {
+  const ConvPlan& b = *run.binding;
+  const Layout& layout = *block.layout;
+  const Band source = planes_of(run, block, copy);
+  uint8_t* const target = copy + b.target_copy * b.element;
+  const Band band = b.conv.dtype == TN_F64
+                        ? copy_target(b, layout, source, reinterpret_cast<double*>(target), first, last)
+                        : copy_target(b, layout, source, reinterpret_cast<float*>(target), first, last);
+  const int64_t lanes = b.by_planes->lanes, filter = b.kernel_size * b.inner, terms = per_tap(layout, layout.planar);
+  each_tap(block, [&](const Rows& rows) {
+    uint8_t* const at = sums + (first * filter + rows.first * terms) * lanes * b.element;
+    b.by_planes->add({part_of(band, rows, terms, b.element), layout.target_plane(lanes), at, filter, last - first});
+  });
+}
+
+}  // namespace
+
 void sum_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy, uint8_t* sums, int64_t first, int64_t last) {
   const ConvPlan& b = *run.binding;
+  if (b.planes) return sum_planes(run, block, copy, sums, first, last);
   const Band whole = band_of(run, block, copy);
   if (b.each) return b.kernels->channel_weights({whole, sums, true});
   const int64_t filter = b.kernel_size * b.inner, segments = per_tap(*block.layout, block.layout->segments);

@@ -39,7 +39,8 @@ struct ConvBlock {
 // ConvPlan::copy_elements.
 [[nodiscard]] Band band_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy);
 void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy);
-// Adds what a block has of the gradient of filters [first, last) of each group to sums, [filters, taps].
+// Adds what a block has of the gradient of filters [first, last) of each group to sums: [filters, taps]; if
+// ConvPlan::planes a vector for each, which ConvKernels::fold sums.
 void sum_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy, uint8_t* sums, int64_t first, int64_t last);
 // Computes lines [first, last) of the target: rows of its last dimension in space, counted over samples, planes and
 // their lines. They have the bits that blocks give them.

@@ -51,7 +51,7 @@ Layout layout_of(const ConvPlan& plan, Phase phase) {
   layout.segments =
       segments_of(phase, layout.merged, steps({axes[0].source, axes[1].source, axes[2].source}, plan.source_last));
   layout.copied = segments_of(phase, layout.merged, steps(layout.width, plan.source_last));
-  if (plan.narrow) layout.planar = planar_of(phase, layout.width, plan.source_last);
+  if (plan.narrow || plan.planes) layout.planar = planar_of(phase, layout.width, plan.source_last);
   layout.phase = std::move(phase);
   return layout;
 }
@@ -65,6 +65,25 @@ bool is_narrow(const ConvPlan& plan, const std::vector<Phase>& phases) {
   });
 }
 
+// The share of the lanes of whole vectors that `count` elements fill.
+double filled(int64_t count, int64_t lanes) {
+  return static_cast<double>(count) / static_cast<double>(panels_of(count, lanes) * lanes);
+}
+
+// Whether vectors of positions are so much fuller than vectors of taps, which lie in one segment for each line of the
+// kernel, that the copies by planes pay. The sums are a vector for each weight.
+bool sums_by_planes(const ConvPlan& plan, const std::vector<Phase>& phases) {
+  constexpr double kPays = 1.5;
+  constexpr int64_t kMostSums = 64 << 10;  // bytes
+  const int64_t lanes = plan.by_planes->lanes;
+  if (plan.conv.groups != 1 || phases.size() != 1) return false;
+  const Axis& along = phases.front().axes[2];
+  if (along.stride != 1 || along.count < kNarrow || phases.front().taps.empty()) return false;
+  if (plan.outer * plan.kernel_size * plan.inner * lanes * plan.element > kMostSums) return false;
+  const auto segment = static_cast<int64_t>(along.offsets.size()) * plan.inner;
+  return filled(along.count, lanes) >= kPays * filled(segment, lanes);
+}
+
 }  // namespace
 
 ConvPlan plan_conv(const tn_conv& conv) {
@@ -76,6 +95,7 @@ ConvPlan plan_conv(const tn_conv& conv) {
   const bool transposed = conv.op == TN_CONV_IMAGES;
   b.element = tn_dtype_bytes(conv.dtype);
   b.kernels = &conv_kernels(detect_isa(), conv.dtype == TN_F64);
+  b.by_planes = &plane_kernels(detect_isa(), conv.dtype == TN_F64);
   b.each = conv.groups > 1 && conv.channels == conv.groups && conv.filters == conv.groups;
   b.source_last = transposed ? conv.filters : conv.channels;
   b.target_last = transposed ? conv.channels : conv.filters;
@@ -92,6 +112,7 @@ ConvPlan plan_conv(const tn_conv& conv) {
   b.target_space = transposed ? images : places;
   std::vector<Phase> phases = phases_of(window, transposed);
   b.narrow = conv.op != TN_CONV_WEIGHTS && is_narrow(b, phases);
+  b.planes = conv.op == TN_CONV_WEIGHTS && sums_by_planes(b, phases);
   b.panel_width = b.narrow ? kNarrow : b.kernels->panel_width;
   for (Phase& phase : phases) b.layouts.push_back(layout_of(b, std::move(phase)));
   const int64_t columns = b.target_last / conv.groups;
@@ -103,6 +124,10 @@ ConvPlan plan_conv(const tn_conv& conv) {
     b.panel_elements += layout.terms() * (b.each ? 1 : conv.groups * panels_of(columns, b.panel_width) * b.panel_width);
   }
   b.copy_elements = lines(b.copy_elements * b.element + kSlack) / b.element;
+  if (b.planes) {
+    b.target_copy = b.copy_elements;
+    b.copy_elements += b.outer * b.layouts.front().target_plane(b.by_planes->lanes);
+  }
   b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *
            static_cast<double>(conv.filters);
   if (conv.op != TN_CONV_WEIGHTS) return b;

@@ -10,6 +10,7 @@
 
 #include "conv/geometry.h"
 #include "conv/kernels.h"
+#include "conv/plane_kernels.h"
 
 namespace tenon::cpu {
 
@@ -25,9 +26,12 @@ struct Layout {
   bool merged;                              // the taps along the last axis are one segment
   int64_t depth;                            // of a segment
   std::vector<int64_t> segments, copied;    // offsets of the taps in the source, and in a copy of it
-  std::vector<int64_t> planar;              // if narrow: of the taps' channels, in a copy by planes
+  std::vector<int64_t> planar;              // if narrow or planes: of the taps' channels, in a copy by planes
   int64_t panels;                           // the first element of its panels; with `each` of its weights by channel
 
+  // Elements of a plane of a band's target: rows of whole vectors.
+  [[nodiscard]] int64_t target_plane(int64_t lanes) const { return band * target_line(lanes); }
+  [[nodiscard]] int64_t target_line(int64_t lanes) const { return (phase.axes[2].count + lanes - 1) / lanes * lanes; }
   [[nodiscard]] int64_t blocks() const { return phase.axes[0].count * bands; }
   [[nodiscard]] int64_t terms() const { return static_cast<int64_t>(segments.size()) * depth; }
 };
@@ -37,18 +41,21 @@ struct ConvPlan {
   tn_conv conv;
   tn_window window;
   const ConvKernels* kernels;
+  const PlaneKernels* by_planes;
   std::vector<Layout> layouts;
   int64_t element;                     // bytes
   int64_t source_last, target_last;    // channels of source and target
   int64_t source_space, target_space;  // elements of space of a sample
   bool each;                           // every channel has a filter of its own
   bool narrow;                         // the target has few columns: NarrowBand
+  bool planes;                         // of TN_CONV_WEIGHTS: segments are short: PlanesBand
   int64_t panel_width;                 // columns of a panel
   int64_t kernel_size, inner, outer;   // elements of the kernel; channels and filters of a group
   int64_t blocks;                      // of a sample, over all phases
   int64_t parts;                       // of the sums of weights at most
   int64_t panel_elements, copy_elements, weights_elements;
-  double work;  // multiplications of a sample
+  int64_t target_copy;  // if planes: where in the copy of a block the planes of the target begin
+  double work;          // multiplications of a sample
 };
 
 [[nodiscard]] inline int64_t panels_of(int64_t columns, int64_t width) { return (columns + width - 1) / width; }

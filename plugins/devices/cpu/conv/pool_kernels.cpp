@@ -47,13 +47,13 @@ HWY_INLINE void each_element(const PoolWindow& window, Work work) {
 }
 
 template <class T>
-void sum(const PoolWindow& window, void* results, bool add) {
+HWY_INLINE void sum_one(const PoolWindow& window, T* results, bool add) {
   for (int64_t c = 0; c < window.channels; c += lanes<T>()) {
     const int64_t left = std::min(window.channels - c, lanes<T>());
     Vector<T> sums = hn::Zero(Tag<T>());
     each_element(window,
                  [&](int64_t at) HWY_ATTR { sums = hn::Add(sums, load<T>(window, at * window.channels + c, left)); });
-    store(window, sums, static_cast<T*>(results) + c, left, add);
+    store(window, sums, results + c, left, add);
   }
 }
 
@@ -72,8 +72,7 @@ HWY_INLINE void store_positions(D d, const PoolWindow& window, hn::Vec<D> where,
 }
 
 template <class T>
-void max(const PoolWindow& window, void* results, bool add, int32_t* positions) {
-  const Tag<T> d;
+HWY_INLINE void max_one(const PoolWindow& window, T* results, bool add, int32_t* positions) {
   const hn::RebindToSigned<Tag<T>> integers;
   using Integer = hn::TFromD<decltype(integers)>;
   for (int64_t c = 0; c < window.channels; c += lanes<T>()) {
@@ -82,15 +81,37 @@ void max(const PoolWindow& window, void* results, bool add, int32_t* positions) 
     auto where = hn::Set(integers, static_cast<Integer>(window.first));
     each_element(window, [&](int64_t at) HWY_ATTR {
       const Vector<T> x = load<T>(window, at * window.channels + c, left);
-      // A NaN is larger than every number, and the first one stays. Masks are all bits, which BitCast turns into lanes.
-      const auto larger = hn::AndNot(hn::VecFromMask(d, hn::Le(x, most)), hn::VecFromMask(d, hn::Eq(most, most)));
-      const auto mask = hn::MaskFromVec(larger);
-      most = hn::IfThenElse(mask, x, most);
-      where = hn::IfVecThenElse(hn::BitCast(integers, larger), hn::Set(integers, static_cast<Integer>(at)), where);
+      // A NaN is larger than every number, and the first one stays.
+      const auto larger = hn::AndNot(hn::Le(x, most), hn::Eq(most, most));
+      most = hn::IfThenElse(larger, x, most);
+      where = hn::IfThenElse(hn::RebindMask(integers, larger), hn::Set(integers, static_cast<Integer>(at)), where);
     });
-    if (results != nullptr) store(window, most, static_cast<T*>(results) + c, left, add);
+    if (results != nullptr) store(window, most, results + c, left, add);
     if (positions != nullptr) store_positions(integers, window, where, left, positions + c);
   }
+}
+
+// Calls work(window, its number) for each of the windows, alone.
+template <class Work>
+HWY_INLINE void each_window(const PoolWindow& windows, Work work) {
+  PoolWindow one = windows;
+  one.spare += (windows.windows - 1) * windows.channels;  // of the windows behind it
+  for (int64_t i = 0; i < windows.windows; ++i, one.first += windows.apart, one.spare -= windows.channels) work(one, i);
+}
+
+template <class T>
+void sum(const PoolWindow& windows, void* results, bool add) {
+  each_window(windows, [&](const PoolWindow& window, int64_t i)
+                           HWY_ATTR { sum_one<T>(window, static_cast<T*>(results) + i * windows.channels, add); });
+}
+
+template <class T>
+void max(const PoolWindow& windows, void* results, bool add, int32_t* positions) {
+  each_window(windows, [&](const PoolWindow& window, int64_t i) HWY_ATTR {
+    const int64_t at = i * windows.channels;
+    max_one<T>(window, results == nullptr ? nullptr : static_cast<T*>(results) + at, add,
+               positions == nullptr ? nullptr : positions + at);
+  });
 }
 
 template <class T>

@@ -18,9 +18,14 @@ namespace {
 struct Run : ConvRun {
   uint8_t* copies;   // of the source, by task
   uint8_t* partial;  // [parts, weights]
+  uint8_t* vectors;  // if ConvPlan::planes: [parts, weights, lanes]
   int64_t tasks;
   int64_t parts, splits;  // of the sums of weights, and of the filters of each
 };
+
+int64_t vectors_elements(const ConvPlan& plan) {
+  return plan.planes ? plan.weights_elements * plan.parts * plan.by_planes->lanes : 0;
+}
 
 // Phase 0 copies the weights, phase 1 computes the blocks.
 void run_task(void* argument, int32_t phase, int64_t index, int32_t) {
@@ -41,6 +46,18 @@ void sum_part(const Run& run, int64_t index) {
   // Filters [first, last) of each group.
   const int64_t first = b.outer * split / run.splits, last = b.outer * (split + 1) / run.splits;
   const int64_t filter = b.kernel_size * b.inner;
+  const auto add_blocks = [&](uint8_t* to) {
+    for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i)
+      sum_block(run, block_at(b, i), copy, to, first, last);
+  };
+  if (b.planes) {
+    const int64_t lanes = b.by_planes->lanes, weights = (last - first) * filter;
+    uint8_t* const vectors = run.vectors + part * b.weights_elements * lanes * b.element;
+    uint8_t* const own = vectors + first * filter * lanes * b.element;
+    std::memset(own, 0, static_cast<size_t>(weights * lanes * b.element));
+    add_blocks(vectors);
+    return b.by_planes->fold(own, weights, sums + first * filter * b.element);
+  }
   if (b.each) {
     std::memset(sums, 0, static_cast<size_t>(b.weights_elements * b.element));
   } else {
@@ -48,8 +65,7 @@ void sum_part(const Run& run, int64_t index) {
       std::memset(sums + (g * b.outer + first) * filter * b.element, 0,
                   static_cast<size_t>((last - first) * filter * b.element));
   }
-  for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i)
-    sum_block(run, block_at(b, i), copy, sums, first, last);
+  add_blocks(sums);
 }
 
 constexpr int64_t kSumPiece = 4096;  // elements of weights that a task sums
@@ -90,6 +106,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   run.panels = take(b.panel_elements);
   run.copies = take(b.copy_elements * kConvTasks);
   run.partial = take(b.weights_elements * b.parts);
+  run.vectors = take(vectors_elements(b));
   const bool small = is_small(b, run.samples);
   const tn_parallel* const parallel = execution->parallel;
   if (b.conv.op == TN_CONV_WEIGHTS) {
@@ -125,7 +142,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_c
     const ConvPlan& b = *binding;
     prepared->workspace_bytes =
         static_cast<uint64_t>(lines(b.panel_elements * b.element) + lines(b.copy_elements * kConvTasks * b.element) +
-                              lines(b.weights_elements * b.parts * b.element));
+                              lines(b.weights_elements * b.parts * b.element) + lines(vectors_elements(b) * b.element));
     prepared->binding = binding.release();
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a convolution's binding");

@@ -73,16 +73,27 @@ class Windows {
     at_[1] = place / axes[2].count % axes[1].count;
     at_[0] = place / axes[2].count / axes[1].count;
   }
-  // Returns the elements of the window that lie in the image.
-  PoolWindow next() {
+  // Returns the elements of the next windows, at most `most`, that lie in the image: those along a line that have the
+  // same form.
+  PoolWindow next(int64_t most) {
     const auto& [x, y, z] = binding_.parts;
     const Part &a = x[at_[0]], &b = y[at_[1]], &c = z[at_[2]];
     const auto& [i, j, k] = binding_.steps;
-    if (++at_[2] == z.size()) {
+    PoolWindow result = {
+        image_, binding_.pool.channels, 0, 0, a.first + b.first + c.first, {a.count, b.count, c.count}, {i, j, k}, 1,
+        0};
+    const int64_t end = std::min(static_cast<int64_t>(z.size() - at_[2]), most);
+    for (const Part* last = &c; result.windows < end; ++result.windows, ++last) {
+      const int64_t apart = last[1].first - last->first;
+      if (last[1].count != c.count || (result.windows > 1 && apart != result.apart)) break;
+      result.apart = apart;
+    }
+    at_[2] += static_cast<size_t>(result.windows);
+    if (at_[2] == z.size()) {
       at_[2] = 0;
       if (++at_[1] == y.size()) at_[1] = 0, ++at_[0];
     }
-    return {image_, binding_.pool.channels, 0, 0, a.first + b.first + c.first, {a.count, b.count, c.count}, {i, j, k}};
+    return result;
   }
 
  private:
@@ -120,16 +131,18 @@ void pool_places(const Run& run, int64_t index) {
   const T* const image = reinterpret_cast<const T*>(run.from) + sample * b.images * channels;
   const int64_t end = std::min(begin + b.line, b.places);
   Windows windows(b, image, begin);
-  for (int64_t place = begin; place < end; ++place) {
+  for (int64_t place = begin; place < end;) {
     const int64_t at = (sample * b.places + place) * channels;
     T* const to = run.write ? reinterpret_cast<T*>(run.to) + at : nullptr;
     if (b.pool.op == TN_POOL_TAKE) {
       take(run, image, at, to);
+      ++place;
       continue;
     }
-    PoolWindow window = windows.next();
+    PoolWindow window = windows.next(end - place);
+    place += window.windows;
     window.readable = (run.samples - sample) * b.images * channels;
-    window.spare = (end - place - 1) * channels;  // of the task itself, which writes it next
+    window.spare = (end - place) * channels;  // of the task itself, which writes it next
     if (b.pool.op == TN_POOL_SUM) {
       b.kernels->sum(window, to, run.add);
     } else {
@@ -156,7 +169,7 @@ void spread_channels(const Run& run, int64_t index) {
     const int64_t first = (sample * b.places + place) * channels + c;
     const T* const read = reinterpret_cast<const T*>(run.from) + first;
     if (b.pool.op == TN_POOL_SPREAD) {
-      const PoolWindow window = windows.next();
+      const PoolWindow window = windows.next(1);
       for (int64_t i = 0, x = window.first; i < window.count[0]; ++i, x += window.step[0])
         for (int64_t j = 0, y = x; j < window.count[1]; ++j, y += window.step[1])
           for (int64_t k = 0, z = y; k < window.count[2]; ++k, z += window.step[2])

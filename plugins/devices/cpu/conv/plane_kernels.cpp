@@ -1,0 +1,111 @@
+// Sums of the weights' gradients over planes, with a vector of partial sums for each weight.
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/plane_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "conv/plane_kernels.cpp"
+// clang-format off: Highway needs this order
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "pointwise/targets.h"
+// clang-format on
+
+#include <array>
+#include <utility>
+
+#include "pointwise/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+constexpr int kSums = 24;  // of 32 registers
+#else
+constexpr int kSums = 12;  // of 16 registers
+#endif
+constexpr int kTermsAtOnce = 4, kFiltersAtOnce = kSums / kTermsAtOnce;
+
+template <class T>
+constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+template <class T, int kFilters, int kTerms>
+void add_planes(const PlanesBand& work, int64_t filter, int64_t term) {
+  const Tag<T> d;
+  const Band& band = work.band;
+  T* const at = static_cast<T*>(work.sums) + (filter * work.row + term) * kWidth<T>;
+  const T* source[kTerms];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTerms; ++t) source[t] = static_cast<const T*>(band.source) + band.segments[term + t];
+  Vector<T> sums[kFilters][kTerms];
+#pragma GCC unroll 8
+  for (int f = 0; f < kFilters; ++f)
+#pragma GCC unroll 8
+    for (int t = 0; t < kTerms; ++t) sums[f][t] = hn::LoadU(d, at + (f * work.row + t) * kWidth<T>);
+  for (int64_t row = 0; row < band.rows; ++row) {
+    const T* const by = static_cast<const T*>(band.target) + filter * work.plane + row * band.target_row;
+    for (int64_t place = 0; place < band.columns; place += kWidth<T>) {
+      Vector<T> target[kFilters];
+#pragma GCC unroll 8
+      for (int f = 0; f < kFilters; ++f) target[f] = hn::LoadU(d, by + f * work.plane + place);
+#pragma GCC unroll 8
+      for (int t = 0; t < kTerms; ++t) {
+        const Vector<T> tap = hn::LoadU(d, source[t] + row * band.source_row + place);
+#pragma GCC unroll 8
+        for (int f = 0; f < kFilters; ++f) sums[f][t] = hn::MulAdd(target[f], tap, sums[f][t]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int f = 0; f < kFilters; ++f)
+#pragma GCC unroll 8
+    for (int t = 0; t < kTerms; ++t) hn::StoreU(sums[f][t], d, at + (f * work.row + t) * kWidth<T>);
+}
+
+template <class T>
+void planes(const PlanesBand& work) {
+  using Kernel = void (*)(const PlanesBand&, int64_t, int64_t);
+  static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    return std::array<Kernel, sizeof...(kIndex)>{
+        &add_planes<T, kIndex / kTermsAtOnce + 1, kIndex % kTermsAtOnce + 1>...};
+  }
+  (std::make_integer_sequence<int, kFiltersAtOnce * kTermsAtOnce>());
+  const int64_t all = work.band.segments_count;
+  int64_t filter = 0;
+  for (int64_t left = (work.width + kFiltersAtOnce - 1) / kFiltersAtOnce; left > 0; --left) {
+    const int64_t filters = (work.width - filter + left - 1) / left;  // groups of about equal size
+    int64_t term = 0;
+    for (int64_t groups = (all + kTermsAtOnce - 1) / kTermsAtOnce; groups > 0; --groups) {
+      const int64_t terms = (all - term + groups - 1) / groups;
+      kKernels[static_cast<size_t>((filters - 1) * kTermsAtOnce + terms - 1)](work, filter, term);
+      term += terms;
+    }
+    filter += filters;
+  }
+}
+
+template <class T>
+void fold(const void* vectors, int64_t count, void* sums) {
+  const Tag<T> d;
+  const auto* from = static_cast<const T*>(vectors);
+  for (int64_t i = 0; i < count; ++i)
+    static_cast<T*>(sums)[i] = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, from + i * kWidth<T>)));
+}
+
+template <class T>
+constexpr PlaneKernels kPlaneKernels = {kWidth<T>, &planes<T>, &fold<T>};
+
+}  // namespace
+
+const PlaneKernels& find_planes(bool wide) { return wide ? kPlaneKernels<double> : kPlaneKernels<float>; }
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+const PlaneKernels& plane_kernels(Isa isa, bool wide) { TENON_CHOOSE(isa, find_planes(wide)); }
+
+}  // namespace tenon::cpu
+#endif
