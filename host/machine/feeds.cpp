@@ -12,34 +12,43 @@
 
 namespace tenon::host {
 
-std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays,
-                                 UnknownFeeds unknown) {
+namespace {
+
+[[noreturn]] void refuse_unknown(const std::vector<Feed>& feeds, const std::string& name) {
   std::vector<std::string> names;
   for (const Feed& feed : feeds) names.push_back(feed.name);
+  fail(TN_NOT_FOUND, SubjectName{name}, "there is no data layer \"", name, "\"", suggestion(name, names));
+}
+
+// unknown: arrays with names that no data layer has, which were ignored.
+[[noreturn]] void refuse_missing(const std::string& name, const std::vector<std::string>& unknown) {
+  const std::string near = nearest(name, unknown);
+  fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed",
+       near.empty() ? "" : "; \"" + near + "\" is no data layer of the machine");
+}
+
+}  // namespace
+
+std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays,
+                                 UnknownFeeds unknown) {
   std::vector<ArrayView> result(feeds.size());
   std::vector<bool> fed(feeds.size(), false);
   std::vector<std::string> ignored;
   for (const NamedArray& given : arrays) {
-    const auto known = std::find(names.begin(), names.end(), given.name);
-    if (known == names.end() && unknown == UnknownFeeds::kIgnored) {
+    const auto known =
+        std::find_if(feeds.begin(), feeds.end(), [&](const Feed& feed) { return feed.name == given.name; });
+    if (known == feeds.end()) {
+      if (unknown == UnknownFeeds::kRefused) refuse_unknown(feeds, given.name);
       ignored.push_back(given.name);
       continue;
     }
-    if (known == names.end())
-      fail(TN_NOT_FOUND, SubjectName{given.name}, "there is no data layer \"", given.name, "\"",
-           suggestion(given.name, names));
-    const auto number = static_cast<size_t>(known - names.begin());
+    const auto number = static_cast<size_t>(known - feeds.begin());
     if (fed[number]) fail(TN_INVALID, SubjectName{given.name}, "data layer \"", given.name, "\" is fed twice");
     fed[number] = true;
     result[number] = given.array;
   }
   const auto missing = std::find(fed.begin(), fed.end(), false);
-  if (missing != fed.end()) {
-    const std::string& name = names[static_cast<size_t>(missing - fed.begin())];
-    const std::string near = nearest(name, ignored);
-    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed",
-         near.empty() ? "" : "; \"" + near + "\" is no data layer of the machine");
-  }
+  if (missing != fed.end()) refuse_missing(feeds[static_cast<size_t>(missing - fed.begin())].name, ignored);
   return result;
 }
 

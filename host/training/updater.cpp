@@ -252,6 +252,7 @@ Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) 
 
 // Adds states for the slabs that the set has got since.
 void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
+  if (state.slabs.size() == set.slabs().size()) return;
   const StateLayout layout(set);
   while (state.slabs.size() < set.slabs().size()) {
     const size_t number = state.slabs.size();

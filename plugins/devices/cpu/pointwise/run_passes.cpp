@@ -70,6 +70,19 @@ class PassRun {
   void point_tile(Chunk& chunk, int64_t row) const;
   void store_tile(const Chunk& chunk, const Counts& counts) const;
   [[nodiscard]] Chunk open_chunk(int64_t index, uint8_t* scratch) const;
+  // The rows of a tile that the chunk has: a chunk may be smaller.
+  [[nodiscard]] int64_t tile_rows(const Chunk& chunk) const {
+    return std::min(code_.tile_rows, chunk.last_row - chunk.first_row);
+  }
+  // The elements of the accumulator of a reduction that the tiles of the chunk join; those behind them would be the
+  // identity. A scalar is folded in four runs, whose elements the number must not shift.
+  [[nodiscard]] int64_t joined(const Reduction& r, const Chunk& chunk) const {
+    if (r.extent == TN_PER_COLUMN) return tile_rows(chunk) * code_.columns;
+    // At least the rows: values per row are there without columns too.
+    const int64_t columns = std::max<int64_t>(1, chunk.last_column - chunk.first_column);
+    const int64_t elements = (chunk.last_row - chunk.first_row) * columns;
+    return std::min(r.length, (elements + 3) / 4 * 4);
+  }
   [[nodiscard]] Address base(const Cursor& cursor, const Chunk& chunk) const;
   void point(Chunk& chunk, int32_t cursor, int64_t row, int64_t column) const;
   void reset_accumulators(const Chunk& chunk) const;
@@ -156,7 +169,7 @@ PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
 void PassRun::reset_accumulators(const Chunk& chunk) const {
   for (const Reduction& r : code_.reductions) {
     if (r.accumulator >= 0) {
-      fill_identity(fold(r), chunk.scratch + r.accumulator, r.length);
+      fill_identity(fold(r), chunk.scratch + r.accumulator, joined(r, chunk));
     } else {
       fill_identity(fold(r), partial_row(r, chunk.row_chunk) + chunk.first_column * lane_,
                     chunk.last_column - chunk.first_column);
@@ -169,10 +182,10 @@ void PassRun::fold_accumulators(const Chunk& chunk) const {
     if (r.accumulator < 0) continue;
     const uint8_t* lanes = chunk.scratch + r.accumulator;
     if (r.extent == TN_PER_COLUMN) {
-      fold_columns(fold(r), lanes, code_.tile_rows, code_.columns, partial_row(r, chunk.row_chunk));
+      fold_columns(fold(r), lanes, tile_rows(chunk), code_.columns, partial_row(r, chunk.row_chunk));
     } else {
       const int64_t number = chunk.row_chunk * walk_.column_chunks + chunk.column_chunk;
-      fold_scalar(fold(r), lanes, r.length, shared_ + r.partial + 8 * number);
+      fold_scalar(fold(r), lanes, joined(r, chunk), shared_ + r.partial + 8 * number);
     }
   }
 }
@@ -229,7 +242,7 @@ void PassRun::run_chunk(int64_t index, int32_t worker) const {
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);
-  execute(code_.column_calls, chunk.cursors, {{1, columns, code_.tile_rows, 0}, columns});
+  execute(code_.column_calls, chunk.cursors, {{1, columns, tile_rows(chunk), 0}, columns});
   reset_accumulators(chunk);
   while (chunk.block < chunk.last_row) {
     position->row = chunk.block;
