@@ -55,7 +55,9 @@ struct DerivedRows {
 
 // A parameter or buffer that a layer declared. Its position among those of its kind is its index in tn_builder.
 struct LayerParameter {
-  std::string name;  // full: "hidden.weight"
+  std::string name;    // full: "hidden.weight"
+  std::string suffix;  // as its type declares it: "weight"
+  std::string path;    // as the attributes param.<path>.<key> of the outermost layer name it: "query.weight"
   Spec spec;
   tn_initializer initializer = {};
   bool initializer_stated = false;  // by the user; else it is that of plan
@@ -176,6 +178,7 @@ struct Layer {
   BranchRef branch;                    // the innermost branch that it is inside of; null: none
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
   std::vector<InnerLayer> inner;       // the layers that the expansion made, those of inner expansions included
+  std::string path;                    // of an inner layer: what precedes its suffixes in those of the outermost one
   LayerRef dropped_next;               // link of a list in the destructor
 
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }

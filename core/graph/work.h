@@ -1,5 +1,5 @@
-// How much a node does, to compare the time of its call with what the machine can do. SPDX-License-Identifier:
-// Apache-2.0
+// How much a node does, to compare the time of its call with what the machine can do.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/graph/graph.h"

@@ -41,9 +41,13 @@ tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_lay
     api::required(layer, "layer");
     const SetupLock lock = it.registry.setup();
     const LayerRef like = given.like.generation == 0 ? nullptr : it.layers.at(given.like).layer;
+    const std::string type = api::string(given.type, "options.type"), name = given.name == nullptr ? "" : given.name;
+    std::vector<LayerOutput> inputs = api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs");
+    if (given.ports != nullptr)
+      inputs =
+          it.factory.in_port_order(type, name, inputs, api::strings(given.ports, given.inputs_count, "options.ports"));
     *layer = it.layers.add<tn_layer>(
-        it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
-                         api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs"),
+        it.factory.layer(type, name, std::move(inputs),
                          api::values(given.attributes, given.attributes_count, "options.attributes"), like.get()));
   });
 }
@@ -223,25 +227,6 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
   });
 }
 
-namespace {
-
-// Calls `work`, a step of loading a model file, and adds the file to its errors.
-template <typename Work>
-auto naming(const std::string& file, const Work& work) try {
-  return work();
-} catch (const Error& error) {
-  if (error.subject() == file) throw;  // the message names its subject
-  throw Error(error.code(), file + ": " + error.message(), error.component(),
-              error.subject().empty() ? file : error.subject());
-}
-
-api::ReadTopology contents_of(Host& host, const ModelFile& header, const std::string& file) {
-  StoredTensors tensors(*host.files, file, header, host.allocator);
-  return api::read_topology(host, api::parse_topology(header.topology, file), &tensors);
-}
-
-}  // namespace
-
 tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                         tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -249,13 +234,13 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(outputs_count, "outputs_count");
     api::required(parameters, "parameters");
     const ModelFile header = read_model_header(*it.files, file);
-    if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
-    api::ReadTopology contents = naming(file, [&] { return contents_of(it, header, file); });
+    api::ReadTopology contents = api::naming_file(file, [&] { return api::topology_of_model(it, header, file); });
     const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
     const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
     api::check_capacity(layer_outputs.size(), room, file);
-    auto set = naming(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
-    naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
+    auto set =
+        api::naming_file(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
+    api::naming_file(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
     const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
     try {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/api/topologies.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+
 namespace tenon::host::api {
 
 void write_json(const nlohmann::json& json, tn_write write, void* user) {
@@ -33,6 +37,38 @@ ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors
 } catch (const Error& error) {
   if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
   throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
+}
+
+ReadTopology topology_of_model(Host& host, const ModelFile& header, const std::string& file) {
+  if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
+  StoredTensors tensors(*host.files, file, header, host.allocator);
+  return read_topology(host, parse_topology(header.topology, file), &tensors);
+}
+
+namespace {
+
+// Returns the JSON of a file; nothing if it is a model file. A model file begins with a length of 8 bytes, which is
+// below kMaxModelHeader, so that the last of them is 0; JSON has no such byte.
+std::optional<std::string> json_of(FileSystem& files, const std::string& path) {
+  const std::unique_ptr<InputFile> file = files.open(path);
+  constexpr uint64_t kLengthBytes = 8;
+  std::string text(std::min(file->size(), kLengthBytes), '\0');
+  file->read(0, text.data(), text.size());
+  if (text.empty() || text.back() == '\0') return std::nullopt;
+  if (file->size() > kMaxModelHeader)
+    fail(TN_BAD_DATA, SubjectName{path}, path, ": a topology of ", file->size(), " bytes; expected at most ",
+         kMaxModelHeader);
+  text.resize(file->size());
+  file->read(0, text.data(), text.size());
+  return text;
+}
+
+}  // namespace
+
+ReadTopology load_topology(Host& host, const std::string& file) {
+  if (const std::optional<std::string> text = json_of(*host.files, file))
+    return read_topology(host, parse_topology(*text, file), nullptr);
+  return topology_of_model(host, read_model_header(*host.files, file), file);
 }
 
 void check_capacity(size_t layers, const LayerRoom& room, const std::string& what) {

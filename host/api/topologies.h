@@ -28,6 +28,21 @@ struct ReadTopology {
 // those of its file; null: there is no file.
 [[nodiscard]] ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors* tensors);
 
+// Makes the layers of the topology of a model file with this header.
+[[nodiscard]] ReadTopology topology_of_model(Host& host, const ModelFile& header, const std::string& file);
+// The same of a file of either kind: JSON as tn_topology_save writes it, or a model file.
+[[nodiscard]] ReadTopology load_topology(Host& host, const std::string& file);
+
+// Calls `work`, a step of loading a file, and adds the file to its errors.
+template <typename Work>
+auto naming_file(const std::string& file, const Work& work) try {
+  return work();
+} catch (const Error& error) {
+  if (error.subject() == file) throw;  // the message names its subject
+  throw Error(error.code(), file + ": " + error.message(), error.component(),
+              error.subject().empty() ? file : error.subject());
+}
+
 // Room of the application for handles.
 struct LayerRoom {
   tn_layer* to;

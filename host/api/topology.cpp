@@ -5,6 +5,9 @@
 
 #include "host/api/parameter_copy.h"
 #include "host/api/topologies.h"
+#include "host/layers/layer_ports.h"
+#include "host/layers/topology_clone.h"
+#include "host/layers/topology_text.h"
 #include "host/plugins/type_json.h"
 
 namespace api = tenon::host::api;
@@ -71,6 +74,32 @@ tn_status tn_layer_inspect(tn_host* host, tn_layer layer, tn_layer_info* info, t
   });
 }
 
+tn_status tn_layer_block(tn_host* host, tn_layer layer, tn_block_info* info, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    tn_block_info made = {};
+    made.name = "";
+    if (const Scan* const scan = of.layer->scan.get()) {
+      made.kind = TN_BLOCK_STEP;
+      made.name = scan->name.c_str();
+    } else if (const Branch* const branch = of.layer->branch.get()) {
+      made.kind = TN_BLOCK_BRANCH;
+      made.name = branch->cond->name.c_str();
+      made.branch = number_of(branch->number);
+    }
+    api::give(info, "info", made);
+  });
+}
+
+tn_status tn_layer_port(tn_host* host, tn_layer layer, uint32_t number, const char** port, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    check_number(*of.layer, number, of.layer->inputs.size(), "input");
+    const SetupLock lock = it.registry.setup();
+    api::required(port, "port") = input_port(it.registry, *of.layer, number);
+  });
+}
+
 tn_status tn_layer_input(tn_host* host, tn_layer layer, uint32_t number, tn_layer* input, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const LayerOutput of = it.layers.at(layer);
@@ -92,6 +121,8 @@ tn_status tn_layer_inspect_output(tn_host* host, tn_layer layer, uint32_t number
     made.levels = spec.levels;
     made.rank = static_cast<int32_t>(spec.shape.size());
     std::transform(spec.shape.begin(), spec.shape.end(), made.shape, dimension_of);
+    const SetupLock lock = it.registry.setup();
+    made.port = output_port(it.registry, *of.layer, number);
     api::give(info, "info", made);
   });
 }
@@ -101,7 +132,8 @@ tn_status tn_layer_attributes(tn_host* host, tn_layer layer, void (*take)(void* 
   return api::call(host, error, [&](Host& it) {
     api::required(take, "take");
     const LayerOutput of = it.layers.at(layer);
-    Values all = of.layer->resolved;
+    Values all = part_attributes(*of.layer);
+    all.insert(of.layer->resolved.begin(), of.layer->resolved.end());
     for (const auto& [name, value] : of.layer->given) all.emplace(name, value);
     std::vector<std::vector<const char*>> texts;
     for (const auto& [name, value] : all) {
@@ -124,19 +156,38 @@ tn_status tn_layer_parameter(tn_host* host, tn_layer layer, uint32_t number, tn_
     made.kind = buffer ? TN_PARAMETER_BUFFER : TN_PARAMETER_TRAINED;
     made.rank = static_cast<int32_t>(parameter->spec.shape.size());
     for (size_t i = 0; i < parameter->spec.shape.size(); ++i) made.shape[i] = parameter->spec.shape[i].offset;
+    made.path = parameter->path.c_str();
     api::give(info, "info", made);
+  });
+}
+
+namespace {
+
+// Gives the layers of a topology for which `wanted` holds.
+template <typename Wanted>
+void give_some(Host& host, const Topology& topology, const api::LayerRoom& room, const Wanted& wanted) {
+  std::vector<LayerOutput> found;
+  for (const LayerRef& layer : topology.layers)
+    if (wanted(*layer)) found.push_back({layer, 0});
+  api::check_capacity(found.size(), room, room.list);
+  api::give_layers(host, found, room);
+}
+
+}  // namespace
+
+tn_status tn_topology_layers(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_layer* layers,
+                             uint32_t* layers_count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    give_some(it, api::topology_of(it, outputs, outputs_count), {layers, layers_count, "layers", "layers_count"},
+              [](const Layer&) { return true; });
   });
 }
 
 tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_layer* data,
                            uint32_t* data_count, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    std::vector<LayerOutput> found;
-    for (const LayerRef& layer : api::topology_of(it, outputs, outputs_count).layers)
-      if (layer->data) found.push_back({layer, 0});
-    const api::LayerRoom room{data, data_count, "data", "data_count"};
-    api::check_capacity(found.size(), room, "data");
-    api::give_layers(it, found, room);
+    give_some(it, api::topology_of(it, outputs, outputs_count), {data, data_count, "data", "data_count"},
+              [](const Layer& layer) { return layer.data.has_value(); });
   });
 }
 
@@ -161,11 +212,98 @@ tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, 
   });
 }
 
+namespace {
+
+Topology some_topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
+  if (count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
+  return api::topology_of(host, outputs, count);
+}
+
+}  // namespace
+
 tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (outputs_count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
-    api::write_json(api::topology_of(it, outputs, outputs_count).to_json(), write, user);
+    api::write_json(some_topology_of(it, outputs, outputs_count).to_json(), write, user);
+  });
+}
+
+tn_status tn_topology_print(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
+                            tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(write, "write");
+    const Topology topology = some_topology_of(it, outputs, outputs_count);
+    std::string text;
+    {
+      const SetupLock lock = it.registry.setup();
+      text = text_of(topology, it.registry, it.factory.symbols());
+    }
+    write(user, text.data(), text.size());
+  });
+}
+
+tn_status tn_topology_save(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, const char* path,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::string text = some_topology_of(it, outputs, outputs_count).to_json().dump(2) + "\n";
+    const std::unique_ptr<FileSystem::Output> file = it.files->replace(api::string(path, "path"));
+    file->write(text.data(), text.size());
+    file->commit();
+  });
+}
+
+tn_status tn_topology_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::string file = api::string(path, "path");
+    api::required(outputs_count, "outputs_count");
+    const api::ReadTopology read = api::naming_file(file, [&] { return api::load_topology(it, file); });
+    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+    api::check_capacity(read.topology.outputs.size(), room, file);
+    api::give_layers(it, read.topology.outputs, room);
+  });
+}
+
+namespace {
+
+std::vector<CloneOptions::Rename> renames_of(const tn_rename* renames, uint32_t count, const char* list) {
+  std::vector<CloneOptions::Rename> result;
+  if (count > 0) api::required(renames, list);
+  for (uint32_t i = 0; i < count; ++i)
+    result.emplace_back(api::string(renames[i].from, list, i, ".from"), api::string(renames[i].to, list, i, ".to"));
+  return result;
+}
+
+CloneOptions clone_options_of(const tn_clone_options* options) {
+  CloneOptions wanted;
+  if (options == nullptr) return wanted;
+  const tn_clone_options given = api::sized(options, "options");
+  wanted.layers = renames_of(given.layers, given.layers_count, "options.layers");
+  wanted.parameters = renames_of(given.parameters, given.parameters_count, "options.parameters");
+  if (given.settings_count > 0) api::required(given.settings, "options.settings");
+  for (uint32_t i = 0; i < given.settings_count; ++i) {
+    const tn_layer_setting& setting = given.settings[i];
+    for (auto& [name, value] : api::values(&setting.attribute, 1, "options.settings"))
+      wanted.settings.push_back({api::string(setting.layer, "options.settings", i, ".layer"), name, value});
+  }
+  return wanted;
+}
+
+}  // namespace
+
+tn_status tn_topology_clone(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                            const tn_clone_options* options, tn_layer* clones, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const CloneOptions wanted = clone_options_of(options);
+    api::required(clones, "clones");
+    const Topology topology = some_topology_of(it, outputs, outputs_count);
+    std::vector<LayerOutput> made;
+    {
+      const SetupLock lock = it.registry.setup();
+      made = clone(it.factory, topology, wanted);
+    }
+    uint32_t room = outputs_count;
+    api::give_layers(it, made, {clones, &room, "clones", "outputs_count"});
   });
 }
 
@@ -232,10 +370,7 @@ tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from
         fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_COPY_*");
       wanted.partial = (given.flags & TN_COPY_PARTIAL) != 0;
       wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
-      if (given.renames_count > 0) api::required(given.renames, "options.renames");
-      for (uint32_t i = 0; i < given.renames_count; ++i)
-        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames", i, ".from"),
-                                    api::string(given.renames[i].to, "options.renames", i, ".to"));
+      wanted.renames = renames_of(given.renames, given.renames_count, "options.renames");
     }
     const nlohmann::json report = copy(*it.parameters.at(to), *it.parameters.at(from), wanted);
     if (write != nullptr) api::write_json(report, write, user);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <sstream>
 
 namespace tenon::cli {
 
@@ -22,6 +23,13 @@ std::string plain(const std::string& text) {
     result += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : byte == '\r' ? "\\r" : spelled;
     if (upper) ++i;
   }
+  return result;
+}
+
+std::string plain_lines(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) result += plain(line) + "\n";
   return result;
 }
 

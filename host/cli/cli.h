@@ -27,6 +27,8 @@ enum Exit : int {
 // Returns `text` with control characters escaped, as "\\n" and "\\u001b": texts from files must not control the
 // terminal or look like lines of the program.
 [[nodiscard]] std::string plain(const std::string& text);
+// The same for each line of a text, which ends with a line end.
+[[nodiscard]] std::string plain_lines(const std::string& text);
 // Returns a message without its middle if it is very long: it may quote a name of a megabyte, and its reason is at the
 // end.
 [[nodiscard]] std::string shortened(const std::string& message, size_t most = 3000);

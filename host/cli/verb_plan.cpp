@@ -2,6 +2,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tenon/tenon_topology.hpp>
 
 #include "host/cli/child.h"
 #include "host/cli/console.h"
@@ -122,12 +123,16 @@ void print(const json& plan) {
 }
 
 struct PlanArguments {
-  bool as_json = false, inference = false, list = false;
+  bool as_json = false, inference = false, list = false, program = false;
 };
 
 int list_here(const Host& host, const Job& job, const JobReader& reader, const PlanArguments& given) {
   const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
   Topology topology(host, job, reader, open);
+  if (given.program) {
+    std::cout << plain_lines(tenon::print(topology.layers(topology.outputs())));
+    return kDone;
+  }
   const json listing = list_layers(job, reader, open, topology, host.declare(topology.layers(topology.outputs())));
   if (given.as_json)
     std::cout << listing.dump(2) << "\n";
@@ -139,7 +144,7 @@ int list_here(const Host& host, const Job& job, const JobReader& reader, const P
 int plan_here(const Job& job, const JobOptions& common, const PlanArguments& given) {
   const Host host = common.host(job);
   const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
-  if (given.list) return list_here(host, job, reader, given);
+  if (given.list || given.program) return list_here(host, job, reader, given);
   const json plan = plan_job(host, job, reader, !given.inference);
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
@@ -165,7 +170,8 @@ int run_plan(const Arguments& arguments) {
   options.list.add_options()("json", po::bool_switch(&given.as_json), "print JSON, as docs/plan.md describes it")(
       "inference", po::bool_switch(&given.inference), "plan the computation of the outputs instead, without training")(
       "layers", po::bool_switch(&given.list),
-      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each");
+      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each")(
+      "program", po::bool_switch(&given.program), "print the layers instead, as a program: operators in blocks");
   common.add_to(options);
   deadline.add_to(options);
   if (!options.parse(arguments)) return kDone;

@@ -29,6 +29,7 @@ int run_plugins_key(const Arguments& arguments);
 int run_plugins_sign(const Arguments& arguments);
 int run_plugins_verify(const Arguments& arguments);
 int run_model_show(const Arguments& arguments);
+int run_model_print(const Arguments& arguments);
 int run_version(const Arguments& arguments);
 
 inline constexpr Verb kVerbs[] = {
@@ -49,6 +50,7 @@ inline constexpr Verb kVerbs[] = {
     {"plugins sign", run_plugins_sign, "sign plugins"},
     {"plugins verify", run_plugins_verify, "check the files of a plugin set, or signatures"},
     {"model show", run_model_show, "describe a model file"},
+    {"model print", run_model_print, "print the layers of a file as a program"},
     {"version", run_version, "print the version"},
 };
 

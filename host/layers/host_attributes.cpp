@@ -59,7 +59,7 @@ void check_setting(const ParameterSetting& setting, const std::string& name, con
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
          suggestion(setting.suffix, suffixes));
   std::vector<std::string> keys = initializer_keys();
-  keys.insert(keys.end(), {kRateMultiplier, kDecayMultiplier, kSparse});
+  keys.insert(keys.end(), {kRateMultiplier, kDecayMultiplier, kSparse, kNameKey});
   if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown key \"", setting.key, "\"",
          suggestion(setting.key, keys));
@@ -92,8 +92,7 @@ void set_sparse(LayerParameter& parameter, const Value& value, const std::string
 }
 
 void state_initializer(const Layer& layer, LayerParameter& parameter) {
-  const std::string suffix = parameter.name.substr(layer.parameter_name.size() + 1);
-  const auto stated = stated_initializer(layer.given, suffix, parameter.spec.shape);
+  const auto stated = stated_initializer(layer.given, parameter.suffix, parameter.spec.shape);
   if (!stated) return;
   parameter.initializer = *stated;
   parameter.initializer_stated = true;
@@ -146,6 +145,25 @@ std::string setting_name(const ParameterSetting& setting) {
   return kParameterPrefix + setting.suffix + "." + setting.key;
 }
 
+std::string full_name(const Values& given, const std::string& parameter_name, const std::string& suffix) {
+  const std::string attribute = setting_name({suffix, kNameKey});
+  const auto stated = given.find(attribute);
+  if (stated == given.end()) return parameter_name + "." + suffix;
+  std::string name = string_of(stated->second, attribute);
+  if (!is_utf8(name)) fail(TN_INVALID, SubjectName{attribute}, "attribute \"", attribute, "\" is not UTF-8");
+  return name;
+}
+
+Values with_renamed_settings(const Values& given, const std::string& before, const std::string& now) {
+  Values result;
+  for (const auto& [name, value] : given) {
+    auto setting = parameter_setting(name);
+    if (setting && setting->suffix == before) setting->suffix = now;
+    result.emplace(setting ? setting_name(*setting) : name, value);
+  }
+  return result;
+}
+
 bool is_host_attribute(const std::string& name) {
   const std::vector<std::string> names = host_attribute_names();
   return parameter_setting(name) || std::find(names.begin(), names.end(), name) != names.end();
@@ -156,7 +174,7 @@ void apply_settings(Layer& layer) {
     const auto setting = parameter_setting(name);
     if (!setting) continue;
     for (LayerParameter& parameter : layer.parameters) {
-      if (parameter.name != layer.parameter_name + "." + setting->suffix) continue;
+      if (parameter.suffix != setting->suffix) continue;
       if (setting->key == kSparse)
         set_sparse(parameter, value, name);
       else if (setting->key == kDecayMultiplier)

@@ -6,6 +6,7 @@
 //   param.<suffix>.rate_multiplier  multiplier of the learning rate for one parameter
 //   param.<suffix>.decay_multiplier multiplier of the weight decay for one parameter
 //   param.<suffix>.init, init_*     first values of one parameter or buffer (host/layers/initializers.h)
+//   param.<suffix>.name             the full name of one parameter or buffer; default: <parameter_name>.<suffix>
 //   param.<suffix>.sparse           false: its gradient is dense, even if the layer allows a row-sparse one
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -28,6 +29,7 @@ struct HostAttributes {
 };
 
 inline constexpr const char* kParameterName = "parameter_name";
+inline constexpr const char* kNameKey = "name";  // of param.<suffix>.name
 
 // Refuses the name of a layer that is not UTF-8: names are written to model files and messages.
 void check_layer_name(const std::string& name);
@@ -49,6 +51,11 @@ struct ParameterSetting {
 [[nodiscard]] std::optional<ParameterSetting> parameter_setting(const std::string& name);
 // The reverse of parameter_setting.
 [[nodiscard]] std::string setting_name(const ParameterSetting& setting);
+// Returns the full name of the parameter or buffer `suffix` of a layer with the attributes `given`. TN_INVALID names
+// the attribute.
+[[nodiscard]] std::string full_name(const Values& given, const std::string& parameter_name, const std::string& suffix);
+// Returns the attributes with the settings of the parameter `before` as those of `now`.
+[[nodiscard]] Values with_renamed_settings(const Values& given, const std::string& before, const std::string& now);
 // Whether an attribute of this name is one of the host, param.* included.
 [[nodiscard]] bool is_host_attribute(const std::string& name);
 // Applies param.* to the parameters and buffers that the layer's plan has declared. TN_INVALID names the attribute.

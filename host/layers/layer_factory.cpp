@@ -93,7 +93,9 @@ class LayerMaker {
     layer.parameter_name = parameter_name;
     layer.inputs = std::move(inputs);
     layer.given = std::move(attributes);
-    hand_down_settings(component.description, parameter_name, layer.given);
+    const std::string below = below_own(parameter_name);
+    layer.path = layer_.path + below;
+    hand_down_settings(component.description, below, layer.given);
     constexpr int kMostDepth = 32;
     if (depth_ == kMostDepth)
       fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "expansions within expansions, more than ", kMostDepth,
@@ -105,11 +107,15 @@ class LayerMaker {
     return output;
   }
 
-  // Copies the param.* settings of parameters that an inner layer declares under its parameter_name: that of this
-  // layer, or one below it, such as "mine.query", of which the setting param.query.weight.init is param.weight.init.
-  void hand_down_settings(const LayerDescription& inner, const std::string& parameter_name, Values& attributes) const {
+  // Returns "query." for the parameter_name "mine.query" of an inner layer, where "mine" is that of this layer.
+  [[nodiscard]] std::string below_own(const std::string& parameter_name) const {
     const std::string& own = layer_.parameter_name;
-    const std::string below = parameter_name == own ? "" : parameter_name.substr(own.size() + 1) + ".";
+    return parameter_name == own ? "" : parameter_name.substr(own.size() + 1) + ".";
+  }
+
+  // Copies the param.* settings of parameters that an inner layer declares: of one whose suffixes lie below "query.",
+  // the setting param.query.weight.init is param.weight.init.
+  void hand_down_settings(const LayerDescription& inner, const std::string& below, Values& attributes) const {
     for (const auto& [name, value] : layer_.given) {
       const auto setting = parameter_setting(name);
       if (!setting || !setting->suffix.starts_with(below)) continue;
@@ -278,6 +284,17 @@ std::shared_ptr<OpenScan> LayerFactory::begin_scan(const std::string& name, cons
 std::shared_ptr<OpenCond> LayerFactory::begin_cond(const std::string& name, const LayerOutput& over,
                                                    std::vector<LayerOutput> rows) {
   return std::make_shared<OpenCond>(name.empty() ? drawn_name("cond") : name, over, std::move(rows), symbols_);
+}
+
+std::vector<LayerOutput> LayerFactory::in_port_order(const std::string& type, const std::string& name,
+                                                     const std::vector<LayerOutput>& inputs,
+                                                     const std::vector<std::string>& ports) {
+  const LayerType& component = registry_.layer(present_layer_type(type));
+  try {
+    return host::in_port_order(component.description.inputs, inputs, ports);
+  } catch (const Error& error) {
+    throw error.with_component(text("layer \"", name, "\" (", type, ")"));
+  }
 }
 
 std::string LayerFactory::drawn_name(const std::string& type) { return type + "_" + std::to_string(drawn_[type]++); }

@@ -36,6 +36,13 @@ class LayerFactory {
   // attributes take the place of defaults, or null. Errors name the layer, the attribute or port, and both shapes.
   [[nodiscard]] LayerOutput layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
                                   const Values& attributes, const Layer* like = nullptr);
+  // Returns inputs of a layer of this type that are given by the names of their ports, one for each, in the order of
+  // the ports. TN_INVALID names an unknown port, or one that is given twice.
+  [[nodiscard]] std::vector<LayerOutput> in_port_order(const std::string& type, const std::string& name,
+                                                       const std::vector<LayerOutput>& inputs,
+                                                       const std::vector<std::string>& ports);
+  // The names of symbolic dimensions, for texts.
+  [[nodiscard]] const SymbolNames& symbols() const { return symbols_; }
   // Begins a scan over sequences; an empty name is generated. The scan borrows the factory.
   [[nodiscard]] std::shared_ptr<OpenScan> begin_scan(const std::string& name, const LayerOutput& over, bool reverse);
   // Begins branches over the rows of `over`; an empty name is generated. They borrow the factory.

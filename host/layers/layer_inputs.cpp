@@ -23,6 +23,27 @@ std::string expected_count(const std::vector<Port>& ports) {
 
 }  // namespace
 
+std::vector<LayerOutput> in_port_order(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs,
+                                       const std::vector<std::string>& names) {
+  std::vector<LayerOutput> ordered;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = names.at(i);
+    const auto port = std::find_if(ports.begin(), ports.end(), [&](const Port& each) { return each.name == name; });
+    if (port == ports.end()) {
+      std::vector<std::string> known;
+      for (const Port& each : ports) known.push_back(each.name);
+      fail(TN_INVALID, SubjectName{name}, "unknown input \"", name, "\"", suggestion(name, known));
+    }
+    const bool variadic = (port->flags & TN_PORT_VARIADIC) != 0;
+    const auto first = static_cast<size_t>(port - ports.begin());
+    const size_t place = variadic ? std::max(first, ordered.size()) : first;
+    if (place >= ordered.size()) ordered.resize(place + 1);
+    if (ordered[place].layer != nullptr) fail(TN_INVALID, SubjectName{name}, "input \"", name, "\" is given twice");
+    ordered[place] = inputs[i];
+  }
+  return ordered;
+}
+
 LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
                          Scan* scan, const Branch* branch)
     : ports_(ports), names_(symbols), scan_(scan), branch_(branch) {

@@ -15,6 +15,12 @@ namespace tenon::host {
 
 using namespace core;
 
+// Returns inputs that are given by the names of their ports, one for each, in the order of the ports: of a variadic one
+// in their own order. TN_INVALID names an unknown port, or one that is given twice.
+[[nodiscard]] std::vector<LayerOutput> in_port_order(const std::vector<Port>& ports,
+                                                     const std::vector<LayerOutput>& inputs,
+                                                     const std::vector<std::string>& names);
+
 // One spec for each given input. Borrows the ports and, for messages, the names. Neither copied nor moved, since get()
 // points into it.
 class LayerInputs {

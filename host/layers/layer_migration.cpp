@@ -9,6 +9,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "host/layers/host_attributes.h"
 #include "host/plugins/callback.h"
 
 namespace tenon::host {
@@ -48,11 +49,11 @@ class AttributeLists {
 // One call of migrate. Its callbacks change the result, which is discarded if anything fails.
 class Migration {
  public:
-  Migration(const LayerType& type, const SavedLayer& saved, const std::string& parameter_name, TensorChanges changes,
+  Migration(const LayerType& type, const SavedLayer& saved, TensorNames names, TensorChanges changes,
             StoredTensors& tensors)
       : type_(type),
         saved_(saved),
-        parameter_name_(parameter_name),
+        names_(std::move(names)),
         tensors_(tensors),
         version_(saved.from ? saved.from->state_version : 0),
         sink_(text("migration from state version ", version_, " to ", type.description.state_version), type.tags) {
@@ -154,7 +155,7 @@ class Migration {
   // ---- tensors
 
   [[nodiscard]] std::string full_name(const char* suffix) const {
-    return parameter_name_ + "." + name_from(suffix, "a parameter or buffer");
+    return host::full_name(names_.given, names_.parameter_name, name_from(suffix, "a parameter or buffer"));
   }
 
   // Returns a tensor with the changes so far; nothing if there is none of this name.
@@ -229,18 +230,19 @@ class Migration {
 
   void rename_tensor(const char* suffix, const char* now) {
     MigratedTensor moved = stored_tensor(suffix);
+    const std::string before = full_name(suffix);
+    names_.given = with_renamed_settings(names_.given, suffix, now);
     const std::string name = full_name(now);
-    if (find(name))
-      fail(TN_BAD_DATA, SubjectName{name}, "tensor \"", name, "\", the new name of \"", full_name(suffix),
-           "\", is stored, too");
-    result_.changes[full_name(suffix)] = std::nullopt;
+    if (name != before && find(name))
+      fail(TN_BAD_DATA, SubjectName{name}, "tensor \"", name, "\", the new name of \"", before, "\", is stored, too");
+    result_.changes[before] = std::nullopt;
     result_.changes[name] = std::move(moved);
     result_.renamed.emplace_back(suffix, now);
   }
 
   const LayerType& type_;
   const SavedLayer& saved_;
-  const std::string& parameter_name_;
+  TensorNames names_;
   StoredTensors& tensors_;
   const uint32_t version_;  // of the file; 0 if it does not state it
   ErrorSink sink_;
@@ -269,9 +271,9 @@ std::optional<tn_migrate> migrate_table(const LayerType& type, const std::string
   return table;
 }
 
-MigratedLayer migrate(const LayerType& type, const tn_migrate& table, const SavedLayer& saved,
-                      const std::string& parameter_name, TensorChanges changes, StoredTensors& tensors) {
-  return Migration(type, saved, parameter_name, std::move(changes), tensors).run(table);
+MigratedLayer migrate(const LayerType& type, const tn_migrate& table, const SavedLayer& saved, TensorNames names,
+                      TensorChanges changes, StoredTensors& tensors) {
+  return Migration(type, saved, std::move(names), std::move(changes), tensors).run(table);
 }
 
 }  // namespace tenon::host

@@ -37,9 +37,15 @@ struct MigratedLayer {
 // Returns the type's table "tenon.migrate/1", checked; nothing if it offers none.
 [[nodiscard]] std::optional<tn_migrate> migrate_table(const LayerType& type, const std::string& who);
 
-// Calls migrate for `saved`, whose tensors are called <parameter_name>.<suffix> in the file. changes: those of the
-// migrations around this one. On failure throws what migrate reported, TN_REFUSED for TN_UNSUPPORTED.
+// What determines the full names of the tensors of a layer (full_name of host/layers/host_attributes.h).
+struct TensorNames {
+  Values given;
+  std::string parameter_name;
+};
+
+// Calls migrate for `saved`. names: of its tensors in the file. changes: those of the migrations around this one. On
+// failure throws what migrate reported, TN_REFUSED for TN_UNSUPPORTED.
 [[nodiscard]] MigratedLayer migrate(const LayerType& type, const tn_migrate& table, const SavedLayer& saved,
-                                    const std::string& parameter_name, TensorChanges changes, StoredTensors& tensors);
+                                    TensorNames names, TensorChanges changes, StoredTensors& tensors);
 
 }  // namespace tenon::host

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "host/layers/host_attributes.h"
 #include "host/plugins/callback.h"
 
 namespace tenon::host {
@@ -80,7 +81,9 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   if (std::find(known.begin(), known.end(), given->suffix) == known.end())
     fail(TN_PLUGIN_FAULT, "plan declares parameter \"", given->suffix, "\", which its description lacks");
   LayerParameter parameter;
-  parameter.name = layer_.parameter_name + "." + given->suffix;
+  parameter.suffix = given->suffix;
+  parameter.path = layer_.path + parameter.suffix;
+  parameter.name = full_name(layer_.given, layer_.parameter_name, parameter.suffix);
   parameter.spec = Spec::from(*given->spec);
   parameter.initializer = given->initializer;
   parameter.flags = given->flags;
@@ -97,8 +100,11 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   check_dense(parameter.spec, "a parameter");
   for (const auto* declared : {&layer_.parameters, &layer_.buffers})
     for (const LayerParameter& other : *declared)
-      if (other.name == parameter.name)
+      if (other.suffix == parameter.suffix)
         fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" twice");
+      else if (other.name == parameter.name)
+        fail(TN_INVALID, SubjectName{parameter.name}, "\"", other.suffix, "\" and \"", parameter.suffix,
+             "\" have the same name, \"", parameter.name, "\"");
   if (merge_name(given->merge) == nullptr)
     fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" with unknown merge ",
          given->merge);

@@ -17,18 +17,14 @@ std::string plugin_label(const std::string& id, const std::string& version) {
 
 // Renames and removes the settings param.<suffix>.<key> of tensors that were renamed and removed.
 void follow(Values& given, const std::string& parameter_name, const MigratedLayer& migrated) {
+  for (const auto& [before, now] : migrated.renamed) given = with_renamed_settings(given, before, now);
   Values result;
   for (const auto& [name, value] : given) {
-    auto setting = parameter_setting(name);
-    if (!setting) {
-      result.emplace(name, value);
-      continue;
-    }
-    for (const auto& [before, now] : migrated.renamed)
-      if (setting->suffix == before) setting->suffix = now;
-    const auto change = migrated.changes.find(parameter_name + "." + setting->suffix);
+    const auto setting = parameter_setting(name);
+    const auto change =
+        setting ? migrated.changes.find(full_name(given, parameter_name, setting->suffix)) : migrated.changes.end();
     const bool removed = change != migrated.changes.end() && !change->second;
-    if (!removed) result.emplace(setting_name(*setting), value);
+    if (!removed) result.emplace(name, value);
   }
   given = std::move(result);
 }
@@ -113,7 +109,7 @@ Values LayerRestorer::migrated(const tn_migrate& table, const SavedLayer& saved,
   const auto named = layer.given.find(kParameterName);
   const auto* const name = named == layer.given.end() ? nullptr : std::get_if<std::string>(&named->second);
   const std::string parameter_name = name == nullptr ? layer.parameter_name : *name;
-  MigratedLayer result = migrate(type, table, saved, parameter_name, changes_, *tensors_);
+  MigratedLayer result = migrate(type, table, saved, {layer.given, parameter_name}, changes_, *tensors_);
   std::vector<std::string> known;
   for (const Attribute& attribute : type.description.attributes) known.push_back(attribute.name);
   for (const std::string& touched : result.touched)

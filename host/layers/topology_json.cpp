@@ -287,7 +287,7 @@ RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* t
   const JsonNode topology(described, "");
   if (!described.is_object()) bad("it is ", kind_of(described), "; expected an object");
   if (const int64_t version = topology.at("version").integer(); version != 1)
-    fail(TN_UNSUPPORTED, "topology version ", version);
+    fail(TN_UNSUPPORTED, "topology version ", version, "; expected 1");
   const std::vector<JsonNode> entries = topology.at("layers").list(), names = topology.at("outputs").list();
   std::map<std::string, LayerRef> layers;
   SharedChanges changes;

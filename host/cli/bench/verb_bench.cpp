@@ -1,5 +1,5 @@
-// tenon bench: the times of a job's steps and layers, beside what the machine can do. SPDX-License-Identifier:
-// Apache-2.0
+// tenon bench: the times of a job's steps and layers, beside what the machine can do.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

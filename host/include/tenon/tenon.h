@@ -153,6 +153,9 @@ typedef struct tn_layer_options {
   /* A layer of the same type, such as one of a loaded model, or {0, 0}: attributes that are not given are those of this
    * layer instead of the defaults, also inside an expansion. Attributes of the host are not taken over. */
   tn_layer like;
+  /* [inputs_count] The name of the port of each input; inputs of a variadic port are in their own order. TN_INVALID
+   * names an unknown port, or one that is given twice. null: the inputs are in the order of the ports. */
+  const char* const* ports;
 } tn_layer_options;
 /* Makes a layer; loads the plugin of its type. Reports all errors of shapes and attributes. */
 TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error);

@@ -79,6 +79,9 @@ class Host {
     detail::checked([&](tn_error* error) { return tn_host_create(&c, &host_->host, error); });
   }
 
+  // The host of a layer.
+  [[nodiscard]] static Host of(const Layer& layer) { return Host(layer.host_ref(), 0); }
+
   [[nodiscard]] tn_host* get() const { return host_->host; }
   [[nodiscard]] const detail::HostRef& host_ref() const { return host_; }
 
@@ -134,22 +137,12 @@ class Host {
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
-  // An empty name is generated. like: as in tn_layer_options; null: none.
+  // An empty name is generated. like: as in tn_layer_options; null: none. ports: the name of the port of each input;
+  // empty: the inputs are in the order of the ports.
   [[nodiscard]] Layer layer(const std::string& type, const Layers& inputs, const Attributes& attributes = {},
-                            const std::string& name = {}, const Layer* like = nullptr) const {
-    const std::vector<tn_layer> list = detail::handles(inputs);
-    const detail::NamedValues values(attributes);
-    tn_layer_options c = {};
-    c.size = sizeof c;
-    c.inputs_count = detail::count_of(list.size());
-    c.type = detail::c_text(type, "type");
-    c.name = name.empty() ? nullptr : detail::c_text(name, "name");
-    c.inputs = list.data();
-    c.attributes = values.data();
-    c.attributes_count = values.size();
-    if (like != nullptr) c.like = like->handle();
-    return detail::made<Layer>(host_,
-                               [&](tn_layer* to, tn_error* error) { return tn_layer_create(get(), &c, to, error); });
+                            const std::string& name = {}, const Layer* like = nullptr,
+                            const std::vector<std::string>& ports = {}) const {
+    return detail::made_layer(host_, type, inputs, attributes, name, like, ports);
   }
   [[nodiscard]] Parameters parameters(const Layers& outputs, uint64_t seed) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
@@ -277,6 +270,8 @@ class Host {
   }
 
  private:
+  Host(detail::HostRef host, int /*tag*/) : host_(std::move(host)) {}
+
   detail::HostRef host_;
 };
 

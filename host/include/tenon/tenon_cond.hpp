@@ -24,18 +24,7 @@ namespace detail {
 // Makes a layer of a type of Tenon's plugin "branches".
 inline Layer branch_layer(const char* type, const Layers& inputs, const Attributes& attributes = {},
                           const std::string& name = {}) {
-  const std::vector<tn_layer> list = handles(inputs);
-  const NamedValues values(attributes);
-  tn_layer_options c = {};
-  c.size = sizeof c;
-  c.inputs_count = count_of(list.size());
-  c.type = type;
-  c.name = name.empty() ? nullptr : c_text(name, "name");
-  c.inputs = list.data();
-  c.attributes = values.data();
-  c.attributes_count = values.size();
-  return made<Layer>(inputs.at(0).host_ref(),
-                     [&](tn_layer* to, tn_error* error) { return tn_layer_create(inputs[0].host(), &c, to, error); });
+  return made_layer(inputs.at(0).host_ref(), type, inputs, attributes, name);
 }
 }  // namespace detail
 

@@ -65,6 +65,33 @@ inline std::vector<tn_layer> handles(const Layers& layers) {
 }
 }  // namespace detail
 
+namespace detail {
+// Makes a layer; Host::layer documents the arguments.
+inline Layer made_layer(const HostRef& host, const std::string& type, const Layers& inputs,
+                        const Attributes& attributes, const std::string& name, const Layer* like = nullptr,
+                        const std::vector<std::string>& ports = {}) {
+  if (!ports.empty() && ports.size() != inputs.size())
+    throw Error(TN_INVALID,
+                std::to_string(ports.size()) + " ports for " + std::to_string(inputs.size()) + " inputs of a layer", {},
+                "ports");
+  const std::vector<tn_layer> list = handles(inputs);
+  const NamedValues values(attributes);
+  std::vector<const char*> port_names;
+  for (const std::string& port : ports) port_names.push_back(c_text(port, "ports"));
+  tn_layer_options c = {};
+  c.size = sizeof c;
+  c.inputs_count = count_of(list.size());
+  c.type = c_text(type, "type");
+  c.name = name.empty() ? nullptr : c_text(name, "name");
+  c.inputs = list.data();
+  c.attributes = values.data();
+  c.attributes_count = values.size();
+  if (like != nullptr) c.like = like->handle();
+  if (!ports.empty()) c.ports = port_names.data();
+  return made<Layer>(host, [&](tn_layer* to, tn_error* error) { return tn_layer_create(host->host, &c, to, error); });
+}
+}  // namespace detail
+
 class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
  public:
   using Owned::Owned;

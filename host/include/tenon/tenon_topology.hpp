@@ -26,12 +26,20 @@ struct OutputInfo {
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
   std::vector<tn_dimension> shape;
+  std::string port;
+};
+// The block that a layer belongs to, as in tn_block_info.
+struct BlockInfo {
+  uint32_t kind = TN_BLOCK_GLOBAL;
+  std::string name;
+  uint32_t branch = 0;
 };
 struct ParameterInfo {
   std::string name, layer;
   tn_dtype dtype = TN_F32;
   bool buffer = false;
   std::vector<int64_t> shape;
+  std::string path;  // of a layer's: as in tn_parameter_info
 };
 
 namespace detail {
@@ -43,7 +51,12 @@ Info inspected(Call call) {
   return info;
 }
 inline ParameterInfo parameter_from(const tn_parameter_info& info) {
-  return {info.name, info.layer, info.dtype, info.kind == TN_PARAMETER_BUFFER, {info.shape, info.shape + info.rank}};
+  return {info.name,
+          info.layer,
+          info.dtype,
+          info.kind == TN_PARAMETER_BUFFER,
+          {info.shape, info.shape + info.rank},
+          info.path == nullptr ? "" : info.path};
 }
 inline Value value_from(const tn_value& value) {
   switch (value.kind) {
@@ -63,6 +76,16 @@ inline Value value_from(const tn_value& value) {
       return std::vector<std::string>(value.as.strings, value.as.strings + value.count);
   }
 }
+// call(handles, &error) -> status, which makes `count` handles. Returns the layers.
+template <typename Call>
+Layers layers_from(const HostRef& host, size_t count, Call call) {
+  Layers layers;  // places first: no allocation can fail once there are handles to release
+  for (size_t i = 0; i < count; ++i) layers.emplace_back(host);
+  std::vector<tn_layer> handles(count);
+  checked([&](tn_error* error) { return call(handles.data(), error); });
+  for (size_t i = 0; i < count; ++i) layers[i].make([&](tn_layer* to) { *to = handles[i]; });
+  return layers;
+}
 // call(handles, &count, &error) -> status, by the protocol of capacities. Returns the layers.
 template <typename Call>
 Layers layers_from(const HostRef& host, Call call) {
@@ -73,12 +96,7 @@ Layers layers_from(const HostRef& host, Call call) {
   } catch (const Error& error) {
     if (error.code() != TN_NEED_CAPACITY) throw;
   }
-  Layers layers;
-  for (uint32_t i = 0; i < count; ++i) layers.emplace_back(host);
-  std::vector<tn_layer> handles(count);
-  checked([&](tn_error* error) { return call(handles.data(), &count, error); });
-  for (uint32_t i = 0; i < count; ++i) layers[i].make([&](tn_layer* to) { *to = handles[i]; });
-  return layers;
+  return layers_from(host, count, [&](tn_layer* to, tn_error* error) { return call(to, &count, error); });
 }
 }  // namespace detail
 
@@ -104,7 +122,18 @@ inline OutputInfo inspect_output(const Layer& layer, uint32_t number) {
   const auto info = detail::inspected<tn_output_info>([&](tn_output_info* to, tn_error* error) {
     return tn_layer_inspect_output(layer.host(), layer.handle(), number, to, error);
   });
-  return {info.dtype, info.storage, info.levels, {info.shape, info.shape + info.rank}};
+  return {info.dtype, info.storage, info.levels, {info.shape, info.shape + info.rank}, info.port};
+}
+inline BlockInfo inspect_block(const Layer& layer) {
+  const auto info = detail::inspected<tn_block_info>(
+      [&](tn_block_info* to, tn_error* error) { return tn_layer_block(layer.host(), layer.handle(), to, error); });
+  return {info.kind, info.name, info.branch};
+}
+// The name of the port of input `number` of a layer.
+inline std::string input_port(const Layer& layer, uint32_t number) {
+  const char* port = nullptr;
+  detail::checked([&](tn_error* error) { return tn_layer_port(layer.host(), layer.handle(), number, &port, error); });
+  return port;
 }
 inline ParameterInfo parameter(const Layer& layer, uint32_t number) {
   return detail::parameter_from(detail::inspected<tn_parameter_info>([&](tn_parameter_info* to, tn_error* error) {
@@ -131,6 +160,13 @@ inline Attributes attributes(const Layer& layer) {
   return std::move(sink.list);
 }
 
+// All layers that the outputs depend on, inputs first. `outputs` must not be empty.
+inline Layers layers(const Layers& outputs) {
+  const std::vector<tn_layer> list = detail::handles(outputs);
+  return detail::layers_from(outputs.at(0).host_ref(), [&](tn_layer* to, uint32_t* count, tn_error* error) {
+    return tn_topology_layers(outputs[0].host(), list.data(), detail::count_of(list.size()), to, count, error);
+  });
+}
 // The data layers that the outputs depend on. `outputs` must not be empty.
 inline Layers data_layers(const Layers& outputs) {
   const std::vector<tn_layer> list = detail::handles(outputs);
@@ -169,6 +205,70 @@ inline Layers read_topology(const Host& host, const std::string& json) {
   });
 }
 
+// The topology as a text for people, as tn_topology_print documents it. `outputs` must not be empty.
+inline std::string print(const Layers& outputs) {
+  const std::vector<tn_layer> list = detail::handles(outputs);
+  return detail::written([&](tn_write write, void* user, tn_error* error) {
+    return tn_topology_print(outputs.at(0).host(), list.data(), detail::count_of(list.size()), write, user, error);
+  });
+}
+// A file of the topology, without values. `outputs` must not be empty.
+inline void save_topology(const Layers& outputs, const std::string& path) {
+  const std::vector<tn_layer> list = detail::handles(outputs);
+  detail::checked([&](tn_error* error) {
+    return tn_topology_save(outputs.at(0).host(), list.data(), detail::count_of(list.size()),
+                            detail::c_text(path, "path"), error);
+  });
+}
+// The outputs of such a file, or of a model file, made anew.
+inline Layers load_topology(const Host& host, const std::string& path) {
+  return detail::layers_from(host.host_ref(), [&](tn_layer* to, uint32_t* count, tn_error* error) {
+    return tn_topology_load(host.get(), detail::c_text(path, "path"), to, count, error);
+  });
+}
+
+using Renames = std::vector<std::pair<std::string, std::string>>;  // the name before, the name now
+struct LayerSetting {
+  std::string layer;
+  std::string attribute;
+  std::optional<Value> value;  // none: the layer loses the attribute
+};
+struct CloneOptions {
+  Renames layers = {};
+  Renames parameters = {};  // each with everything below it
+  std::vector<LayerSetting> settings = {};
+};
+// Makes all layers of a topology anew, as tn_topology_clone documents. `outputs` must not be empty.
+inline Layers clone(const Layers& outputs, const CloneOptions& options = {}) {
+  const auto renames_of = [](const Renames& renames, const char* what) {
+    std::vector<tn_rename> list;
+    for (const auto& [from, to] : renames) list.push_back({detail::c_text(from, what), detail::c_text(to, what)});
+    return list;
+  };
+  const std::vector<tn_rename> layers = renames_of(options.layers, "options.layers"),
+                               parameters = renames_of(options.parameters, "options.parameters");
+  Attributes given;
+  for (const LayerSetting& each : options.settings) given.push_back({each.attribute, each.value.value_or(false)});
+  const detail::NamedValues values(given);
+  std::vector<tn_layer_setting> settings;
+  for (size_t i = 0; i < options.settings.size(); ++i) {
+    settings.push_back({detail::c_text(options.settings[i].layer, "options.settings"), values.data()[i]});
+    if (!options.settings[i].value) settings.back().attribute.value.kind = 0;
+  }
+  tn_clone_options c = {};
+  c.size = sizeof c;
+  c.layers = layers.data();
+  c.layers_count = detail::count_of(layers.size());
+  c.parameters = parameters.data();
+  c.parameters_count = detail::count_of(parameters.size());
+  c.settings = settings.data();
+  c.settings_count = detail::count_of(settings.size());
+  const std::vector<tn_layer> list = detail::handles(outputs);
+  return detail::layers_from(outputs.at(0).host_ref(), list.size(), [&](tn_layer* to, tn_error* error) {
+    return tn_topology_clone(outputs[0].host(), list.data(), detail::count_of(list.size()), &c, to, error);
+  });
+}
+
 inline std::vector<ParameterInfo> entries(const Parameters& parameters) {
   uint32_t count = 0;
   detail::checked(
@@ -183,9 +283,9 @@ inline std::vector<ParameterInfo> entries(const Parameters& parameters) {
 }
 
 struct CopyOptions {
-  std::vector<std::pair<std::string, std::string>> renames = {};  // name of the source, name in the target
-  std::vector<std::string> skip = {};                             // names of the target that keep their values
-  bool partial = false;  // parameters that are missing or have another shape keep their values
+  Renames renames = {};                // name of the source, name in the target
+  std::vector<std::string> skip = {};  // names of the target that keep their values
+  bool partial = false;                // parameters that are missing or have another shape keep their values
 };
 // Copies values by name, and returns the report of tn_parameters_copy, JSON.
 inline std::string copy(const Parameters& to, const Parameters& from, const CopyOptions& options = {}) {

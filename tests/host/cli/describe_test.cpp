@@ -283,6 +283,19 @@ TEST_F(DescribeTest, ModelShow) {
               HasSubstr("act relu, bias true, parameter_name shared, size 8\n"));
 }
 
+TEST_F(DescribeTest, ModelPrint) {
+  done(run_train, {"job.toml", "--passes", "1"});
+  const std::string text = done(run_model_print, {"model.safetensors", "--topology", "net.json"}).out;
+  EXPECT_THAT(text, StartsWith("block 0 {\n  parameter hidden.weight: float32 [16, 8]\n"));
+  EXPECT_THAT(text, HasSubstr("\n  hidden: float [samples, 8] = fc(inputs = pixel, weight = hidden.weight, "
+                              "bias = hidden.bias, act = \"relu\", bias = true, size = 8)\n"));
+  EXPECT_THAT(text, HasSubstr("}\noutputs cost, accuracy, prediction\n"));
+  EXPECT_EQ(done(run_model_print, {"net.json"}).out, text) << "the file without values";
+  EXPECT_THAT(done(run_plan, {"job.toml", "--program"}).out, HasSubstr("\n  hidden: float [samples, 8] = fc("));
+  EXPECT_THAT(failure(kNotFound, run_model_print, {"nowhere"}), HasSubstr("nowhere"));
+  EXPECT_THAT(failure(kBadData, run_model_print, {"job.toml"}), HasSubstr("job.toml"));
+}
+
 TEST_F(DescribeTest, ModelShowOfTensorsAlone) {
   const std::string header = R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   std::string bytes(8, '\0');

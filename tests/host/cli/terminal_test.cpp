@@ -398,7 +398,7 @@ TEST_F(TerminalTest, TheVerbTable) {
   for (const auto& [words, said] : std::map<std::string, std::string>{
            {"plugins", "unknown verb \"plugins\"; known: plugins list, plugins info"},
            {"plugins lits", "unknown verb \"plugins lits\"; did you mean \"plugins list\"?"},
-           {"model", "unknown verb \"model\"; known: model show"},
+           {"model", "unknown verb \"model\"; known: model show, model print"},
            {"model sho", "unknown verb \"model sho\"; did you mean \"model show\"?"},
            {"tset job.toml", "unknown verb \"tset\"; did you mean \"test\"?"},
            {"''", "unknown verb \"\"; known: train, test, infer"}}) {
