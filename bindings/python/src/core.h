@@ -84,6 +84,7 @@ void bind_generation(nb::module_& module);
 void bind_kernels(nb::module_& module);
 void bind_model(nb::module_& module);
 void bind_machine(nb::module_& module);
+void bind_program(nb::module_& module);
 void bind_readers(nb::module_& module);
 void bind_training(nb::module_& module);
 

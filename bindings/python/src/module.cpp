@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
   bind_arrays(module);
   bind_kernels(module);
   bind_model(module);
+  bind_program(module);
   bind_machine(module);
   bind_generation(module);
   bind_readers(module);

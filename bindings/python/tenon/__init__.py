@@ -37,7 +37,7 @@ __all__ = [
 
 # Parts that not every program needs are imported when they are named.
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
-         "plot", "sklearn", "weights"}  # fmt: skip
+         "plot", "program", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
     "GeneratedInput": "_generate",
     "Generator": "_generate",
@@ -64,7 +64,7 @@ _LATE_FUNCTIONS = {  # by module
 if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
     from tenon import input as input, math as math, metric as metric, onnx as onnx, plot as plot, sklearn as sklearn
-    from tenon import weights as weights
+    from tenon import program as program, weights as weights
     from tenon._cond import IfElse, cases, cond
     from tenon._formula import formula, learned
     from tenon._gradient_check import check_gradient
