@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "host/layers/host_attributes.h"
 #include "host/plugins/callback.h"
+#include "host/plugins/extension_table.h"
 
 namespace tenon::host {
 
@@ -231,7 +232,7 @@ class Migration {
   void rename_tensor(const char* suffix, const char* now) {
     MigratedTensor moved = stored_tensor(suffix);
     const std::string before = full_name(suffix);
-    names_.given = with_renamed_settings(names_.given, suffix, now);
+    names_.given = with_renamed_settings(names_.given, suffix, name_from(now, "a parameter or buffer"));
     const std::string name = full_name(now);
     if (name != before && find(name))
       fail(TN_BAD_DATA, SubjectName{name}, "tensor \"", name, "\", the new name of \"", before, "\", is stored, too");
@@ -257,18 +258,7 @@ class Migration {
 }  // namespace
 
 std::optional<tn_migrate> migrate_table(const LayerType& type, const std::string& who) {
-  if (type.table.extension == nullptr) return std::nullopt;
-  const void* const given = call_plugin(type, who, {Tag::kAny, "extension"}, type.table.extension, type.table.user,
-                                        static_cast<const char*>(TN_MIGRATE));
-  if (given == nullptr) return std::nullopt;
-  uint32_t size = 0;
-  std::memcpy(&size, given, sizeof size);
-  if (size < offsetof(tn_migrate, migrate) + sizeof(tn_migrate::migrate) || size % alignof(tn_migrate) != 0)
-    fail(TN_PLUGIN_FAULT, "its extension \"", TN_MIGRATE, "\" of ", size, " bytes is not sound");
-  tn_migrate table = {};
-  std::memcpy(&table, given, std::min<size_t>(size, sizeof table));
-  if (table.migrate == nullptr) fail(TN_PLUGIN_FAULT, "its extension \"", TN_MIGRATE, "\" has no migrate");
-  return table;
+  return extension_table<tn_migrate>(type, who, TN_MIGRATE, &tn_migrate::migrate);
 }
 
 MigratedLayer migrate(const LayerType& type, const tn_migrate& table, const SavedLayer& saved, TensorNames names,

@@ -1,9 +1,8 @@
 // The functions of variables, operators and blocks of tenon_program.hpp. Include <tenon/tenon_program.hpp>.
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_program.hpp>  // which includes this file at its end: before the guard
 #ifndef TENON_TENON_PROGRAM_VIEWS_HPP
 #define TENON_TENON_PROGRAM_VIEWS_HPP
-
-#include <tenon/tenon_program.hpp>
 
 namespace tenon {
 inline namespace v0 {
