@@ -48,6 +48,11 @@ LayerOutput entered(LayerOutput output) {
   return output;
 }
 
+bool is_within(const Scan* inner, const Scan* outer) {
+  while (inner != nullptr && inner != outer) inner = inner->around.get();
+  return inner == outer;
+}
+
 void require_outside(const std::vector<LayerOutput>& outputs) {
   for (const LayerOutput& output : outputs) {
     if (output.layer == nullptr) continue;

@@ -83,6 +83,9 @@ struct InnerLayer {
   Values attributes;  // the type's own, defaults included
 };
 
+struct Scan;
+using ScanRef = std::shared_ptr<Scan>;
+
 // A scan of a topology: layers that run at each step of sequences. They are recorded over all steps at once, so a layer
 // inside is a layer like any other; its values are [steps, W...].
 struct Scan {
@@ -94,9 +97,9 @@ struct Scan {
   // By the symbol of the rows of further sequences: what stands for these rows, as steps see them. Set like `ended`.
   std::map<int32_t, Dim> seen;
   BranchRef branch;    // that it is inside of; null: none
+  ScanRef around;      // that it is inside of: it goes through sequences that steps of that one see; null: none
   bool ended = false;  // no more layers join it; set by the host's layer factory
 };
-using ScanRef = std::shared_ptr<Scan>;
 
 // A layer that the host itself computes, where values enter and leave a scan.
 struct ScanPart {
@@ -173,7 +176,7 @@ struct Layer {
   std::vector<Spec> carried;              // states carried from minibatch to minibatch
   std::optional<DataSource> data;
   std::optional<ScanPart> scan_part;
-  ScanRef scan;  // the scan that it is inside of; null: none
+  ScanRef scan;  // the innermost scan that it is inside of; null: none
   std::optional<CondPart> cond_part;
   BranchRef branch;                    // the innermost branch that it is inside of; null: none
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
@@ -189,6 +192,9 @@ struct Layer {
 
 // Returns the branch as messages name it: 'branch 0 of cond "gate"'.
 [[nodiscard]] std::string branch_label(const Branch& branch);
+
+// Whether scan `inner` is `outer`, or inside of it; null: outside of all.
+[[nodiscard]] bool is_within(const Scan* inner, const Scan* outer);
 
 // Throws TN_INVALID naming the layer if an output is inside of a scan or a branch.
 void require_outside(const std::vector<LayerOutput>& outputs);

@@ -20,7 +20,8 @@ void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
     if (outputs.contains(rows) || readers.of(rows).size() != 1) continue;
     Node& sum = graph.nodes[readers.of(rows)[0]];
     const auto* segment = sum.as<Segment>();
-    if (segment == nullptr || segment->op != TN_SEGMENT_SUM || sum.inputs[0] != rows) continue;
+    if (segment == nullptr || segment->op != TN_SEGMENT_SUM || sum.inputs[0] != rows || sum.loop != gather.loop)
+      continue;
     Node bag = gather;
     bag.serve(sum);
     bag.inputs.push_back(sum.inputs[1]);

@@ -148,8 +148,8 @@ struct Resize {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// The order of the steps of scans over a ragged dimension, StepOrder of the graph. Input: the offsets of the sequences.
-// Outputs: the tables of the order.
+// The order of the steps of scans over a ragged dimension, StepOrder of the graph. Inputs: the offsets of the
+// sequences; of a nested order also sequence_of_step of the order around it. Outputs: the tables of the order.
 struct StepTables {
   static constexpr const char* kName = "step_tables";
   int32_t order = -1;
@@ -269,9 +269,13 @@ struct RaggedDim {
 // still run at a step are the first ones, since they are ordered by length, longest first, equal ones by number. The
 // dimension `steps` has an element for each step of each sequence, in that order; it has as many as there are rows.
 // `states` has one for each step, then one for the initial value of each sequence.
+//
+// A nested order is that of sequences which the steps of another order see, StepRows::rows, for loops that run within
+// these steps: it orders the sequences of each outer step apart from those of the others, so that the elements of
+// `steps` that belong to an outer step are consecutive.
 struct StepOrder {
   int32_t rows = 0;  // symbol of the ragged dimension
-  bool reverse = false;
+  bool reverse = false, nested = false;
   Dim steps = tn_dim_constant(0), states = tn_dim_constant(0);
   // Tables, int64, outputs of StepTables.
   ValueId row_of_step = kNoValue;       // [steps]
@@ -302,6 +306,7 @@ struct StepRows {
 struct Loop {
   int32_t order = -1;  // index into Graph::orders
   bool backward = false;
+  int32_t around = -1;  // the loop within whose steps it runs; -1: none. Of arrange_loops.
 };
 
 struct Graph {
@@ -361,8 +366,8 @@ class GraphWriter {
   ValueId resize(const tn_resize& how, ValueId value);
 
   // Returns the number of the order of steps through the sequences of `rows`; adds it if it is new, with the symbol
-  // `free` and the one after it.
-  int32_t step_order(const Dim& rows, bool reverse, int32_t free);
+  // `free` and the one after it. nested: StepOrder::nested.
+  int32_t step_order(const Dim& rows, bool reverse, bool nested, int32_t free);
   // The rows of sequences in the order of the steps, or for each step the value of its sequence.
   ValueId to_steps(ValueId value, int32_t order);
   // The rows of the sequences that steps see, [StepRows::rows, W...], where the sequences are those of the order or lie

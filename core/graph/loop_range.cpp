@@ -12,8 +12,8 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-// Marks what depends on what the memories of `loop` find. Other loops in the range are of bodies inside: they run as a
-// whole, and their memories also read what later nodes compute.
+// Marks what depends on what the memories of `loop` find. Other loops in the range are inside of its steps: all of
+// their memories do or none does, as they run together, and they also read what later nodes compute.
 void find_dependent(const Graph& graph, int32_t loop, LoopRange& range) {
   std::set<int32_t> inner;  // loops that depend on it
   for (bool more = true; more;) {
@@ -36,6 +36,7 @@ class StepCheck {
   StepCheck(const Graph& graph, const Node& node, int32_t order) : graph_(graph), node_(node), order_(order) {}
 
   [[nodiscard]] std::string refusal() const {
+    if (const int32_t loop = loop_of_end(node_); loop >= 0) return of_loop(graph_.loops[static_cast<size_t>(loop)]);
     for (const ValueId output : node_.outputs)
       if (output != kNoValue && !by_step(output)) return kRelates;
     return std::visit([&](const auto& operation) { return of(operation); }, node_.operation);
@@ -45,12 +46,19 @@ class StepCheck {
   static constexpr const char* kRelates = "relates different steps";
   // Whether a step has consecutive elements of a value: one for each sequence, or rows of further sequences.
   [[nodiscard]] bool by_step(ValueId value) const {
-    const StepRows* const rows = step_rows_of(graph_, value);
-    return rows == nullptr ? is_element(value) : rows->order == order_;
+    if (const StepRows* const rows = step_rows_of(graph_, value)) return rows->order == order_;
+    const StepOrder* const steps = order_of(graph_, value);
+    return steps != nullptr && is_inside(static_cast<int32_t>(steps - graph_.orders.data()));
   }
-  [[nodiscard]] bool is_element(ValueId value) const {
-    const Shape& shape = graph_.spec(value).shape;
-    return !shape.empty() && same(shape[0], graph_.orders[static_cast<size_t>(order_)].steps);
+  // Whether the elements of an order are those of the steps, or belong to an outer step.
+  [[nodiscard]] bool is_inside(int32_t order) const { return order == order_ || order_around(graph_, order) == order_; }
+  // Whether ids are a permutation within the rows that a step sees.
+  [[nodiscard]] bool permutes(ValueId ids) const {
+    for (size_t i = 0; i < graph_.orders.size(); ++i)
+      if (order_around(graph_, static_cast<int32_t>(i)) == order_ &&
+          (graph_.orders[i].row_of_step == ids || graph_.orders[i].step_of_row == ids))
+        return true;
+    return false;
   }
   // Whether the elements of a value are those of the first output.
   [[nodiscard]] bool is_like_output(ValueId value) const {
@@ -81,7 +89,12 @@ class StepCheck {
     return when((gemm.flags & TN_TRANSPOSE_A) != 0 || !is_like_output(node_.inputs[0]) || by_step(node_.inputs[1]));
   }
   [[nodiscard]] std::string of(const Gather& /*gather*/) const {
+    if (permutes(node_.inputs[1])) return when(!by_step(node_.inputs[0]));
     return when(by_step(node_.inputs[0]) || !is_like_output(node_.inputs[1]));
+  }
+  [[nodiscard]] std::string of_loop(const Loop& inner) const {
+    const bool nested = order_around(graph_, inner.order) == order_;
+    return nested ? "" : "cannot run within a step of another in this version";
   }
   [[nodiscard]] std::string of(const Move& move) const {
     bool relates = false;
@@ -156,14 +169,19 @@ LoopRange range_of(const Graph& graph, int32_t loop) {
   find_dependent(graph, loop, range);
   std::vector<bool> leads(graph.values.size(), false);
   range.stepwise.assign(range.last - range.first + 1, false);
-  // One sweep: a loop inside that is on the way is refused by the first of its memories.
-  for (size_t i = range.last + 1; i-- > range.first;) {
-    const Node& node = graph.nodes[i];
-    const bool own = loop_of_end(node) == loop;
-    if (own ? node.is<Memory>() : !any(node.outputs, leads)) continue;
-    for (const ValueId input : node.inputs)
-      if (input != kNoValue) leads[at(input)] = true;
-    range.stepwise[i - range.first] = !own && any(node.inputs, range.depends);
+  std::set<int32_t> inner;  // loops inside that lead to what is left
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = range.last + 1; i-- > range.first;) {
+      const Node& node = graph.nodes[i];
+      const int32_t of = loop_of_end(node);
+      const bool own = of == loop;
+      if (own ? node.is<Memory>() : !any(node.outputs, leads) && !inner.contains(of)) continue;
+      if (!own && of >= 0) more = inner.insert(of).second || more;
+      for (const ValueId input : node.inputs)
+        if (input != kNoValue) leads[at(input)] = true;
+      range.stepwise[i - range.first] = !own && depends_on_memory(node, range);
+    }
   }
   return range;
 }
@@ -175,6 +193,10 @@ void take_sums(const Graph& graph, int32_t loop, LoopRange& range) {
       continue;
     for (const size_t part : parts_of(graph, i, loop, range)) range.stepwise[part - range.first] = true;
   }
+}
+
+bool depends_on_memory(const Node& node, const LoopRange& range) {
+  return any(node.inputs, range.depends) || any(node.outputs, range.depends);
 }
 
 bool any(const std::vector<ValueId>& values, const std::vector<bool>& marked) {

@@ -22,6 +22,9 @@ struct LoopRange {
 // loop they add to the first rows of one value, and no value of all steps needs memory.
 void take_sums(const Graph& graph, int32_t loop, LoopRange& range);
 
+// Whether a node depends on what a memory of the loop finds. The memories of a loop inside do so together.
+[[nodiscard]] bool depends_on_memory(const Node& node, const LoopRange& range);
+
 // Whether one of the values is marked.
 [[nodiscard]] bool any(const std::vector<ValueId>& values, const std::vector<bool>& marked);
 

@@ -25,9 +25,13 @@ bool is_by_row(const Program& program, size_t i) {
 class Arrangement {
  public:
   Arrangement(Graph& graph, int32_t number)
-      : graph_(graph), number_(number), loop_(graph.loops[static_cast<size_t>(number)]) {}
+      : graph_(graph),
+        number_(number),
+        loop_(graph.loops[static_cast<size_t>(number)]),
+        around_(graph.nodes[first_memory(graph, number)].loop) {}
 
   void run() {
+    graph_.loops[static_cast<size_t>(number_)].around = around_;
     split_reductions();
     find_sequences();
     LoopRange range = range_of(graph_, number_);
@@ -42,7 +46,7 @@ class Arrangement {
       } else if (range.stepwise[i - range.first]) {
         steps_.push_back(std::move(node));
       } else {
-        (any(node.inputs, range.depends) ? after_ : before_).push_back(std::move(node));
+        (depends_on_memory(node, range) ? after_ : before_).push_back(std::move(node));
       }
     }
     for (Node& memory : memories_) place(memory);
@@ -154,6 +158,7 @@ class Arrangement {
     node.inputs[0] = from;
     node.outputs = {made};
     node.backward = loop_.backward;
+    node.loop = around_;
     in_place_.push_back(std::move(node));
     return seen_[value] = made;
   }
@@ -175,6 +180,8 @@ class Arrangement {
     if (!by_node || graph_.values[at(left)].place != StepPlace::kNone) memory.inputs[1] = copied(memory, left);
     put(memory.inputs[1], states, loop_.backward ? StepPlace::kBefore : StepPlace::kOfStep);
     memory.inputs.push_back(loop_.backward ? order.last : order.initial);
+    // The loop around finds by them what its steps have of this one.
+    if (around_ >= 0) memory.inputs.push_back(graph_.rows.at(order.rows).offsets);
   }
 
   void put(ValueId value, ValueId source, StepPlace place) {
@@ -242,10 +249,12 @@ class Arrangement {
     return made;
   }
 
-  static Node like(const Node& other) {
+  // Returns a node for the same layer, which runs once, or once for each step of the loop around.
+  [[nodiscard]] Node like(const Node& other) const {
     Node node;
     node.layer = other.layer;
     node.backward = other.backward;
+    node.loop = around_;
     return node;
   }
 
@@ -265,6 +274,7 @@ class Arrangement {
   Graph& graph_;
   const int32_t number_;
   const Loop loop_;
+  const int32_t around_;  // the loop within whose steps it runs, which is laid out already; -1: none
   std::vector<Node> before_, memories_, steps_, whole_, ends_, after_;  // of the range
   std::map<ValueId, ValueId> states_;                                   // by what a memory finds
   std::map<ValueId, ValueId> copies_;                                   // by value
@@ -294,14 +304,12 @@ LoopFault end_loop(Graph& graph, int32_t loop) {
   hoist_draws(graph, drawing.first, drawing.stepwise);
   const LoopRange range = range_of(graph, loop);
   const int32_t order = graph.loops[static_cast<size_t>(loop)].order;
-  for (size_t i = range.first; i <= range.last; ++i)
-    if (range.stepwise[i - range.first] && loop_of_end(graph.nodes[i]) >= 0)
-      return {graph.nodes[i].layer, "scan", "cannot run within a step of another in this version"};
   for (size_t i = range.first; i <= range.last; ++i) {
     if (!range.stepwise[i - range.first]) continue;
     const Node& node = graph.nodes[i];
     std::string refusal = step_refusal(graph, node, order);
-    if (!refusal.empty()) return {node.layer, primitive_name(node.operation), std::move(refusal)};
+    const char* const what = loop_of_end(node) < 0 ? primitive_name(node.operation) : "scan";
+    if (!refusal.empty()) return {node.layer, what, std::move(refusal)};
   }
   return {};
 }

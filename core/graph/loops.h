@@ -15,6 +15,12 @@ namespace tenon::core {
 // null if they are not.
 [[nodiscard]] const StepRows* step_rows_of(const Graph& graph, ValueId value);
 
+// Returns the order within whose steps a nested order lies; -1 for one that is not nested.
+[[nodiscard]] int32_t order_around(const Graph& graph, int32_t order);
+
+// Returns the loop that no loop is around: `loop`, or one around it; -1 for -1. Run after arrange_loops.
+[[nodiscard]] int32_t outermost_loop(const Graph& graph, int32_t loop);
+
 // Returns the first symbol that orders of steps and rows that steps see do not use, if `first` was free before them.
 [[nodiscard]] int32_t next_symbol(const Graph& graph, int32_t first);
 
@@ -32,8 +38,9 @@ struct LoopFault {
 [[nodiscard]] LoopFault end_loop(Graph& graph, int32_t loop);
 
 // Lays out the loops: finds the nodes that lie on a way from a memory to what is left in one, puts the nodes that they
-// do not depend on before the loop and the others behind it, and places what memories find and leave into states.
-// Run after differentiate, before fuse.
+// do not depend on before the loop and the others behind it, and places what memories find and leave into states. A
+// loop of a nested order that lies on such a way runs within the steps of the outer one, among the nodes of which the
+// same arrangement then finds its own. Run after differentiate, before fuse.
 void arrange_loops(Graph& graph);
 
 // Returns by value the loop in which a value lives within one step; -1: it has memory for all of its elements. Only

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/graph/loops.h"
 #include "core/graph/passes.h"
 
 namespace tenon::core {
@@ -12,12 +13,12 @@ void Pack::derive(Differentiator& /*gradients*/, const Node& /*node*/) const {
 
 void pack_operands(Graph& graph, const PackedBytes& bytes_of) {
   std::vector<Node> nodes;
-  std::ptrdiff_t first = 0;  // the first node of the loop at hand
+  std::ptrdiff_t first = 0;  // the first node of the loop at hand, around which there is none
   int32_t loop = -1;
   std::map<std::pair<ValueId, uint32_t>, ValueId> packed;  // for that loop, by matrix and flags
   for (Node& node : graph.nodes) {
-    if (node.loop != loop) {
-      loop = node.loop;
+    if (const int32_t of = outermost_loop(graph, node.loop); of != loop) {
+      loop = of;
       first = static_cast<std::ptrdiff_t>(nodes.size());
       packed.clear();
     }

@@ -10,19 +10,26 @@
 
 namespace tenon::core {
 
-int32_t GraphWriter::step_order(const Dim& rows, bool reverse, int32_t free) {
+int32_t GraphWriter::step_order(const Dim& rows, bool reverse, bool nested, int32_t free) {
   const auto known = graph_.rows.find(rows.symbol);
   if (known == graph_.rows.end() || rows.coefficient != 1 || rows.offset != 0)
     fail(TN_INVALID, "scan: ", to_string(rows), " is not a ragged dimension");
   for (size_t i = 0; i < graph_.orders.size(); ++i)
-    if (graph_.orders[i].rows == rows.symbol && graph_.orders[i].reverse == reverse) return static_cast<int32_t>(i);
+    if (graph_.orders[i].rows == rows.symbol && graph_.orders[i].reverse == reverse &&
+        graph_.orders[i].nested == nested)
+      return static_cast<int32_t>(i);
   StepOrder order;
   order.rows = rows.symbol;
   order.reverse = reverse;
+  order.nested = nested;
   order.steps = tn_dim_symbol(free);
   order.states = tn_dim_symbol(free + 1);
   const RaggedDim of = known->second;
-  append(StepTables{static_cast<int32_t>(graph_.orders.size())}, {of.offsets});
+  const auto number = static_cast<int32_t>(graph_.orders.size());
+  graph_.orders.push_back(order);
+  std::vector<ValueId> inputs = {of.offsets};
+  if (nested) inputs.push_back(graph_.orders[static_cast<size_t>(order_around(graph_, number))].sequence_of_step);
+  append(StepTables{number}, std::move(inputs));
   const auto table = [&](const Dim& dim) { return output({TN_I64, {dim}, TN_DENSE, 0, {}}); };
   order.row_of_step = table(order.steps);
   order.step_of_row = table(rows);
@@ -30,24 +37,25 @@ int32_t GraphWriter::step_order(const Dim& rows, bool reverse, int32_t free) {
   order.before = table(order.steps);
   order.last = table(of.outer);
   order.initial = table(of.outer);
-  graph_.orders.push_back(order);
-  return static_cast<int32_t>(graph_.orders.size()) - 1;
+  graph_.orders.back() = order;
+  return number;
 }
 
-// value [rows, W...] or [sequences, W...]; out [steps, W...]
+// value [rows, W...] or [sequences, W...]; out [steps, W...]. Values of sequences enter a nested order through the
+// rows: within an outer step these operations, and their derivatives, stay within segments and permutations of its
+// rows.
 ValueId GraphWriter::to_steps(ValueId value, int32_t order) {
   const StepOrder of = graph_.orders[static_cast<size_t>(order)];
-  const Dim rows = tn_dim_symbol(of.rows);
-  const Spec& spec = graph_.spec(value);
-  if (!spec.shape.empty() && same(spec.shape[0], rows)) {
-    const ValueId made = gather(value, of.row_of_step);
-    graph_.nodes.back().as<Gather>()->inverse = of.step_of_row;
-    return made;
-  }
-  const Dim& outer = graph_.rows.at(of.rows).outer;
-  if (!spec.shape.empty() && same(spec.shape[0], outer)) return gather(value, of.sequence_of_step);
-  fail(TN_INVALID, "scan input: expected a value of [", to_string(rows), ", ...] or [", to_string(outer),
-       ", ...], got ", to_string(spec), "; all sequences of a scan have the same lengths");
+  const Dim rows = tn_dim_symbol(of.rows), outer = graph_.rows.at(of.rows).outer;
+  const Shape shape = graph_.spec(value).shape;
+  const bool each = !shape.empty() && same(shape[0], outer);
+  if (each && !of.nested) return gather(value, of.sequence_of_step);
+  if (!each && (shape.empty() || !same(shape[0], rows)))
+    fail(TN_INVALID, "scan input: expected a value of [", to_string(rows), ", ...] or [", to_string(outer),
+         ", ...], got ", to_string(graph_.spec(value)), "; all sequences of a scan have the same lengths");
+  const ValueId made = gather(each ? segment(TN_SEGMENT_BROADCAST, value, rows, 0) : value, of.row_of_step);
+  graph_.nodes.back().as<Gather>()->inverse = of.step_of_row;
+  return made;
 }
 
 // value [steps, W...]; out [rows, W...]. Or value [rows of steps, W...]; out [rows of the sub-sequences, W...]

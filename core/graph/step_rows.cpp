@@ -47,6 +47,9 @@ ValueId GraphWriter::to_step_rows(ValueId value, int32_t order, int32_t free) {
   if (known->second.count != kNoValue || graph_.rows.at(of.rows).count != kNoValue)
     fail(TN_UNSUPPORTED, "the steps of a scan read sequences whose lengths are known only while a step runs, ",
          to_string(spec), ", which is not in this version");
+  if (of.nested)
+    fail(TN_UNSUPPORTED, "the steps of a scan that runs within a step of another see sequences, ", to_string(spec),
+         ", which is not in this version");
   const StepRows rows = graph_.step_rows[static_cast<size_t>(step_rows(spec.shape[0], order, free))];
   const ValueId ordered = gather(value, rows.row_of_place);
   graph_.nodes.back().as<Gather>()->inverse = rows.place_of_row;
@@ -60,6 +63,21 @@ const StepRows* step_rows_of(const Graph& graph, ValueId value) {
   const auto found = std::find_if(graph.step_rows.begin(), graph.step_rows.end(),
                                   [&](const StepRows& each) { return !shape.empty() && same(shape[0], each.rows); });
   return found == graph.step_rows.end() ? nullptr : &*found;
+}
+
+int32_t order_around(const Graph& graph, int32_t order) {
+  const StepOrder& of = graph.orders[static_cast<size_t>(order)];
+  if (!of.nested) return -1;
+  const auto found = std::find_if(graph.step_rows.begin(), graph.step_rows.end(),
+                                  [&](const StepRows& each) { return each.rows.symbol == of.rows; });
+  if (found == graph.step_rows.end()) fail(TN_INTERNAL, "a nested order of rows that no steps see");
+  return found->order;
+}
+
+int32_t outermost_loop(const Graph& graph, int32_t loop) {
+  while (loop >= 0 && graph.loops[static_cast<size_t>(loop)].around >= 0)
+    loop = graph.loops[static_cast<size_t>(loop)].around;
+  return loop;
 }
 
 int32_t next_symbol(const Graph& graph, int32_t first) {

@@ -74,8 +74,9 @@ std::string outputs_of(const json& call) {
 }
 
 std::string primitive_of(const json& call) {
-  const auto loop = call.find("loop");
-  return (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
+  const auto loop = call.find("loop"), around = call.find("around");
+  const std::string outer = around == call.end() ? "" : "loop " + around->dump() + ", ";
+  return outer + (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
 }
 
 void print(const json& plan) {

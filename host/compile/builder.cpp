@@ -25,7 +25,7 @@ class BodyRecorder {
         weights_(site.weights),
         draws_(site.draws),
         training_(site.training),
-        scans_(lowered.graph, writer_, site.free_symbol),
+        scans_(lowered.graph, writer_, site.free_symbol, site.nested),
         sink_(layer_label(*body.layer), body.type->tags) {}
 
   void run() {

@@ -26,6 +26,7 @@ struct RecordingSite {
   int32_t& draws;                             // random draws of the machine so far
   bool training;
   int32_t free_symbol;  // the first that nothing uses before the first order of steps
+  bool nested;          // scans of the body are to run within the steps of a scan around the layer
 };
 
 // Calls lower of the layer's type, which sets body.outputs and body.states. Errors name the layer.

@@ -59,14 +59,28 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
     const Node& node = graph_.nodes[number];
     if (backward && !node.backward) fail(TN_INTERNAL, who(node), ": a forward node follows a backward one");
     backward = node.backward;
-    if (node.loop >= 0 && (number == 0 || graph_.nodes[number - 1].loop != node.loop))
-      loops_.try_emplace(calls_.size(), graph_, node.loop, calls_.size(), steps_of_, bounds_);
+    loop_ = enter_loop(node.loop);
     if (node.is<Memory>())
-      loops_.rbegin()->second.add_memory(node);
+      add_memory(node);
     else if (computes(graph_, node))
       prepare(number);
     if (!backward) forward_calls_ = calls_.size();
   }
+}
+
+LoopCalls* CallArray::enter_loop(int32_t loop) {
+  LoopCalls* known = loop_;
+  while (known != nullptr && known->number() != loop) known = known->around();
+  if (known != nullptr || loop < 0) return known;
+  known = enter_loop(graph_.loops[static_cast<size_t>(loop)].around);
+  return &loops_.emplace_back(graph_, loop, calls_.size(), known, steps_of_, bounds_);
+}
+
+void CallArray::add_memory(const Node& memory) {
+  const ValueId initial = memory.inputs[0];
+  tn_tensor* found = initial == kNoValue ? nullptr : &tensors_[at(initial)];
+  if (found != nullptr && loop_->around() != nullptr) found = loop_->around()->tensor(initial, *found);
+  loop_->add_memory(memory, found);
 }
 
 void CallArray::make_tensors() {
@@ -142,7 +156,7 @@ void CallArray::prepare(size_t number) {
   const Node& node = graph_.nodes[number];
   Call& call = calls_.emplace_back();
   call.node = number;
-  LoopCalls* const loop = node.loop < 0 ? nullptr : &loops_.rbegin()->second;
+  LoopCalls* const loop = loop_;
   if (loop != nullptr) loop->count_call();
   const auto tensor_of = [&](ValueId value) -> tn_tensor* {
     if (value == kNoValue) return nullptr;
@@ -180,7 +194,7 @@ void CallArray::prepare(size_t number) {
 void CallArray::seal(void* workspace, int64_t* symbols) {
   symbols_ = symbols;
   make_ragged();
-  for (auto& [first, loop] : loops_) loop.bind([&](ValueId value) { return memory(value); });
+  for (LoopCalls& loop : loops_) loop.bind([&](ValueId value) { return memory(value); });
   for (Call& call : calls_) {
     call.call.size = sizeof call.call;
     call.call.inputs_count = static_cast<uint32_t>(call.inputs.size());
@@ -275,28 +289,32 @@ void CallArray::make_tables(const Node& node) {
   const auto number = static_cast<size_t>(node.as<StepTables>()->order);
   const StepOrder& order = graph_.orders[number];
   const RaggedDim& rows = graph_.rows.at(order.rows);
-  schedules_[number].make(table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse,
-                          {table(order.row_of_step), table(order.step_of_row), table(order.sequence_of_step),
-                           table(order.before), table(order.last), table(order.initial)});
+  const StepTableMemory tables = {table(order.row_of_step), table(order.step_of_row), table(order.sequence_of_step),
+                                  table(order.before),      table(order.last),        table(order.initial)};
+  const int32_t around = order_around(graph_, static_cast<int32_t>(number));
+  if (around < 0)
+    schedules_[number].make(table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse, tables);
+  else
+    schedules_[number].make_nested(schedules_[static_cast<size_t>(around)], table(rows.offsets), order.reverse, tables);
 }
 
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
   const size_t begin = phase == Phase::kForward ? 0 : forward_calls_;
   const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
   if (checks_.finite && phase == Phase::kForward) check_given();
-  for (size_t i = begin; i < end;) {
-    const auto next = loops_.lower_bound(i);
-    const size_t plain = next == loops_.end() ? end : std::min(next->first, end);
-    run_calls(i, plain, phase, execution, errors);
-    i = plain;
-    if (i == end) break;
-    LoopCalls& loop = next->second;
-    const StepOrder& order = graph_.orders[static_cast<size_t>(loop.order_number())];
-    const Dim& sequences = graph_.rows.at(order.rows).outer;
-    loop.run(schedules_[static_cast<size_t>(loop.order_number())], tn_dim_value(&sequences, symbols_), symbols_,
-             [&] { run_calls(i, i + loop.calls(), phase, execution, errors); });
-    i += loop.calls();
+  run_loops(begin, end, nullptr, phase, execution, errors);
+}
+
+void CallArray::run_loops(size_t first, size_t last, const LoopCalls* around, Phase phase,
+                          const tn_execution& execution, ErrorSink& errors) {
+  for (LoopCalls& loop : loops_) {
+    if (loop.around() != around || loop.first() < first || loop.first() >= last) continue;
+    run_calls(first, loop.first(), phase, execution, errors);
+    first = loop.first() + loop.calls();
+    loop.run(schedules_[static_cast<size_t>(loop.order_number())], symbols_,
+             [&] { run_loops(loop.first(), first, &loop, phase, execution, errors); });
   }
+  run_calls(first, last, phase, execution, errors);
 }
 
 void CallArray::run_calls(size_t first, size_t last, Phase phase, const tn_execution& execution, ErrorSink& errors) {
@@ -418,12 +436,15 @@ nlohmann::json CallArray::describe() const {
                     {"writes", total(node.outputs)},
                     {"workspace", call.prepared->workspace_bytes},
                     {"traits", trait_names(call.prepared->traits)}});
-    if (node.loop >= 0) list.back()["loop"] = node.loop;
     if (checks_.time)
       list.back()["measured"] = {{"runs", call.measured.runs},
                                  {"seconds", call.measured.seconds},
                                  {"operations", call.measured.work.operations},
                                  {"bytes", call.measured.work.bytes}};
+    if (node.loop < 0) continue;
+    list.back()["loop"] = node.loop;
+    const int32_t around = graph_.loops[static_cast<size_t>(node.loop)].around;
+    if (around >= 0) list.back()["around"] = around;
   }
   return list;
 }

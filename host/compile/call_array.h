@@ -88,9 +88,15 @@ class CallArray {
   void make_tensors();
   void make_bare();
   void prepare(size_t node);
+  void add_memory(const Node& memory);
   void make_ragged();
   void set_shapes(int32_t symbol, const int64_t* symbols);
   void settle(const Call& call, int32_t symbol);
+  // Returns the loop whose calls those of a node in `loop` are; begins it with the next call if it is a new one.
+  LoopCalls* enter_loop(int32_t loop);
+  // Runs calls [first, last), which `around` is around, null for none: those of the loops among them at each step.
+  void run_loops(size_t first, size_t last, const LoopCalls* around, Phase phase, const tn_execution& execution,
+                 ErrorSink& errors);
   // Runs calls [first, last) in order.
   void run_calls(size_t first, size_t last, Phase phase, const tn_execution& execution, ErrorSink& errors);
   void run_call(Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
@@ -122,7 +128,8 @@ class CallArray {
   std::vector<BareCall> bare_;           // one per call
   std::vector<int32_t> steps_of_;        // per value: the loop within whose steps it lives
   std::vector<StepSchedule> schedules_;  // per order
-  std::map<size_t, LoopCalls> loops_;    // by the number of their first call
+  std::deque<LoopCalls> loops_;          // each after the one around it, in the order of their calls
+  LoopCalls* loop_ = nullptr;            // while calls are prepared: that of the node at hand
   int64_t* symbols_ = nullptr;
   Checks checks_;
   uint64_t workspace_bytes_ = 0;

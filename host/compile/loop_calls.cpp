@@ -9,11 +9,18 @@
 
 namespace tenon::host {
 
-LoopCalls::LoopCalls(const Graph& graph, int32_t loop, size_t first, const std::vector<int32_t>& steps_of,
-                     const std::vector<int64_t>& bounds)
-    : graph_(graph), loop_(loop), first_(first), steps_of_(steps_of), bounds_(bounds) {}
+LoopCalls::LoopCalls(const Graph& graph, int32_t loop, size_t first, LoopCalls* around,
+                     const std::vector<int32_t>& steps_of, const std::vector<int64_t>& bounds)
+    : graph_(graph), loop_(loop), first_(first), around_(around), steps_of_(steps_of), bounds_(bounds) {
+  if (around_ != nullptr) static_cast<void>(around_->part_of(order().steps));  // its size is set again at each step
+}
 
 int32_t LoopCalls::order_number() const { return graph_.loops[static_cast<size_t>(loop_)].order; }
+
+void LoopCalls::count_call() {
+  ++calls_;
+  if (around_ != nullptr) around_->count_call();
+}
 
 LoopCalls::Place LoopCalls::place_of(ValueId value) const {
   for (ValueId source = value; source != kNoValue; source = graph_.values[static_cast<size_t>(source)].alias_of) {
@@ -31,38 +38,72 @@ int64_t LoopCalls::row_bytes(ValueId value) const {
       storage_bytes(spec.dtype, static_cast<uint64_t>(tn_dim_value(&width, nullptr)), "bytes of a step"));
 }
 
-LoopCalls::SeenRows& LoopCalls::seen(const StepRows& rows) {
-  const auto known = std::find_if(rows_.begin(), rows_.end(), [&](const SeenRows& each) { return each.of == &rows; });
-  if (known != rows_.end()) return *known;
-  SeenRows& made = rows_.emplace_back();
-  made.of = &rows;
-  const Dim& sequences = graph_.rows.at(order().rows).outer;
-  made.of_step.resize(static_cast<size_t>(tn_dim_value(&sequences, bounds_.data())) + 1);
-  return made;
+const LoopCalls::Part* LoopCalls::add_part(int32_t symbol, const StepRows* rows) {
+  for (const Part& each : parts_)
+    if (each.symbol == symbol) return &each;
+  Part& made = parts_.emplace_back();
+  made.symbol = symbol;
+  made.rows = rows;
+  return &made;
 }
 
-// The offsets of the rows that a step sees, from 0 on, instead of those of all steps.
-tn_tensor* LoopCalls::offsets_of_step(SeenRows& rows, const tn_tensor& whole) {
-  rows.offsets_tensor = whole;
-  rows.offsets_tensor.dl.data = rows.of_step.data();
-  rows.offsets_tensor.dl.shape = &rows.sequences_and_one;
-  rows.offsets_tensor.alignment = alignof(int64_t);
-  return &rows.offsets_tensor;
+// Returns the part of a dimension that belongs to a step; null if it is none of steps. The elements of a nested order
+// are as many as the rows of its sequences.
+const LoopCalls::Part* LoopCalls::part_of(const Dim& dim) {
+  if (dim.symbol == order().steps.symbol) return add_part(dim.symbol, nullptr);
+  int32_t rows = dim.symbol;
+  for (size_t i = 0; i < graph_.orders.size(); ++i)
+    if (graph_.orders[i].steps.symbol == rows && order_around(graph_, static_cast<int32_t>(i)) == order_number()) {
+      rows = graph_.orders[i].rows;
+      break;
+    }
+  for (const StepRows& each : graph_.step_rows)
+    if (each.rows.symbol == rows && each.order == order_number()) return add_part(dim.symbol, &each);
+  return nullptr;
+}
+
+tn_tensor* LoopCalls::add_table(ValueId value, const tn_tensor& whole, const Dim& of, const Dim& into) {
+  for (StepTable& each : tables_)
+    if (each.value == value) return &each.tensor;
+  StepTable& made = tables_.emplace_back();
+  made.value = value;
+  made.of = part_of(of);
+  made.into = part_of(into);
+  made.more = graph_.spec(value).shape[0].offset;
+  made.of_step.resize(static_cast<size_t>(tn_dim_value(graph_.spec(value).shape.data(), bounds_.data())));
+  made.tensor = whole;
+  made.tensor.dl.data = made.of_step.data();
+  made.tensor.dl.shape = &made.size;
+  made.tensor.alignment = alignof(int64_t);
+  return &made.tensor;
+}
+
+// Returns the tensor of a table of the elements of a step; null if the value is none.
+tn_tensor* LoopCalls::table(ValueId value, const tn_tensor& whole) {
+  for (const StepRows& rows : graph_.step_rows)
+    if (rows.offsets == value && rows.order == order_number()) return add_table(value, whole, order().steps, rows.rows);
+  for (size_t i = 0; i < graph_.orders.size(); ++i) {
+    if (order_around(graph_, static_cast<int32_t>(i)) != order_number()) continue;
+    const StepOrder& inner = graph_.orders[i];
+    const Dim rows = tn_dim_symbol(inner.rows);
+    if (value == inner.row_of_step) return add_table(value, whole, inner.steps, rows);
+    if (value == inner.step_of_row) return add_table(value, whole, rows, inner.steps);
+    if (value == inner.before) return add_table(value, whole, inner.steps, inner.states);
+    if (value == inner.last || value == inner.initial) return add_table(value, whole, order().steps, inner.states);
+  }
+  return nullptr;
 }
 
 tn_tensor* LoopCalls::tensor(ValueId value, tn_tensor& whole) {
-  for (const StepRows& rows : graph_.step_rows)
-    if (rows.offsets == value && rows.order == order_number()) return offsets_of_step(seen(rows), whole);
+  if (tn_tensor* const found = table(value, whole)) return found;
   const Spec& spec = graph_.spec(value);
-  const StepRows* const rows = step_rows_of(graph_, value);
-  const bool by_step = rows != nullptr ? rows->order == order_number()
-                                       : !spec.shape.empty() && spec.shape[0].symbol == order().steps.symbol;
-  if (!by_step) return &whole;
+  const Part* const part = spec.shape.empty() ? nullptr : part_of(spec.shape[0]);
+  if (part == nullptr) return &whole;
   if (const auto known = by_value_.find(value); known != by_value_.end()) return &known->second->tensor;
   StepTensor& made = tensors_.emplace_back();
   by_value_[value] = &made;
   made.value = value;
-  made.rows = rows == nullptr ? nullptr : &seen(*rows);
+  made.part = part;
   made.place = place_of(value);
   made.row_bytes = row_bytes(value);
   made.shape.assign(whole.dl.shape, whole.dl.shape + whole.dl.ndim);
@@ -79,52 +120,56 @@ tn_tensor* LoopCalls::tensor(ValueId value, tn_tensor& whole) {
 void LoopCalls::bind(const MemoryOf& memory) {
   for (StepTensor& each : tensors_) each.base = static_cast<std::byte*>(memory(graph_.root(each.value)));
   for (auto& [value, to] : sums_) to = static_cast<std::byte*>(memory(value));
-  for (SeenRows& each : rows_) each.offsets = static_cast<const int64_t*>(memory(each.of->offsets));
+  for (StepTable& each : tables_) each.whole = static_cast<const int64_t*>(memory(each.value));
+  for (Part& each : parts_)
+    if (each.rows != nullptr) each.offsets = static_cast<const int64_t*>(memory(each.rows->offsets));
   states_.clear();
-  for (const Node* node : memories_) {
-    const ValueId initial = node->inputs[0], states = node->outputs[1];
-    const ValueId places = backward() ? order().last : order().initial;
-    states_.push_back({static_cast<std::byte*>(memory(states)),
-                       initial == kNoValue ? nullptr : static_cast<const std::byte*>(memory(initial)),
-                       static_cast<const int64_t*>(memory(places)), row_bytes(states)});
+  for (const auto& [node, initial] : memories_) {
+    const ValueId states = node->outputs[1], places = backward() ? order().last : order().initial;
+    states_.push_back({static_cast<std::byte*>(memory(states)), initial, static_cast<const int64_t*>(memory(places)),
+                       row_bytes(states)});
   }
 }
 
-void LoopCalls::begin(int64_t sequences, const int64_t* symbols) const {
+void LoopCalls::begin(const StepRange& range, const int64_t* symbols) const {
   for (const auto& [value, to] : sums_)
     std::memset(to, 0, static_cast<size_t>(tn_dim_value(graph_.spec(value).shape.data(), symbols) * row_bytes(value)));
   for (const States& each : states_)
-    for (int64_t i = 0; i < sequences; ++i) {
-      std::byte* const to = each.states + each.places[i] * each.row_bytes;
+    for (int64_t i = 0; i < range.sequences; ++i) {
+      std::byte* const to = each.states + each.places[range.first_sequence + i] * each.row_bytes;
       if (each.initial == nullptr)
         std::memset(to, 0, static_cast<size_t>(each.row_bytes));
       else
-        std::memcpy(to, each.initial + i * each.row_bytes, static_cast<size_t>(each.row_bytes));
+        std::memcpy(to, static_cast<const std::byte*>(each.initial->dl.data) + i * each.row_bytes,
+                    static_cast<size_t>(each.row_bytes));
     }
 }
 
 void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbols) {
-  const int64_t before = t == 0 ? schedule.elements() : schedule.start(t - 1), running = schedule.running(t);
-  symbols[order().steps.symbol] = running;
-  for (SeenRows& each : rows_) {
-    const int64_t* const offsets = each.offsets + schedule.start(t);
-    each.first = offsets[0];
-    each.count = offsets[running] - offsets[0];
-    for (int64_t i = 0; i <= running; ++i) each.of_step[static_cast<size_t>(i)] = offsets[i] - offsets[0];
-    each.sequences_and_one = running + 1;
-    symbols[each.of->rows.symbol] = each.count;
+  step_ = t;
+  const int64_t start = schedule.start(t), running = schedule.running(t);
+  for (Part& each : parts_) {
+    each.first = each.rows == nullptr ? start : each.offsets[start];
+    each.count = each.rows == nullptr ? running : each.offsets[start + running] - each.first;
+    symbols[each.symbol] = each.count;
+  }
+  for (StepTable& each : tables_) {
+    each.size = each.of->count + each.more;
+    const int64_t* const whole = each.whole + each.of->first;
+    const int64_t first = each.into == nullptr ? 0 : each.into->first;
+    for (int64_t i = 0; i < each.size; ++i) each.of_step[static_cast<size_t>(i)] = whole[i] - first;
   }
   for (StepTensor& each : tensors_) {
-    int64_t start = each.rows != nullptr ? each.rows->first : schedule.start(t);
-    if (each.place != Place::kOfStep) start = each.place == Place::kBefore ? before : 0;
-    each.tensor.dl.data = each.base + start * each.row_bytes;
-    each.shape[0] = each.rows != nullptr ? each.rows->count : running;
+    int64_t first = each.part->first;
+    if (each.place != Place::kOfStep) first = each.place == Place::kBefore ? schedule.before(t) : 0;
+    each.tensor.dl.data = each.base + first * each.row_bytes;
+    each.shape[0] = each.part->count;
   }
 }
 
-void LoopCalls::end(const StepSchedule& schedule, int64_t* symbols) const {
-  symbols[order().steps.symbol] = schedule.elements();
-  for (const SeenRows& each : rows_) symbols[each.of->rows.symbol] = each.offsets[schedule.elements()];
+void LoopCalls::end(const StepRange& range, int64_t* symbols) const {
+  for (const Part& each : parts_)
+    symbols[each.symbol] = each.rows == nullptr ? range.elements : each.offsets[range.elements];
 }
 
 }  // namespace tenon::host

@@ -17,61 +17,77 @@ using namespace core;
 
 class LoopCalls {
  public:
-  // first: number of the first call of the loop; bounds[symbol]: the largest size. Borrows all but the numbers.
-  LoopCalls(const Graph& graph, int32_t loop, size_t first, const std::vector<int32_t>& steps_of,
+  // first: number of the first call of the loop; around: the loop within whose steps it runs, or null; bounds[symbol]:
+  // the largest size. Borrows all but the numbers.
+  LoopCalls(const Graph& graph, int32_t loop, size_t first, LoopCalls* around, const std::vector<int32_t>& steps_of,
             const std::vector<int64_t>& bounds);
 
   // Returns the tensor by which a call of the loop sees `value`, which is `whole` outside of it: a part of it if it has
-  // an element for each step, or rows of the sequences that steps see. The offsets of such rows are those of the step.
+  // elements of each step, such as rows of the sequences that steps see. Tables of the elements of a step, such as the
+  // offsets of such rows, have the numbers that these have within the step.
   tn_tensor* tensor(ValueId value, tn_tensor& whole);
-  // Adds a memory, whose states hold its initial values before the first step.
-  void add_memory(const Node& memory) { memories_.push_back(&memory); }
+  // Adds a memory, whose states hold its initial values before the first step. initial: as the nodes around the loop
+  // see it; null: zeros.
+  void add_memory(const Node& memory, const tn_tensor* initial) { memories_.push_back({&memory, initial}); }
   // Adds a value to whose first rows each step adds; it is zero before the first step.
   void add_sum(ValueId value) { sums_.push_back({value, nullptr}); }
-  void count_call() { ++calls_; }
+  // Counts a call, of the loops around too.
+  void count_call();
   [[nodiscard]] size_t first() const { return first_; }
   [[nodiscard]] size_t calls() const { return calls_; }
+  [[nodiscard]] int32_t number() const { return loop_; }
+  [[nodiscard]] LoopCalls* around() const { return around_; }
 
   using MemoryOf = std::function<void*(ValueId value)>;
   // Takes the memory of all values.
   void bind(const MemoryOf& memory);
-  // Copies the initial values of memories into their states and clears sums, then calls step() for each step in order.
-  // symbols: the sizes of `steps` and of the rows that steps see are those of the step meanwhile.
+  // Copies the initial values of memories into their states and clears sums, then calls step() for each step in order,
+  // of a loop with another around for those within the step of that. symbols: the sizes of `steps` and of the rows that
+  // steps see are those of the step meanwhile.
   template <typename Step>
-  void run(const StepSchedule& schedule, int64_t sequences, int64_t* symbols, const Step& step) {
-    begin(sequences, symbols);
-    for (int64_t i = 0; i < schedule.steps(); ++i) {
-      move_to(schedule, backward() ? schedule.steps() - 1 - i : i, symbols);
+  void run(const StepSchedule& schedule, int64_t* symbols, const Step& step) {
+    const StepRange range = around_ == nullptr ? schedule.all() : schedule.within(around_->step_);
+    begin(range, symbols);
+    for (int64_t i = 0; i < range.steps; ++i) {
+      move_to(schedule, range.first_step + (backward() ? range.steps - 1 - i : i), symbols);
       step();
     }
-    end(schedule, symbols);
+    end(range, symbols);
   }
   [[nodiscard]] int32_t order_number() const;
 
  private:
   // kFirst: at its first element, at every step.
   enum class Place : uint8_t { kFirst, kOfStep, kBefore };
-  // The rows of further sequences that a step sees.
-  struct SeenRows {
-    const StepRows* of = nullptr;
-    const int64_t* offsets = nullptr;  // of all steps
-    std::vector<int64_t> of_step;      // those of the step
-    tn_tensor offsets_tensor = {};     // of_step
-    int64_t sequences_and_one = 0;     // its shape
-    int64_t first = 0, count = 0;      // the rows of the step
+  // The elements of the dimension of a symbol that belong to the step.
+  struct Part {
+    int32_t symbol = 0;
+    const StepRows* rows = nullptr;    // whose rows they are; null: one for each sequence that runs
+    const int64_t* offsets = nullptr;  // of these rows
+    int64_t first = 0, count = 0;
+  };
+  // A table of int64 with an element for each element of a part, or one more; its numbers are those of another part.
+  struct StepTable {
+    ValueId value = kNoValue;
+    const Part *of = nullptr, *into = nullptr;  // into: null: of what has no part of the step
+    int64_t more = 0;                           // elements beside those of the part
+    const int64_t* whole = nullptr;             // the table of all steps
+    std::vector<int64_t> of_step;
+    int64_t size = 0;
+    tn_tensor tensor = {};
   };
   struct StepTensor {
     tn_tensor tensor = {};
     std::vector<int64_t> shape;
     ValueId value = kNoValue;
-    const SeenRows* rows = nullptr;  // whose rows it has; null: an element for each step
+    const Part* part = nullptr;
     Place place = Place::kFirst;
     int64_t row_bytes = 0;
     std::byte* base = nullptr;
   };
   struct States {
     std::byte* states = nullptr;
-    const std::byte* initial = nullptr;  // null: zeros
+    const tn_tensor* initial = nullptr;  // null: zeros
     const int64_t* places = nullptr;     // by sequence: its state
     int64_t row_bytes = 0;
   };
@@ -79,23 +95,28 @@ class LoopCalls {
   [[nodiscard]] bool backward() const { return graph_.loops[static_cast<size_t>(loop_)].backward; }
   [[nodiscard]] Place place_of(ValueId value) const;
   [[nodiscard]] int64_t row_bytes(ValueId value) const;
-  SeenRows& seen(const StepRows& rows);
-  static tn_tensor* offsets_of_step(SeenRows& rows, const tn_tensor& whole);
-  void begin(int64_t sequences, const int64_t* symbols) const;
+  [[nodiscard]] const Part* part_of(const Dim& dim);
+  const Part* add_part(int32_t symbol, const StepRows* rows);
+  tn_tensor* table(ValueId value, const tn_tensor& whole);
+  tn_tensor* add_table(ValueId value, const tn_tensor& whole, const Dim& of, const Dim& into);
+  void begin(const StepRange& range, const int64_t* symbols) const;
   void move_to(const StepSchedule& schedule, int64_t t, int64_t* symbols);
-  void end(const StepSchedule& schedule, int64_t* symbols) const;
+  void end(const StepRange& range, int64_t* symbols) const;
 
   const Graph& graph_;
   const int32_t loop_;
   const size_t first_;
+  LoopCalls* const around_;
   size_t calls_ = 0;
+  int64_t step_ = 0;  // that runs
   const std::vector<int32_t>& steps_of_;
   const std::vector<int64_t>& bounds_;
-  std::vector<const Node*> memories_;
-  std::vector<std::pair<ValueId, std::byte*>> sums_;  // and their memory
-  std::deque<StepTensor> tensors_;                    // a deque keeps their addresses
+  std::vector<std::pair<const Node*, const tn_tensor*>> memories_;  // and their initial values
+  std::vector<std::pair<ValueId, std::byte*>> sums_;                // and their memory
+  std::deque<StepTensor> tensors_;                                  // a deque keeps their addresses
   std::map<ValueId, StepTensor*> by_value_;
-  std::deque<SeenRows> rows_;
+  std::deque<Part> parts_;
+  std::deque<StepTable> tables_;
   std::vector<States> states_;
 };
 

@@ -37,7 +37,7 @@ class Lowerer {
         training_(options.training),
         options_(options),
         fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
-        insides_(result_.graph, free_symbol()) {
+        insides_(result_.graph, free_symbol(), topology.leaves) {
     result_.graph.compute = compute_;
   }
 
@@ -204,7 +204,7 @@ class Lowerer {
 
   void recorded() {
     const size_t first = result_.graph.nodes.size();
-    record(result_, body_, {writer(), weights_, draws_, training_, free_symbol()});
+    record(result_, body_, {writer(), weights_, draws_, training_, free_symbol(), insides_.nests(*body_.layer)});
     scales_.follow(first, *body_.layer);
   }
 

@@ -55,28 +55,20 @@ namespace {
 class LoopLives {
  public:
   LoopLives(const Graph& graph, const std::vector<ValueId>& kept, const std::vector<int64_t>& bounds)
-      : graph_(graph), bounds_(bounds), steps_(values_of_steps(graph, kept)), spans_(graph.loops.size()) {
+      : graph_(graph), whole_(bounds), steps_(values_of_steps(graph, kept)), spans_(graph.loops.size()) {
     for (size_t i = graph.nodes.size(); i-- > 0;) {
       if (graph.nodes[i].loop < 0) continue;
-      auto& [first, last] = spans_[static_cast<size_t>(graph.nodes[i].loop)];
+      auto& [first, last] = spans_[static_cast<size_t>(outermost_loop(graph, graph.nodes[i].loop))];
       if (last == 0) last = i;
       first = i;
     }
-    for (const StepOrder& order : graph.orders) {  // a step has a row for each sequence at most
-      const Dim& outer = graph.rows.at(order.rows).outer;
-      if (static_cast<size_t>(order.steps.symbol) < bounds.size())
-        bounds_[static_cast<size_t>(order.steps.symbol)] = tn_dim_value(&outer, bounds.data());
-    }
-    for (const StepRows& rows : graph.step_rows)  // a step sees each row outside once at most
-      if (static_cast<size_t>(rows.rows.symbol) < bounds.size())
-        bounds_[static_cast<size_t>(rows.rows.symbol)] = bounds[static_cast<size_t>(rows.source)];
-    whole_ = bounds;
+    for (const Loop& loop : graph.loops) in_steps_.push_back(bounds_within(loop.order));
   }
 
   // The loop within whose steps a value lives, or -1.
   [[nodiscard]] int32_t step_of(ValueId value) const { return steps_[static_cast<size_t>(graph_.root(value))]; }
   [[nodiscard]] uint64_t bytes(ValueId value) const {
-    return bytes_of(graph_.spec(value), step_of(value) < 0 ? whole_ : bounds_);
+    return bytes_of(graph_.spec(value), step_of(value) < 0 ? whole_ : in_steps_[static_cast<size_t>(step_of(value))]);
   }
   // The first node at which a value that `node` writes is live, and the last one if `node` reads or writes it.
   [[nodiscard]] size_t first(ValueId value, size_t node) const { return shared(value, node) ? span(node).first : node; }
@@ -89,13 +81,32 @@ class LoopLives {
     return graph_.nodes[node].loop >= 0 && step_of(value) < 0;
   }
   [[nodiscard]] const std::pair<size_t, size_t>& span(size_t node) const {
-    return spans_[static_cast<size_t>(graph_.nodes[node].loop)];
+    return spans_[static_cast<size_t>(outermost_loop(graph_, graph_.nodes[node].loop))];
+  }
+  // Returns the bounds of the sizes within a step of an order.
+  [[nodiscard]] std::vector<int64_t> bounds_within(int32_t number) const {
+    std::vector<int64_t> bounds = whole_;
+    const auto put = [&](const Dim& dim, int64_t bound) {
+      if (static_cast<size_t>(dim.symbol) < bounds.size()) bounds[static_cast<size_t>(dim.symbol)] = bound;
+    };
+    const StepOrder& order = graph_.orders[static_cast<size_t>(number)];
+    const Dim& outer = graph_.rows.at(order.rows).outer;
+    put(order.steps, tn_dim_value(&outer, whole_.data()));  // a step has a row for each sequence at most
+    for (const StepRows& rows : graph_.step_rows) {
+      if (rows.order != number) continue;
+      const int64_t most = whole_[static_cast<size_t>(rows.source)];  // a step sees each row outside once at most
+      put(rows.rows, most);
+      for (const StepOrder& inner : graph_.orders)
+        if (inner.nested && inner.rows == rows.rows.symbol) put(inner.steps, most);
+    }
+    return bounds;
   }
 
   const Graph& graph_;
-  std::vector<int64_t> bounds_, whole_;
+  const std::vector<int64_t> whole_;
+  std::vector<std::vector<int64_t>> in_steps_;  // by loop
   std::vector<int32_t> steps_;
-  std::vector<std::pair<size_t, size_t>> spans_;  // by loop: its first and its last node
+  std::vector<std::pair<size_t, size_t>> spans_;  // by loop that no other is around: its first and its last node
 };
 
 // Returns for each root value the number of the last node that reads it; the number of nodes for kept values.

@@ -9,35 +9,54 @@
 namespace tenon::host {
 
 std::vector<LayerRef> in_order_of_scans(const std::vector<LayerRef>& leaves) {
-  std::map<const Scan*, std::vector<LayerRef>> inside;
-  std::vector<LayerRef> order;
+  std::map<const Scan*, std::vector<LayerRef>> inside;  // null: outside of all
   for (const LayerRef& leaf : leaves) {
-    if (leaf->scan != nullptr) {
-      inside[leaf->scan.get()].push_back(leaf);
-      continue;
-    }
-    if (leaf->scan_part) {
+    std::vector<LayerRef>& order = inside[leaf->scan.get()];
+    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kScan) {
       const std::vector<LayerRef>& of = inside[leaf->scan_part->scan.get()];
       order.insert(order.end(), of.begin(), of.end());
     }
     order.push_back(leaf);
   }
-  return order;
+  return inside[nullptr];
+}
+
+MemoryReach::MemoryReach(const std::vector<LayerRef>& leaves) {
+  for (const LayerRef& leaf : leaves) {
+    std::set<const Scan*>& scans = scans_[leaf.get()];
+    for (const LayerOutput& input : leaf->inputs)
+      if (const auto known = scans_.find(resolved(input).layer.get()); known != scans_.end())
+        scans.insert(known->second.begin(), known->second.end());
+    const Scan* const of = leaf->scan_part ? leaf->scan_part->scan.get() : leaf->scan.get();
+    for (const Scan* scan = of; scan != nullptr; scan = scan->around.get())
+      if (scan->around != nullptr && scans.contains(scan->around.get())) nested_.insert(scan);
+    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kMemory) scans.insert(of);
+    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kScan) scans.erase(of);
+  }
+}
+
+bool MemoryReach::reaches_body(const Layer& layer) const {
+  const auto found = scans_.find(&layer);
+  return layer.scan != nullptr && found != scans_.end() && found->second.contains(layer.scan.get());
 }
 
 int32_t ScanLowering::free_symbol() const { return next_symbol(graph_, free_symbol_); }
 
+Dim ScanLowering::concrete(const Dim& dim) const {
+  const auto known = dims_.find(dim.symbol);
+  return known == dims_.end() ? dim : known->second;
+}
+
 Spec ScanLowering::concrete(Spec spec) const {
   for (Shape* const shape : {&spec.shape, &spec.outer})
-    for (Dim& dim : *shape)
-      if (const auto known = dims_.find(dim.symbol); known != dims_.end()) dim = known->second;
+    for (Dim& dim : *shape) dim = concrete(dim);
   return spec;
 }
 
 ScanLowering::Begun ScanLowering::begin(const Scan& scan, GraphWriter& writer) {
   const auto [known, fresh] = begun_.try_emplace(&scan);
   if (!fresh) return known->second;
-  known->second.order = writer.step_order(scan.rows, scan.reverse, free_symbol());
+  known->second.order = writer.step_order(concrete(scan.rows), scan.reverse, reach_.reaches(scan), free_symbol());
   known->second.loop = static_cast<int32_t>(graph_.loops.size());
   graph_.loops.push_back({known->second.order, false});
   dims_[scan.steps.symbol] = graph_.orders[static_cast<size_t>(known->second.order)].steps;
@@ -47,7 +66,7 @@ ScanLowering::Begun ScanLowering::begin(const Scan& scan, GraphWriter& writer) {
 ValueId ScanLowering::enter_rows(const Scan& scan, ValueId value, GraphWriter& writer) {
   const Dim& first = graph_.spec(value).shape.at(0);
   // The sequences of a scan inside of a branch are themselves rows of a ragged dimension.
-  if (is_ragged(first) && first.symbol != scan.rows.symbol && !same(first, scan.outer))
+  if (is_ragged(first) && !same(first, concrete(scan.rows)) && !same(first, concrete(scan.outer)))
     return enter_sequences(scan, value, writer);
   const int32_t order = begin(scan, writer).order;
   const auto [known, fresh] = rows_.try_emplace({value, order}, kNoValue);
@@ -59,28 +78,36 @@ ValueId ScanLowering::enter_sequences(const Scan& scan, ValueId value, GraphWrit
   const int32_t order = begin(scan, writer).order, source = graph_.spec(value).shape[0].symbol;
   const auto [known, fresh] = sequences_.try_emplace({value, order}, kNoValue);
   if (fresh) known->second = writer.to_step_rows(value, order, free_symbol());
-  dims_[scan.seen.at(source).symbol] = graph_.spec(known->second).shape[0];
+  for (const auto& [symbol, seen] : scan.seen)
+    if (same(concrete(tn_dim_symbol(symbol)), tn_dim_symbol(source)))
+      dims_[seen.symbol] = graph_.spec(known->second).shape[0];
   return known->second;
 }
 
 ValueId ScanLowering::enter(const Scan& scan, ValueId value, GraphWriter& writer) {
   const Shape& shape = graph_.spec(value).shape;
   if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE) return value;
-  return is_ragged(shape[0]) && !same(shape[0], scan.outer) ? enter_sequences(scan, value, writer)
-                                                            : enter_rows(scan, value, writer);
+  return is_ragged(shape[0]) && !same(shape[0], concrete(scan.outer)) ? enter_sequences(scan, value, writer)
+                                                                      : enter_rows(scan, value, writer);
+}
+
+ValueId ScanLowering::around(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter& writer) {
+  return scan.around == nullptr ? value : inside(*scan.around, output, value, writer);
 }
 
 ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueId value, GraphWriter writer) {
-  return resolved(output).layer->scan != nullptr ? value : enter(scan, value, writer);
+  if (resolved(output).layer->scan.get() == &scan) return value;
+  return enter(scan, around(scan, output, value, writer), writer);
 }
 
 std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter writer) {
   const LayerOutput& first = layer.inputs.at(0);
   switch (layer.scan_part->kind) {
     case ScanPart::Kind::kInput:
-      return {enter_rows(*layer.scan, value_of(first, false), writer)};
+      return {enter_rows(*layer.scan, around(*layer.scan, first, value_of(first, false), writer), writer)};
     case ScanPart::Kind::kMemory:
-      return {memory(layer, first.layer == nullptr ? kNoValue : value_of(first, true), writer)};
+      if (first.layer == nullptr) return {memory(layer, kNoValue, writer)};
+      return {memory(layer, around(*layer.scan, first, value_of(first, true), writer), writer)};
     default:
       return end(layer, value_of, writer);
   }
@@ -92,7 +119,7 @@ ValueId ScanLowering::memory(const Layer& layer, ValueId initial, GraphWriter& w
   Spec spec{writer.compute(), layer.outputs[0].shape, TN_DENSE, 0, {}};
   if (initial == kNoValue && value != 0) {
     Shape shape = spec.shape;
-    shape[0] = layer.scan->outer;
+    shape[0] = concrete(layer.scan->outer);
     ProgramWriter program;
     program.output(program.expand(program.constant(value), TN_FULL));
     initial = writer.pointwise_on(std::make_shared<Program>(program.finish()), {}, shape, 1)[0];

@@ -16,7 +16,7 @@ Dim ScanRecorder::begin(const Dim& rows, uint32_t flags) {
   if (is_open()) fail(TN_UNSUPPORTED, "a scan in another scan");
   check_unused(flags & ~uint32_t{TN_SCAN_REVERSE}, "flags of a scan, beside the known ones,");
   const int32_t free = next_symbol(graph_, free_symbol_);
-  const int32_t order = writer_.step_order(rows, (flags & TN_SCAN_REVERSE) != 0, free);
+  const int32_t order = writer_.step_order(rows, (flags & TN_SCAN_REVERSE) != 0, nested_, free);
   loop_ = static_cast<int32_t>(graph_.loops.size());
   graph_.loops.push_back({order, false});
   return graph_.orders[static_cast<size_t>(order)].steps;

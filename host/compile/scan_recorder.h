@@ -14,9 +14,9 @@ using namespace core;
 // Implements the functions scan_* of tn_builder; errors say what is wrong, and the caller adds the layer.
 class ScanRecorder {
  public:
-  // free_symbol: the first that nothing uses before the first order of steps.
-  ScanRecorder(Graph& graph, GraphWriter& writer, int32_t free_symbol)
-      : graph_(graph), writer_(writer), free_symbol_(free_symbol) {}
+  // free_symbol: the first that nothing uses before the first order of steps; nested: of the orders of the scans.
+  ScanRecorder(Graph& graph, GraphWriter& writer, int32_t free_symbol, bool nested)
+      : graph_(graph), writer_(writer), free_symbol_(free_symbol), nested_(nested) {}
 
   [[nodiscard]] bool is_open() const { return loop_ >= 0; }
   Dim begin(const Dim& rows, uint32_t flags);
@@ -34,6 +34,7 @@ class ScanRecorder {
   Graph& graph_;
   GraphWriter& writer_;
   const int32_t free_symbol_;
+  const bool nested_;
   int32_t loop_ = -1;                                  // of the scan that is recorded; -1: none
   std::vector<std::pair<ValueId, ValueId>> memories_;  // of that scan, and what each is left
   std::map<ValueId, ValueId> last_;                    // by memory of a scan that has ended

@@ -45,10 +45,14 @@ class Cutter {
     if (!generated_.contains(scores.layer.get()))
       fail(TN_INVALID, SubjectName{ids_->name}, layer_label(*scores.layer), " does not depend on data layer \"",
            ids_->name, "\", whose ids are generated");
-    for (const LayerRef& layer : topology_.layers)
-      if (layer->cond_part && generated_.contains(layer.get()))
-        fail(TN_UNSUPPORTED, ComponentName{layer_label(*layer)}, SubjectName{ids_->name}, "branches for rows of \"",
-             ids_->name, "\" cannot be in a step that generates its ids in this version");
+    for (const LayerRef& layer : topology_.layers) {
+      if (!generated_.contains(layer.get())) continue;
+      const bool nested = layer->scan_part && layer->scan_part->scan->around != nullptr;
+      if (layer->cond_part || nested)
+        fail(TN_UNSUPPORTED, ComponentName{layer_label(*layer)}, SubjectName{ids_->name},
+             nested ? "a scan inside of another" : "branches", " for rows of \"", ids_->name,
+             "\" cannot be in a step that generates its ids in this version");
+    }
     model_.vocabulary = vocabulary(scores);
     DataSource source;
     source.dtype = TN_I64;

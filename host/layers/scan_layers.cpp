@@ -14,10 +14,12 @@ namespace {
 
 std::string scan_label(const Scan& scan) { return "scan \"" + scan.name + "\""; }
 
-// Returns the spec of a value as it is around the scan.
-Spec around(const Scan& scan, const LayerOutput& output, const SymbolNames& names) {
+// Returns the spec of a value from outside as it is around the scan.
+Spec around(const Scan& scan, const LayerOutput& output, RaggedSymbols& symbols) {
   const Spec& spec = spec_of(output);
-  return scan.branch == nullptr ? spec : in_branch(*scan.branch, output, SubjectName{output.layer->name}, names);
+  const SubjectName subject{output.layer->name};
+  if (scan.around != nullptr) return in_steps(*scan.around, output, subject, symbols);
+  return scan.branch == nullptr ? spec : in_branch(*scan.branch, output, subject, symbols);
 }
 
 // Whether the value is dense, [sequences of the scan, constants...].
@@ -55,7 +57,8 @@ ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
   const Layer* inside = nullptr;
   for (const LayerOutput& input : inputs) {
     if (input.layer == nullptr || input.layer->scan == nullptr) continue;
-    if (inside != nullptr && inside->scan != input.layer->scan)
+    if (inside != nullptr && is_within(inside->scan.get(), input.layer->scan.get())) continue;
+    if (inside != nullptr && !is_within(input.layer->scan.get(), inside->scan.get()))
       fail(TN_INVALID, "it reads ", layer_label(*inside), " inside of ", scan_label(*inside->scan), " and ",
            layer_label(*input.layer), " inside of ", scan_label(*input.layer->scan));
     inside = input.layer.get();
@@ -68,7 +71,7 @@ ScanRef scan_of(const std::vector<LayerOutput>& inputs) {
 }
 
 Spec in_steps(Scan& scan, const LayerOutput& input, const SubjectName& subject, RaggedSymbols& symbols) {
-  if (input.layer != nullptr && input.layer->scan != nullptr) return spec_of(input);
+  if (input.layer != nullptr && input.layer->scan.get() == &scan) return spec_of(input);
   Spec spec = around(scan, input, symbols);
   if (spec.storage == TN_DENSE && is_constant_from(spec, 0)) return spec;
   if (is_per_sequence(scan, spec)) {
@@ -107,13 +110,13 @@ OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool revers
   labelled(*scan_, [&] {
     check_layer_name(name);
     const Spec& spec = spec_of(over);
-    if (over.layer->scan != nullptr)
-      fail(TN_UNSUPPORTED, layer_label(*over.layer), " is inside of ", scan_label(*over.layer->scan),
-           "; scans inside of scans are not in this version");
+    if (over.layer->scan != nullptr && over.layer->scan->ended)
+      fail(TN_INVALID, layer_label(*over.layer), " is inside of ", scan_label(*over.layer->scan), ", which has ended");
     if (spec.storage != TN_RAGGED)
       fail(TN_INVALID, layer_label(*over.layer), ", whose steps it goes through, has ", to_string(spec, names_),
            "; expected sequences");
     scan_->branch = over.layer->branch;
+    scan_->around = over.layer->scan;
     scan_->reverse = reverse;
     scan_->rows = spec.levels == 1 ? spec.shape[0] : spec.outer.at(0);
     scan_->outer = spec.outer.at(spec.levels - 1);
@@ -124,6 +127,10 @@ OpenScan::OpenScan(const std::string& name, const LayerOutput& over, bool revers
 
 bool OpenScan::is_over(const LayerOutput& sequences) const {
   return sequences.layer == over_.layer && sequences.output == over_.output;
+}
+
+bool OpenScan::is_outside(const LayerOutput& output) const {
+  return is_within(scan_->around.get(), output.layer->scan.get());
 }
 
 void OpenScan::require_open() const {
@@ -143,7 +150,7 @@ Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOu
   layer.type = kTypes[static_cast<size_t>(part.kind)];
   layer.inputs = std::move(inputs);
   layer.index_limits.resize(layer.inputs.size());
-  if (part.kind != ScanPart::Kind::kScan) layer.scan = scan_;
+  layer.scan = part.kind == ScanPart::Kind::kScan ? scan_->around : scan_;
   layer.branch = scan_->branch;
   part.scan = scan_;
   layer.scan_part = std::move(part);
@@ -153,13 +160,14 @@ Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOu
 LayerRef OpenScan::input(const std::string& name, const LayerOutput& sequences) {
   return labelled(*scan_, [&] {
     require_open();
-    const Spec& spec = spec_of(sequences);
+    static_cast<void>(spec_of(sequences));
     if (sequences.layer->branch != scan_->branch)
       fail(TN_INVALID, "inputs ", layer_label(*over_.layer), " and ", layer_label(*sequences.layer),
            " are not inside of the same branch");
-    if (sequences.layer->scan != nullptr)
+    if (!is_outside(sequences))
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " is inside of ", scan_label(*sequences.layer->scan),
            "; expected sequences from outside");
+    const Spec spec = around(*scan_, sequences, names_);
     if (spec.storage != TN_RAGGED || !is_constant_from(spec, 1))
       fail(TN_INVALID, "input ", layer_label(*sequences.layer), " has ", to_string(spec, names_),
            "; expected sequences");
@@ -189,8 +197,8 @@ LayerRef OpenScan::memory(const std::string& name, MemoryStart start) {
     const std::string called = own(name, "memory", memories_.size());
     Spec spec{TN_COMPUTE, {scan_->steps}, TN_DENSE, 0, {}};
     if (start.initial.layer != nullptr) {
-      const Spec given = around(*scan_, start.initial, names_);
-      if (start.initial.layer->scan != nullptr || !is_per_sequence(*scan_, given))
+      const Spec given = is_outside(start.initial) ? around(*scan_, start.initial, names_) : spec_of(start.initial);
+      if (!is_outside(start.initial) || !is_per_sequence(*scan_, given))
         fail(TN_INVALID, "memory \"", called, "\": its initial value is ", to_string(given, names_), " of ",
              layer_label(*start.initial.layer), "; expected one value for each sequence, from outside");
       if (start.value != 0)
@@ -236,7 +244,7 @@ void OpenScan::next(const LayerOutput& memory, const LayerOutput& value) {
     if (left.layer != nullptr)
       fail(TN_INVALID, "memory \"", of->name, "\" is left ", layer_label(*left.layer), " and ",
            layer_label(*value.layer), "; expected one value");
-    if (value.layer->scan != nullptr && value.layer->scan != scan_)
+    if (!is_within(scan_.get(), value.layer->scan.get()))
       fail(TN_INVALID, "memory \"", of->name, "\" is left ", layer_label(*value.layer), ", which is inside of ",
            scan_label(*value.layer->scan));
     const Spec spec = in_steps(*scan_, value, SubjectName{of->name}, names_);
@@ -282,7 +290,7 @@ LayerRef OpenScan::end(std::vector<LayerOutput> results) {
     std::vector<Spec> outputs;
     for (const LayerOutput& result : results) {
       static_cast<void>(spec_of(result));
-      if (result.layer->scan != nullptr && result.layer->scan != scan_)
+      if (!is_within(scan_.get(), result.layer->scan.get()))
         fail(TN_INVALID, "result ", layer_label(*result.layer), " is inside of ", scan_label(*result.layer->scan));
       const Spec spec = in_steps(*scan_, result, SubjectName{result.layer->name}, names_);
       inputs.push_back(result);

@@ -16,8 +16,8 @@ namespace tenon::host {
 
 using namespace core;
 
-// Returns the scan that a layer with these inputs is inside of, null for none. Throws TN_INVALID, without the layer, if
-// the inputs are of two scans, or of one that has ended.
+// Returns the innermost scan that a layer with these inputs is inside of, null for none. Throws TN_INVALID, without the
+// layer, if the inputs are of two scans of which none is inside of the other, or of one that has ended.
 [[nodiscard]] ScanRef scan_of(const std::vector<LayerOutput>& inputs);
 
 // Returns the spec of an input as layers inside of `scan` see it. One value per sequence from outside is read at each
@@ -38,7 +38,8 @@ struct MemoryStart {
 // A scan that an application is building. Errors name the scan, and the layers that do not fit.
 class OpenScan {
  public:
-  // Begins a scan over sequences, of two levels over the sub-sequences. Borrows `symbols`.
+  // Begins a scan over sequences, of two levels over the sub-sequences. Over those that the steps of another scan see
+  // it is inside of that. Borrows `symbols`.
   OpenScan(const std::string& name, const LayerOutput& over, bool reverse, RaggedSymbols& symbols);
 
   [[nodiscard]] const ScanRef& scan() const { return scan_; }
@@ -60,6 +61,8 @@ class OpenScan {
 
  private:
   void require_open() const;
+  // Whether a value is from outside: from a scan around, or of none.
+  [[nodiscard]] bool is_outside(const LayerOutput& output) const;
   [[nodiscard]] std::string own(const std::string& name, const char* kind, size_t number) const;
   [[nodiscard]] Layer part(const std::string& name, ScanPart part, std::vector<LayerOutput> inputs) const;
   [[nodiscard]] size_t number_of(const LayerOutput& memory) const;

@@ -39,7 +39,7 @@ class ScanCase {
     ends.offset = 1;
     offsets_ = graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, "offsets");
     graph.rows[kRows] = {samples(), offsets_};
-    order = write.step_order(rows(), reverse, kRows + 1);
+    order = write.step_order(rows(), reverse, false, kRows + 1);
     graph.loops.push_back({order, false});
   }
   static Dim samples() { return tn_dim_symbol(TN_SYMBOL_SAMPLES); }

@@ -2,57 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "tests/core/scan_case.h"
+#include "tests/core/seen_case.h"
 
 namespace tenon_tests {
 
 namespace {
-
-constexpr int32_t kOther = 40;  // rows of sequences outside, one for each of the scan
-constexpr int32_t kParts = 41;  // rows of sub-sequences, one for each row of the scan
-constexpr int32_t kSeen = 42;   // the first symbol for what steps see
-
-// A scan whose steps also see other sequences and sub-sequences.
-class SeenCase : public ScanCase {
- public:
-  // others: lengths, one for each sequence; parts: one for each row.
-  SeenCase(const std::vector<int64_t>& lengths, bool reverse, const std::vector<int64_t>& others,
-           const std::vector<int64_t>& parts)
-      : ScanCase(lengths, reverse) {
-    int64_t seen = 0;
-    for (size_t s = 0; s < lengths.size(); ++s) seen += lengths[s] * others[s];
-    add(kOther, samples(), others);
-    add(kParts, rows(), parts);
-    sizes[kSeen] = seen;
-    sizes[kSeen + 1] = sizes[kParts];
-  }
-  ValueId other(int64_t width) { return input({tn_dim_symbol(kOther), fixed(width)}); }
-  ValueId part(int64_t width) { return input({tn_dim_symbol(kParts), fixed(width)}); }
-  ValueId see(ValueId value) {
-    return write.to_step_rows(value, order, kSeen + static_cast<int32_t>(graph.step_rows.size()));
-  }
-  // softmax over the rows that a step sees of a score for each row, as weights of a sum of `values`.
-  ValueId attend(ValueId scores, ValueId values) {
-    const Dim seen = graph.spec(scores).shape[0];
-    const auto spread = [&](ValueId each) { return write.segment(TN_SEGMENT_BROADCAST, each, seen, 0); };
-    const ValueId e =
-        apply(TN_OP_EXP, apply(TN_OP_SUB, scores, spread(write.segment(TN_SEGMENT_MAX, scores, seen, 0))));
-    const ValueId shares = apply(TN_OP_DIV, e, spread(write.segment(TN_SEGMENT_SUM, e, seen, 0)));
-    return write.segment(TN_SEGMENT_SUM, apply(TN_OP_MUL, values, shares, TN_PER_ROW), seen, 0);
-  }
-
- private:
-  void add(int32_t symbol, Dim outer, const std::vector<int64_t>& lengths) {
-    const Dim sequences = outer;
-    outer.offset = 1;
-    Numbers ends{0};
-    for (const int64_t length : lengths) ends.push_back(ends.back() + static_cast<double>(length));
-    sizes[symbol] = static_cast<int64_t>(ends.back());
-    const ValueId value = graph.add_external({TN_I64, {outer}, TN_DENSE, 0, {}}, "ends");
-    graph.rows[symbol] = {sequences, value, kNoValue};
-    given[value] = std::move(ends);
-  }
-};
 
 // Attention over a sequence outside by what a memory holds, additive for parts and by products for the other sequence.
 SeenCase attending(const std::vector<int64_t>& lengths, bool reverse, const std::vector<int64_t>& others,
@@ -132,10 +86,7 @@ TEST(SeenSequences, ALoopInsideRunsOnce) {
     const ValueId h = of.memory();
     const ValueId p = of.see(inner);
     const Dim parts = of.graph.spec(p).shape[0];
-    const int32_t order = of.write.step_order(parts, !reverse, kSeen + 1);
-    of.sizes[kSeen] = of.sizes[kSeen + 1] = of.sizes[kParts];
-    of.sizes[kSeen + 2] = of.sizes[kParts] + 6;
-    of.graph.loops.push_back({order, false});
+    const int32_t order = of.inner(parts, !reverse, false);
     const ValueId state = of.write.memory(1, f64({fixed(kSize)}), kNoValue);
     const ValueId step =
         of.apply(TN_OP_TANH, of.apply(TN_OP_ADD, of.write.gemm(state, u, 0, 1), of.write.to_steps(p, order)));
@@ -156,10 +107,7 @@ SeenCase reading_a_memory(bool leads) {
   const ValueId h = of.memory();
   const ValueId p = of.see(inner);
   const Dim parts = of.graph.spec(p).shape[0];
-  const int32_t order = of.write.step_order(parts, false, kSeen + 1);
-  of.sizes[kSeen] = of.sizes[kSeen + 1] = of.sizes[kParts];
-  of.sizes[kSeen + 2] = of.sizes[kParts] + 6;
-  of.graph.loops.push_back({order, false});
+  const int32_t order = of.inner(parts, false, false);
   const ValueId read = of.apply(TN_OP_MUL, p, of.write.segment(TN_SEGMENT_BROADCAST, h, parts, 0));
   const ValueId state = of.write.memory(1, f64({fixed(kSize)}), kNoValue);
   const ValueId apart = of.write.memory(1, f64({fixed(kSize)}), kNoValue);
@@ -186,8 +134,7 @@ TEST(SeenSequences, ALoopInsideThatAMemoryLeadsToIsRefused) {
   const ValueId h = of.memory();
   const ValueId p = of.see(of.part(kSize));
   const Dim parts = of.graph.spec(p).shape[0];
-  const int32_t order = of.write.step_order(parts, false, kSeen + 1);
-  of.graph.loops.push_back({order, false});
+  const int32_t order = of.inner(parts, false, false);
   const ValueId state = of.write.memory(1, f64({fixed(kSize)}), h);
   const ValueId summary = of.write.end_memory(state, of.apply(TN_OP_ADD, state, of.write.to_steps(p, order)));
   EXPECT_EQ(end_loop(of.graph, 1).reason, "");

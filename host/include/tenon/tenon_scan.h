@@ -3,7 +3,8 @@
  * Layers inside of a scan are made with tn_layer_create, as all others. A layer is inside if it reads a value of the
  * scan: an input, a memory, or a layer inside. It sees one value for each sequence. Layers from outside are read at
  * every step, simply by using them: one value for each sequence, or a sequence for each (one level, any length), which
- * is then seen whole, as sequences are elsewhere. Calls on one scan may come from any thread; they wait for each other.
+ * is then seen whole, as sequences are elsewhere. A scan over sequences that a step of another scan sees is inside of
+ * that one, and ends before it. Calls on one scan may come from any thread; they wait for each other.
  */
 #ifndef TENON_TENON_SCAN_H
 #define TENON_TENON_SCAN_H

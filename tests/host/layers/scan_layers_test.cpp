@@ -128,7 +128,9 @@ TEST_F(ScanLayers, StepsReadNoOtherScans) {
            scan({step.input(0)}, [](Step& inner) { return Layers{inner.input(0)}; });
            return Layers{};
          }),
-         TN_UNSUPPORTED, {"layer \"rnn.input_0\" (scan_input) is inside of scan \"rnn\"; scans inside of scans"});
+         TN_INVALID,
+         {"layer \"rnn.input_0\" (scan_input), whose steps it goes through, has float32 [steps of \"text\", 3]; "
+          "expected sequences"});
   expect(refused_scan([&](Step& step) {
            scan({words_}, [&](Step& inner) {
              return Layers{host_.layer("add", {step.input(0), inner.input(0)}, {}, "both")};
@@ -178,24 +180,41 @@ TEST_F(ScanLayers, StepsSeeSequencesFromOutsideWhole) {
          {"layer \"chosen\" (sequence_unpad) in scan \"rnn\": rows of \"chosen\" are known only while a step runs"});
 }
 
-TEST_F(ScanLayers, LoopsInsideThatAMemoryLeadsToAreRefused) {
+TEST_F(ScanLayers, StatisticsInAScanInsideNameTheScanWhoseStepsTheyRelate) {
   const Layer deep = rows("deep", "text", 2);
-  ScanOptions scan_options;
-  scan_options.name = "outer";
-  const ScanResult made = scan(
-      {deep},
-      [&](Step& step) {
-        const Layer h = step.memory({2}, 0, "h");
-        const Layer spread = host_.layer("sequence_expand", {h, step.input(0)}, {}, "spread");
-        const Layer inner = host_.layer("lstm", {spread}, {{"size", 2}}, "inner");
-        step.next(h, host_.layer("sequence_pool", {inner}, {{"kind", "last"}}, "last"));
-        return Layers{h};
-      },
-      scan_options);
-  const Parameters parameters = host_.parameters({made.layer}, 1);
-  expect(refused([&] { static_cast<void>(host_.machine(parameters, {made.layer}, {})); }), TN_UNSUPPORTED,
-         {"layer \"inner\": it lies on a way from a memory of scan \"outer\" to the next step, and its scan cannot run "
-          "within a step of another in this version"});
+  const auto refusal = [&](bool in_inner) {
+    ScanOptions outer, inner;
+    outer.name = "outer", inner.name = "inner";
+    const auto normal = [&](const Layer& value, bool here) {
+      return here ? host_.layer("batch_norm", {value}, {}, "normal") : value;
+    };
+    const ScanResult made = scan(
+        {deep},
+        [&](Step& step) {
+          const Layer h = step.memory({2}, 0, "h");
+          const ScanResult tokens = scan(
+              {step.input(0)},
+              [&](Step& token) {
+                const Layer g = token.memory(h, "g");
+                token.next(g, normal(host_.layer("tanh", {g}), in_inner));
+                return Layers{g};
+              },
+              inner);
+          const Layer all = normal(tokens.results[0], !in_inner);
+          step.next(h, host_.layer("sequence_pool", {all}, {{"kind", "last"}}));
+          return Layers{h};
+        },
+        outer);
+    MachineOptions options;
+    options.training = true, options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+    const Parameters parameters = host_.parameters({made.layer}, 1);
+    return refused([&] { static_cast<void>(host_.machine(parameters, {made.layer}, options)); });
+  };
+  for (const bool in_inner : {false, true})
+    expect(refusal(in_inner), TN_UNSUPPORTED,
+           {"layer \"normal\": it lies on a way from a memory of scan \"",
+            in_inner ? "of scan \"inner\" to the next step" : "of scan \"outer\" to the next step",
+            "relates different steps"});
 }
 
 TEST_F(ScanLayers, LayersInsideComputeEachStepByItself) {

@@ -11,7 +11,7 @@
 #include <tenon/tenon_scan.hpp>
 #include <tenon/tenon_topology.hpp>
 
-#include "tests/host/machine/attending_decoder.h"
+#include "tests/host/machine/model_gradients.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,70 +23,10 @@ namespace {
 
 using testing::HasSubstr;
 
-void expect_near(const Numbers& a, const Numbers& b, const char* what, double most = 1e-12) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], most) << what << " " << i;
-}
-
 class SeenSequences : public testing::Test {
  protected:
-  static Machine machine(const Host& host, const Parameters& parameters, const Layers& outputs, bool training = true) {
-    MachineOptions options;
-    options.max_samples = 16, options.training = training, options.compute = TN_F64;
-    if (training) options.flags = TN_MACHINE_DATA_GRADIENTS;
-    return host.machine(parameters, outputs, options);
-  }
-
-  // Compares the gradients of parameters and data of a model with differences of its cost.
-  void check_gradients(const Model& model, Minibatch of) const {
-    const Parameters parameters = host_.parameters(model.outputs, 5);
-    const Machine machine = SeenSequences::machine(host_, parameters, model.outputs);
-    const auto cost = [&] {
-      machine.forward(of.feeds(model.feeds));
-      return machine.cost();
-    };
-    static_cast<void>(cost());
-    machine.backward();
-    std::map<std::string, Numbers> gradients;
-    for (const std::string& name : model.parameters) gradients[name] = numbers(machine.gradient(name));
-    for (const std::string& name : model.feeds)
-      if (name != "truth") gradients[name] = numbers(data_gradient(machine, name));
-    const auto compare = [&](const std::string& name, size_t i, double step, double difference) {
-      EXPECT_NEAR(gradients.at(name)[i], difference / (2 * step), 1e-6) << name << " " << i;
-    };
-    for (const std::string& name : model.parameters) {
-      const Array values = parameters.get(name);
-      std::vector<float> changed(static_cast<const float*>(values.data),
-                                 static_cast<const float*>(values.data) + values.count());
-      const std::vector<int64_t> shape = values.shape;
-      for (size_t i = 0; i < changed.size(); i += 2) {
-        const float before = changed[i];
-        Numbers costs, at;
-        for (const float by : {-0.000244140625F, 0.000244140625F}) {
-          changed[i] = before + by;
-          at.push_back(static_cast<double>(changed[i]));
-          parameters.set(name, {TN_F32, shape, changed.data()});
-          costs.push_back(cost());
-        }
-        changed[i] = before;
-        parameters.set(name, {TN_F32, shape, changed.data()});
-        compare(name, i, (at[1] - at[0]) / 2, costs[1] - costs[0]);
-      }
-    }
-    for (const auto& [name, values] : {std::pair{"x", &of.x}, {"y", &of.y}, {"first", &of.first}, {"part", &of.part}}) {
-      if (!gradients.contains(name)) continue;
-      ASSERT_EQ(gradients.at(name).size(), values->size()) << name;
-      for (size_t i = 0; i < values->size(); i += 3) {
-        constexpr double kStep = 1e-4;
-        const double before = (*values)[i];
-        (*values)[i] = before + kStep;
-        const double above = cost();
-        (*values)[i] = before - kStep;
-        const double below = cost();
-        (*values)[i] = before;
-        compare(name, i, kStep, above - below);
-      }
-    }
+  void check_gradients(const Model& model, const Minibatch& of) const {
+    tenon_tests::check_gradients(host_, model, of);
   }
 
   const Host host_ = with_threads(2);
@@ -101,7 +41,7 @@ TEST_F(SeenSequences, AttentionInsideOfAStepIsThatOfAPlainLoop) {
     const Parameters parameters = host_.parameters(model.outputs, 3);
     const std::vector<float> bias(static_cast<size_t>(kDepth), 0.25F);
     parameters.set("keys.bias", {TN_F32, {kDepth}, bias.data()});
-    const Machine machine = SeenSequences::machine(host_, parameters, model.outputs);
+    const Machine machine = machine_of(host_, parameters, model.outputs);
     for (const auto& [text, other] : {std::pair{kText, kOther},
                                       {Lengths{4}, Lengths{3}},
                                       {Lengths{0, 0}, Lengths{2, 1}},
@@ -125,7 +65,7 @@ TEST_F(SeenSequences, DrawnLengths) {
   };
   const Model model = decoder(host_, data_);
   const Parameters parameters = host_.parameters(model.outputs, 3);
-  const Machine machine = SeenSequences::machine(host_, parameters, model.outputs);
+  const Machine machine = machine_of(host_, parameters, model.outputs);
   for (int i = 0; i < 30; ++i) {
     const auto count = std::uniform_int_distribution<size_t>(1, 16)(random);
     const Minibatch minibatch = Minibatch::draw(drawn(count), drawn(count));
@@ -233,7 +173,7 @@ TEST_F(SeenSequences, SubSequencesAreThoseOutside) {
   const Layer product = host_.layer("mul", {spread, states}, {}, "product_outside");
   Layers outputs = model.outputs;
   outputs.push_back(product);
-  const Machine machine = SeenSequences::machine(host_, host_.parameters(outputs, 3), outputs);
+  const Machine machine = machine_of(host_, host_.parameters(outputs, 3), outputs);
   machine.forward(Minibatch::draw(kText, kOther, kParts).feeds(model.feeds));
   EXPECT_EQ(numbers(machine.output(outputs[3])), numbers(machine.output(product)));
 }
@@ -248,7 +188,7 @@ TEST_F(SeenSequences, BitsDoNotDependOnThreads) {
     std::vector<Numbers> results;
     for (const Model& model : {decoder(host, data), nested(host, data, true)}) {
       const Parameters parameters = host.parameters(model.outputs, 5);
-      const Machine machine = SeenSequences::machine(host, parameters, model.outputs);
+      const Machine machine = machine_of(host, parameters, model.outputs);
       machine.forward(Minibatch::draw(kText, kOther, kParts).feeds(model.feeds));
       machine.backward();
       results.push_back(numbers(machine.output(model.outputs[2])));
@@ -265,7 +205,7 @@ TEST_F(SeenSequences, ASampleHasTheSameBitsInAnyBatch) {
     const Layer& output = model.outputs[2];
     std::vector<std::string> feeds = model.feeds;
     std::erase(feeds, "truth");
-    const Machine machine = SeenSequences::machine(host_, host_.parameters({output}, 5), {output}, false);
+    const Machine machine = machine_of(host_, host_.parameters({output}, 5), {output}, false);
     const auto forward = [&](const std::vector<size_t>& order) {
       const Minibatch minibatch = all.of(order);
       machine.forward(minibatch.feeds(feeds));
@@ -305,7 +245,7 @@ TEST_F(SeenSequences, RowsThatDoNotFitNameTheLayer) {
     const Layer wide = host_.layer("fc", {spread}, {{"size", 4096}}, "wide");
     return Layers{host_.layer("sequence_pool", {wide}, {{"kind", "max"}}, "most")};
   });
-  const Machine machine = SeenSequences::machine(host_, host_.parameters({made.layer}, 3), {made.layer}, false);
+  const Machine machine = machine_of(host_, host_.parameters({made.layer}, 3), {made.layer}, false);
   const Minibatch minibatch = Minibatch::draw({1 << 17}, {1 << 17});
   try {
     machine.forward(minibatch.feeds({"x", "y"}));
@@ -329,8 +269,8 @@ TEST_F(SeenSequences, AModelIsSavedAndRestored) {
     const tenon::Model loaded = other.load(path);
     std::vector<std::string> feeds = model.feeds;
     std::erase(feeds, "truth");
-    const Machine before = machine(host_, parameters, outputs, false);
-    const Machine after = machine(other, loaded.parameters, loaded.outputs, false);
+    const Machine before = machine_of(host_, parameters, outputs, false);
+    const Machine after = machine_of(other, loaded.parameters, loaded.outputs, false);
     before.forward(minibatch.feeds(feeds));
     after.forward(minibatch.feeds(feeds));
     for (size_t i = 0; i < outputs.size(); ++i)

@@ -250,29 +250,38 @@ class Evaluation {
     });
   }
 
-  // By the definition of StepOrder: for each step the sequences that have it, sorted by length.
+  // By the definition of StepOrder: for each step the sequences that have it, sorted by length; of a nested order first
+  // by the outer step that they belong to.
   [[nodiscard]] std::vector<Numbers> step_tables(const StepTables& tables) const {
     const StepOrder& order = graph_.orders[static_cast<size_t>(tables.order)];
     const Numbers& offsets = inputs_[0];
     const size_t sequences = offsets.size() - 1;
     const auto length = [&](size_t s) { return offsets[s + 1] - offsets[s]; };
-    std::vector<size_t> sorted(sequences);
+    std::vector<size_t> sorted(sequences), outer(sequences, 0);
     for (size_t s = 0; s < sequences; ++s) sorted[s] = s;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) { return length(a) > length(b); });
+    for (size_t s = 1; order.nested && s < sequences; ++s)  // the longest sequence outside begins each outer step
+      outer[s] = outer[s - 1] + (inputs_[1][s] == inputs_[1][0] ? 1 : 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
+      return outer[a] != outer[b] ? outer[a] < outer[b] : length(a) > length(b);
+    });
     const double rows = checked_offsets(offsets, static_cast<size_t>(offsets.back())).back();
     Numbers row_of_step, step_of_row(static_cast<size_t>(rows)), sequence_of_step, before, last(sequences),
         initial(sequences);
     for (size_t i = 0; i < sequences; ++i) last[sorted[i]] = initial[sorted[i]] = rows + static_cast<double>(i);
-    for (double t = 0; static_cast<double>(row_of_step.size()) < rows; ++t)
-      for (const size_t s : sorted) {
-        if (length(s) <= t) continue;
-        const double row = order.reverse ? offsets[s + 1] - 1 - t : offsets[s] + t;
-        const auto element = static_cast<double>(row_of_step.size());
-        before.push_back(last[s]);
-        last[s] = step_of_row[static_cast<size_t>(row)] = element;
-        row_of_step.push_back(row);
-        sequence_of_step.push_back(static_cast<double>(s));
-      }
+    for (size_t begin = 0, end = 0; begin < sequences; begin = end) {
+      while (end < sequences && outer[sorted[end]] == outer[sorted[begin]]) ++end;
+      for (double t = 0; t < length(sorted[begin]); ++t)
+        for (size_t i = begin; i < end; ++i) {
+          const size_t s = sorted[i];
+          if (length(s) <= t) continue;
+          const double row = order.reverse ? offsets[s + 1] - 1 - t : offsets[s] + t;
+          const auto element = static_cast<double>(row_of_step.size());
+          before.push_back(last[s]);
+          last[s] = step_of_row[static_cast<size_t>(row)] = element;
+          row_of_step.push_back(row);
+          sequence_of_step.push_back(static_cast<double>(s));
+        }
+    }
     return {row_of_step, step_of_row, sequence_of_step, before, last, initial};
   }
 
