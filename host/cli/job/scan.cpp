@@ -24,9 +24,8 @@ class ScanSection {
     scan_->name = *name;
     scan_->reverse = section_.boolean("reverse").value_or(false);
     const Node* const layers = section_.find("layer");
-    if (layers == nullptr) section_.missing("layer");
-    if (!layers->is_list_of_tables()) section_.wrong("layer", *layers, "[[scan.layer]] tables");
-    names_.take(*layers->get<Node::List>());
+    if (layers != nullptr && !layers->is_list_of_tables()) section_.wrong("layer", *layers, "[[scan.layer]] tables");
+    if (layers != nullptr) names_.take(*layers->get<Node::List>());
     read_inputs();
     const Node* const memories = section_.find("memories");
     if (memories != nullptr && !memories->is_list_of_tables())
@@ -34,7 +33,8 @@ class ScanSection {
     if (memories != nullptr) names_.take(*memories->get<Node::List>());
     if (memories != nullptr)
       for (const Node& entry : *memories->get<Node::List>()) read_memory(entry);
-    for (const Node& entry : *layers->get<Node::List>()) read_layer(entry);
+    if (layers != nullptr)
+      for (const Node& entry : *layers->get<Node::List>()) read_layer(entry);
     read_results();
     section_.finish();
     return std::move(layers_);

@@ -139,6 +139,59 @@ def test_a_step_sees_a_sub_sequence():
             np.testing.assert_allclose(found[i][t], sum(part.sum(axis=0) for part in parts[t:]), atol=1e-5)
 
 
+def word_step(word, before, name):
+    return tenon.layer.fc([word, before], size=SIZE, act="tanh", parameter_name="words", name=name)
+
+
+def check_hierarchical(nested, reverse, documents):
+    """nested: states of all words, by a network that goes through the sub-sequences of "nested" one after the other."""
+    words = tenon.layer.data("words", tenon.data_type.dense_vector_sequence(3))
+
+    def flat(word, before):
+        state = word_step(word, before, "flat")
+        return state, {"before": state}
+
+    expected, _ = tenon.scan(flat, words, {"before": SIZE}, reverse=reverse)
+    parameters = tenon.parameters.create(nested)
+    found = tenon.infer(nested, parameters, documents)
+    texts = [np.concatenate([np.zeros((0, 3), np.float32), *parts]) for parts in documents]
+    for parts, states, whole in zip(documents, found, tenon.infer(expected, parameters, texts)):
+        assert [len(each) for each in states] == [len(part) for part in parts]
+        if parts:
+            np.testing.assert_allclose(np.concatenate(states), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_in_a_scan_goes_on_where_the_last_one_ended(reverse):
+    def outer(part, state):
+        def inner(word, before):
+            after = word_step(word, before, "after")
+            return after, {"before": after}
+
+        states, last = tenon.scan(inner, part, {"before": state}, reverse=reverse, name="inner")
+        return states, {"state": last["before"]}
+
+    nested = tenon.layer.data("nested", tenon.data_type.dense_vector_sub_sequence(3))
+    documents = [[SEQUENCES[0], SEQUENCES[1], SEQUENCES[2]], [], [SEQUENCES[3]], [SEQUENCES[1]]]
+    check_hierarchical(tenon.scan(outer, nested, {"state": SIZE}, reverse=reverse).results, reverse, documents)
+
+
+def test_a_recurrent_group_in_a_recurrent_group():
+    def outer(part):
+        so_far = tenon.memory(name="so_far", size=SIZE)
+
+        def inner(word):
+            return word_step(word, tenon.memory(name="state", boot_layer=so_far), "state")
+
+        states = tenon.recurrent_group(step=inner, input=part)
+        tenon.layer.sequence_pool(states, kind="last", name="so_far")
+        return states
+
+    nested = tenon.layer.data("nested", tenon.data_type.dense_vector_sub_sequence(3))
+    documents = [[SEQUENCES[0], SEQUENCES[3], SEQUENCES[2]], [], [SEQUENCES[3]]]
+    check_hierarchical(tenon.recurrent_group(step=outer, input=tenon.SubsequenceInput(nested)), False, documents)
+
+
 def test_a_model_trains_and_is_restored(x, tmp_path):
     label = tenon.layer.data("label", tenon.data_type.integer_value(2))
     states, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")

@@ -2,6 +2,9 @@
 // each mistake. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <iterator>
+#include <regex>
+
 #include "tests/host/cli/program.h"
 
 namespace tenon_tests {
@@ -149,6 +152,48 @@ layer = [{ name = "one", type = "fc", inputs = "in", size = 4, act = "tanh", par
 )");
   const Outcome outcome = run("train scan.toml --no-save");
   EXPECT_EQ(outcome.exit, 0) << outcome.error;
+}
+
+// The second line of each user is a visit with nothing in it, which leaves what is known as it is.
+TEST_F(ScanJob, AScanInAScan) {
+  write("visits.txt", "1 qid:1 1:1 3:1\n0 qid:1\n1 qid:1 2:1\n0 qid:2 1:1 2:1\n1 qid:2\n1 qid:2 3:1\n");
+  write("users.toml", R"(passes = 2
+layer = [{ name = "vectors", type = "embedding", inputs = "ids", vocabulary = 3, size = 4 },
+         { name = "score", type = "fc", inputs = "users", size = 1 },
+         { name = "cost", type = "square_error", inputs = ["score", "label"] }]
+[[scan]]
+name = "users"
+inputs = { visit = "vectors" }
+memories = [{ name = "known", shape = 4, next = "clicks" }]
+results = "clicks"
+[[scan]]
+name = "clicks"
+inputs = { click = "users.visit" }
+memories = [{ name = "state", initial = "users.known", next = "after" }]
+layer = [{ name = "after", type = "fc", inputs = ["click", "state"], size = 4, act = "tanh" }]
+[reader.train]
+type = "libsvm"
+files = ["visits.txt"]
+width = 3
+sparse_lists = true
+batch = 2
+slots.ids = { sequence = "query" }
+slots.values = { sequence = "query" }
+slots.label = { sequence = "query" }
+[updater]
+type = "sgd"
+learning_rate = 0.1
+)");
+  const Outcome trained = run("train users.toml --save users.safetensors --check");
+  EXPECT_EQ(trained.exit, 0) << trained.error;
+  EXPECT_THAT(trained.out, ContainsRegex("pass 2/2 +cost [0-9]"));
+  EXPECT_THAT(run("plan users.toml").out, ContainsRegex("backward +clicks.after.* loop 2, loop 3: gemm"));
+  EXPECT_THAT(run("plan --json users.toml").out, HasSubstr("\"around\":"));
+  const Outcome inferred = run("infer users.toml --reader train --model users.safetensors --output users");
+  EXPECT_EQ(inferred.exit, 0) << inferred.error;
+  const std::regex same("\"users\":\\[(\\[[^\\]]+\\]),\\1,\\[");
+  const std::sregex_iterator found(inferred.out.begin(), inferred.out.end(), same);
+  EXPECT_EQ(std::distance(found, std::sregex_iterator()), 2) << inferred.out;
 }
 
 TEST_F(ScanJob, MistakesHaveTheirPlaces) {
