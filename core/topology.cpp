@@ -217,6 +217,7 @@ nlohmann::json members_of(const ScanPart& part, const Layer& layer) {
   if (part.kind == ScanPart::Kind::kScan) result["results"] = part.results;
   if (part.kind != ScanPart::Kind::kMemory) return result;
   result["initial_value"] = part.initial_value;
+  if (!layer.carried.empty()) result["carry"] = true;
   nlohmann::json& shape = result["shape"] = nlohmann::json::array();
   for (size_t i = 1; i < layer.outputs[0].shape.size(); ++i) shape.push_back(layer.outputs[0].shape[i].offset);
   return result;

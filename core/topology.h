@@ -106,7 +106,8 @@ struct ScanPart {
   enum class Kind {
     kInput,   // inputs: sequences; if the scan was begun with others, these. Output: their row of each step, which is a
               // sub-sequence if they have two levels
-    kMemory,  // inputs: the initial value or none, sequences of `rows`. Output: what the step before left
+    kMemory,  // inputs: the initial value or none, sequences of `rows`. Output: what the step before left. The layer
+              // may have a carried state: the last value, with which the next minibatch begins
     kScan  // inputs: sequences of `rows`, the results, then each memory and what is left in it. Outputs: the results as
            // sequences, then the last values of the memories
   };

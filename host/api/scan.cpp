@@ -35,6 +35,10 @@ tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_memory_optio
     if (given.rank > 0) start.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
     if (given.initial.generation != 0) start.initial = it.layers.at(given.initial);
     start.value = given.initial_value;
+    if (given.carry > 1)
+      fail(TN_INVALID, SubjectName{"options.carry"}, "options.carry is ", given.carry, "; expected 0 or 1");
+    check_unused(given.reserved, "options.reserved");
+    start.carry = given.carry == 1;
     return open.memory(api::name_or_none(given.name), std::move(start));
   });
 }

@@ -24,8 +24,8 @@ class InsideLowering {
 
  public:
   // free_symbol, leaves: as of ScanLowering.
-  InsideLowering(Graph& graph, int32_t free_symbol, const std::vector<LayerRef>& leaves)
-      : scans_(graph, free_symbol, leaves), conds_(graph) {}
+  InsideLowering(Lowered& lowered, int32_t free_symbol, const std::vector<LayerRef>& leaves)
+      : scans_(lowered, free_symbol, leaves), conds_(lowered.graph) {}
 
   // Returns the spec with the steps of orders that have begun in place of those of scans.
   [[nodiscard]] Spec concrete(Spec spec) const { return scans_.concrete(std::move(spec)); }

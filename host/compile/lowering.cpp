@@ -37,7 +37,7 @@ class Lowerer {
         training_(options.training),
         options_(options),
         fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
-        insides_(result_.graph, free_symbol(), topology.leaves) {
+        insides_(result_, free_symbol(), topology.leaves) {
     result_.graph.compute = compute_;
   }
 

@@ -117,6 +117,12 @@ ValueId ScanLowering::memory(const Layer& layer, ValueId initial, GraphWriter& w
   const Begun begun = begin(*layer.scan, writer);
   const double value = layer.scan_part->initial_value;
   Spec spec{writer.compute(), layer.outputs[0].shape, TN_DENSE, 0, {}};
+  for (Spec carried : layer.carried) {
+    carried.dtype = writer.compute();
+    initial = graph_.add_external(carried, layer.name);
+    carried_of_[&layer] = carried_.size();
+    carried_.push_back({initial, kNoValue});
+  }
   if (initial == kNoValue && value != 0) {
     Shape shape = spec.shape;
     shape[0] = concrete(layer.scan->outer);
@@ -138,6 +144,8 @@ std::vector<ValueId> ScanLowering::end(const Layer& layer, const ValueOf& value_
     const LayerOutput& left = layer.inputs[i + 1];
     const ValueId next = inside(scan, left, value_of(left, true), writer);
     outputs.push_back(writer.end_memory(value_of(layer.inputs[i], false), next));
+    if (const auto found = carried_of_.find(layer.inputs[i].layer.get()); found != carried_of_.end())
+      carried_[found->second].next = outputs.back();
   }
   if (layer.inputs.size() > first) {
     const LoopFault fault = end_loop(graph_, loop);

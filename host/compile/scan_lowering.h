@@ -9,6 +9,7 @@
 
 #include "core/graph/graph.h"
 #include "core/topology.h"
+#include "host/compile/lowering.h"
 
 namespace tenon::host {
 
@@ -39,9 +40,10 @@ class MemoryReach {
 // Records the parts of scans into a graph.
 class ScanLowering {
  public:
-  // free_symbol: the first that nothing uses before the first order of steps. leaves: as of MemoryReach.
-  ScanLowering(Graph& graph, int32_t free_symbol, const std::vector<LayerRef>& leaves)
-      : graph_(graph), free_symbol_(free_symbol), reach_(leaves) {}
+  // free_symbol: the first that nothing uses before the first order of steps. leaves: as of MemoryReach. Adds the
+  // carried states of memories to `lowered`.
+  ScanLowering(Lowered& lowered, int32_t free_symbol, const std::vector<LayerRef>& leaves)
+      : graph_(lowered.graph), carried_(lowered.carried), free_symbol_(free_symbol), reach_(leaves) {}
 
   [[nodiscard]] const MemoryReach& reach() const { return reach_; }
   // Returns the spec with the steps of orders that have begun in place of those of scans.
@@ -74,6 +76,8 @@ class ScanLowering {
   std::vector<ValueId> end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer);
 
   Graph& graph_;
+  std::vector<CarriedUse>& carried_;
+  std::map<const Layer*, size_t> carried_of_;  // by memory
   const int32_t free_symbol_;
   const MemoryReach reach_;
   std::map<const Scan*, Begun> begun_;

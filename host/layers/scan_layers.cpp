@@ -220,10 +220,25 @@ LayerRef OpenScan::memory(const std::string& name, MemoryStart start) {
     made.kind = ScanPart::Kind::kMemory;
     made.initial_value = start.value;
     Layer layer = part(called, std::move(made), {start.initial, over_});
+    if (start.carry) layer.carried = {carried(called, start, spec)};
     layer.outputs = {std::move(spec)};
     memories_.emplace_back(std::make_shared<const Layer>(std::move(layer)), LayerOutput{});
     return memories_.back().first;
   });
+}
+
+// Returns the spec of what a memory carries. spec: of its output.
+Spec OpenScan::carried(const std::string& memory, const MemoryStart& start, Spec spec) const {
+  const Dim samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+  if (start.initial.layer != nullptr || start.value != 0)
+    fail(TN_INVALID, "memory \"", memory,
+         "\" is carried from minibatch to minibatch and has an initial value; carried memories begin with zeros");
+  if (!same(scan_->outer, samples))
+    fail(TN_UNSUPPORTED, "memory \"", memory,
+         "\" is carried from minibatch to minibatch, but there is one for each of ", to_string(scan_->outer, names_),
+         "; expected one for each sample");
+  spec.shape[0] = samples;
+  return spec;
 }
 
 size_t OpenScan::number_of(const LayerOutput& memory) const {

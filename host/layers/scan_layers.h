@@ -33,6 +33,7 @@ struct MemoryStart {
   std::vector<int64_t> shape;  // of one sequence; without meaning if there is an initial value
   LayerOutput initial;         // one value per sequence, or none
   double value = 0;            // of all elements if there is none
+  bool carry = false;          // with what the minibatch before left for the sample of the same number, at first zeros
 };
 
 // A scan that an application is building. Errors name the scan, and the layers that do not fit.
@@ -65,6 +66,7 @@ class OpenScan {
   [[nodiscard]] bool is_outside(const LayerOutput& output) const;
   [[nodiscard]] std::string own(const std::string& name, const char* kind, size_t number) const;
   [[nodiscard]] Layer part(const std::string& name, ScanPart part, std::vector<LayerOutput> inputs) const;
+  [[nodiscard]] Spec carried(const std::string& memory, const MemoryStart& start, Spec spec) const;
   [[nodiscard]] size_t number_of(const LayerOutput& memory) const;
   // Returns the spec outside of a result with this spec inside.
   [[nodiscard]] Spec outside(Spec spec, const Layer& result) const;

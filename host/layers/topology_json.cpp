@@ -69,6 +69,10 @@ class JsonNode {
     if (!value_.is_number()) unexpected("a number");
     return value_.get<double>();
   }
+  [[nodiscard]] bool boolean() const {
+    if (!value_.is_boolean()) unexpected("true or false");
+    return value_.get<bool>();
+  }
   [[nodiscard]] const json& json_value() const { return value_; }
   [[nodiscard]] Value value() const {
     try {
@@ -201,6 +205,7 @@ class SavedScans {
       needs(2);
       MemoryStart start{{}, inputs[0], entry.at("initial_value").number()};
       for (const JsonNode& extent : entry.at("shape").list()) start.shape.push_back(extent.integer());
+      start.carry = entry.has("carry") && entry.at("carry").boolean();
       return of(entry, inputs[1]).memory(name, std::move(start));
     }
     if (type != "scan") bad(entry.who(), ": a part of a scan has the type \"", type, "\"");
@@ -218,11 +223,8 @@ class SavedScans {
   OpenScan& of(const JsonNode& entry, const LayerOutput& over) {
     const JsonNode scan = entry.at("scan");
     const std::string name = scan.at("name").text();
-    const JsonNode reverse = scan.at("reverse");
-    if (!reverse.json_value().is_boolean())
-      bad(reverse.who(), " is ", kind_of(reverse.json_value()), "; expected true or false");
     std::shared_ptr<OpenScan>& known = scans_[name];
-    if (known == nullptr) known = factory_.begin_scan(name, over, reverse.json_value().get<bool>());
+    if (known == nullptr) known = factory_.begin_scan(name, over, scan.at("reverse").boolean());
     if (!known->is_over(over)) bad(entry.who(), ": scan \"", name, "\" goes through other sequences");
     if (known->scan()->ended) bad(entry.who(), ": scan \"", name, "\" has ended");
     return *known;

@@ -126,9 +126,8 @@ void bind_scan(nb::module_& module) {
   nb::class_<Step>(module, "Step")
       .def("input", [](const Step& step, size_t number) { return step.input(number); })
       .def("memory",
-           [](Step& step, const std::vector<int64_t>& shape, double initial_value, const std::string& name) {
-             return unlocked([&] { return step.memory(shape, initial_value, name); });
-           })
+           [](Step& step, const std::vector<int64_t>& shape, double initial_value, const std::string& name,
+              bool carry) { return unlocked([&] { return step.memory(shape, initial_value, name, carry); }); })
       .def("memory_from", [](Step& step, const Layer& initial,
                              const std::string& name) { return unlocked([&] { return step.memory(initial, name); }); })
       .def("next", [](const Step& step, const Layer& memory,

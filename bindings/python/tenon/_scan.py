@@ -43,7 +43,8 @@ def scan(
 
     inputs: sequences of equal lengths, or sequences of sequences, of which a step sees the sub-sequence that belongs to
     it. memories: by name how each begins: with zeros of a size or shape; with a layer that has one value for each
-    sequence; or {"shape": 8, "value": 1.0}. Layers from outside are read at every step, simply by using them in step:
+    sequence; with {"shape": 8, "value": 1.0}; or, with {"shape": 8, "carry": True}, with what the minibatch before left
+    for the sample of the same number, at first with zeros. Layers from outside are read at every step, simply by using them in step:
     one value for each sequence, or a whole sequence for each. reverse: from the last row to the first.
     """
     who = f'scan "{name}"' if name else "scan"
@@ -134,23 +135,27 @@ def memory(
     boot_layer: LayerLike | None = None,
     shape: Sequence[int] | None = None,
     initial_value: float = 0.0,
+    carry: bool = False,
 ) -> Memory:
     """A memory, inside of the step of a recurrent_group. name: the layer of the step that it remembers, "cell:1" for an
     output other than the first; None: set_input states it. It begins with boot_layer, which has one value for each
-    sequence, or with initial_value in all elements of `size` or `shape`."""
+    sequence, with initial_value in all elements of `size` or `shape`, or, with carry, with what the minibatch before left
+    for the sample of the same number, at first with zeros."""
     group = _present.get()
     if group is None:
         raise error.MisuseError("tenon.memory is for the step of a recurrent_group, and none is made now", "memory")
     who = f'memory "{name}"' if name else "memory"
     start: Start
     if boot_layer is not None:
+        if carry:
+            raise error.InvalidError(f"{who}: both boot_layer and carry are given; carried memories begin with zeros", who)
         if initial_value != 0:
             raise error.InvalidError(f"{who}: both boot_layer and initial_value are given; expected one", who)
         start = as_layer(boot_layer)
     elif size is None and shape is None:
         raise error.InvalidError(f"{who}: size is missing, or boot_layer", who, "size")
     else:
-        start = {"shape": size if shape is None else shape, "value": initial_value}
+        start = {"shape": size if shape is None else shape, "value": initial_value, "carry": carry}
     made = Memory._wrap(group.memory(start, "", who)._core)
     assert isinstance(made, Memory)
     made._group, made._of = group, name
@@ -188,16 +193,17 @@ class _Group:
     def memory(self, start: Start, name: str, who: str) -> Layer:
         if isinstance(start, Layer):
             return Layer._wrap(self._core.memory_from(start._made(), name))
-        value = 0.0
+        value, carry = 0.0, False
         if isinstance(start, Mapping):
-            unknown = [each for each in start if each not in ("shape", "value")]
+            unknown = [each for each in start if each not in ("shape", "value", "carry")]
             if unknown or "shape" not in start:
-                _check.refuse(dict(start), '{"shape": ..., "value": ...}', "memories", who)
+                _check.refuse(dict(start), '{"shape": ..., "value": ...}, or {"shape": ..., "carry": True}', "memories", who)
             value = _check.number(start.get("value", 0.0), "value", who)
+            carry = _check.instance(start.get("carry", False), bool, "True or False", "carry", who)
             start = start["shape"]
         sizes = [start] if not isinstance(start, Sequence) or isinstance(start, str) else list(start)
         shape = [_check.whole(each, "shape", who, 1) for each in sizes]
-        return Layer._wrap(self._core.memory(shape, value, name))
+        return Layer._wrap(self._core.memory(shape, value, name, carry))
 
     def next(self, memory: Layer, value: LayerLike) -> None:
         self._core.next(memory._made(), as_layer(value)._made())

@@ -47,6 +47,7 @@ struct JobScanPart {
   Kind kind = Kind::kInput;
   std::vector<int64_t> shape;  // kMemory
   double value = 0;            // kMemory
+  bool carry = false;          // kMemory: from minibatch to minibatch
 };
 
 // [[cond]]: layers that run for some samples alone.

@@ -96,6 +96,9 @@ class ScanSection {
       else
         section.wrong("initial", *start, "a number, or the name of a layer");
     }
+    made.carry = section.boolean("carry").value_or(false);
+    if (made.carry && !initial.empty())
+      section.fail(section.place(), "has the keys \"carry\" and \"initial\"; carried memories begin with zeros");
     section.finish();
     if (initial.empty() && shape == nullptr) section.missing("shape");
     // The memory before is an input so that memories are made in this order, which is that of their last values.

@@ -162,7 +162,7 @@ Layer Topology::make_part(const JobLayer& layer, const Layers& inputs) try {
       return step.input(inputs[0], layer.name);
     case JobScanPart::Kind::kMemory:
       return inputs[0] ? step.memory(inputs[0], layer.name)
-                       : step.memory(layer.part->shape, layer.part->value, layer.name);
+                       : step.memory(layer.part->shape, layer.part->value, layer.name, layer.part->carry);
     default:
       break;
   }

@@ -41,6 +41,11 @@ typedef struct tn_scan_memory_options {
   tn_layer initial;     /* the value at the first step: a layer outside with one for each sequence; {0, 0}: none */
   double initial_value; /* the value of all elements at the first step, without an initial layer */
   const char* name;     /* null: generated */
+  uint32_t carry;       /* 1: the value at the first step of sample i is what the last step of sample i left in the
+                           forward before, zeros after tn_machine_reset_carried and for samples that it did not have; no
+                           gradient flows through it. The scan must go through a sequence for each sample, and the memory
+                           have no initial value. Else 0 */
+  uint32_t reserved;    /* 0 */
 } tn_scan_memory_options;
 /* A layer inside: at each step what the step before left, in the compute type. */
 TENON_API tn_status tn_scan_memory(tn_host* host, tn_scan scan, const tn_scan_memory_options* options, tn_layer* layer,

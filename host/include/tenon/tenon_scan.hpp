@@ -47,13 +47,15 @@ class Step : public detail::Owned<tn_scan, tn_scan_release> {
       return tn_scan_input(host(), handle(), sequences.handle(), c_name(name), to, error);
     });
   }
-  // A value that begins with `initial_value` and then is what the step before left.
-  [[nodiscard]] Layer memory(const std::vector<int64_t>& shape, double initial_value = 0,
-                             const std::string& name = {}) {
+  // A value that begins with `initial_value` and then is what the step before left. carry: it begins with what the last
+  // step of the sample of the same number left in the forward before, at first with zeros.
+  [[nodiscard]] Layer memory(const std::vector<int64_t>& shape, double initial_value = 0, const std::string& name = {},
+                             bool carry = false) {
     tn_scan_memory_options c = {};
     c.rank = static_cast<int32_t>(shape.size());
     c.shape = shape.data();
     c.initial_value = initial_value;
+    c.carry = carry ? 1 : 0;
     return memory(c, name);
   }
   // The same, which begins with a layer that has one value per sequence.

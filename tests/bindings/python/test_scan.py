@@ -207,7 +207,31 @@ def test_a_model_trains_and_is_restored(x, tmp_path):
     np.testing.assert_array_equal(values(restored.outputs[0], restored), values(score, parameters))
 
 
+def test_memories_are_carried_from_minibatch_to_minibatch(x):
+    def sums(row, h):
+        return h + row, {"h": h + row}
+
+    def group(row):
+        before = tenon.memory(name="sum", size=3, carry=True)
+        return tenon.layer.add([before, row], name="sum")
+
+    carried, _ = tenon.scan(sums, x, {"h": {"shape": 3, "carry": True}})
+    same = tenon.recurrent_group(step=group, input=x)
+    machine = tenon.gradient_machine.new([carried, same], training=False)
+    first, second = SEQUENCES[0], SEQUENCES[2]
+    for _ in range(2):
+        machine.reset_carried()
+        machine.forward({"x": [first, second]})
+        expected = [np.cumsum(second, axis=0) + first.sum(axis=0), np.cumsum(first, axis=0) + second.sum(axis=0)]
+        for found in machine.forward({"x": [second, first]}):
+            np.testing.assert_allclose(rows(found), np.concatenate(expected), atol=1e-5)
+
+
 def test_mistakes_name_their_layers(x):
+    with pytest.raises(tenon.error.InvalidError, match='memory "h": both boot_layer and carry'):
+        tenon.recurrent_group(step=lambda row: tenon.memory("h", boot_layer=row, carry=True), input=x)
+    with pytest.raises(tenon.error.InvalidError, match="carried memories begin with zeros"):
+        tenon.scan(lambda row, h: (row, {"h": h}), x, {"h": {"shape": 3, "value": 1.0, "carry": True}})
     with pytest.raises(tenon.error.InvalidError, match='memory "scan_.*" is never left a value'):
         tenon.scan(lambda row, h: (row, {}), x, {"h": 3})
     with pytest.raises(tenon.error.InvalidError, match='holds .* and is left layer'):

@@ -346,13 +346,15 @@ AT(tn_scan_options, size, 0);
 AT(tn_scan_options, reverse, 4);
 AT(tn_scan_options, over, 8);
 AT(tn_scan_options, name, 16);
-GROWS(tn_scan_memory_options, 40);
+GROWS(tn_scan_memory_options, 48);
 AT(tn_scan_memory_options, size, 0);
 AT(tn_scan_memory_options, rank, 4);
 AT(tn_scan_memory_options, shape, 8);
 AT(tn_scan_memory_options, initial, 16);
 AT(tn_scan_memory_options, initial_value, 24);
 AT(tn_scan_memory_options, name, 32);
+AT(tn_scan_memory_options, carry, 40);
+AT(tn_scan_memory_options, reserved, 44);
 
 /* tenon/tenon_topology.h */
 FROZEN(tn_dimension, 32);

@@ -196,6 +196,34 @@ learning_rate = 0.1
   EXPECT_EQ(std::distance(found, std::sregex_iterator()), 2) << inferred.out;
 }
 
+// Four lines in minibatches of two: the last line of each sample goes on where its first one ended.
+TEST_F(ScanJob, MemoriesAreCarriedInPasses) {
+  const std::string carried = "name = \"h\", shape = 3, carry = true";
+  write_changed("name = \"h\", shape = 3", carried);
+  const std::string options = " --save m.safetensors --set checkpoint.folder=saves --set reader.train.batch=2";
+  const Outcome whole = run("train scan.toml --passes 4" + options);
+  EXPECT_EQ(whole.exit, 0) << whole.error;
+  EXPECT_THAT(run("plan --layers scan.toml").out, ContainsRegex("states.h +scan_memory"));
+  std::filesystem::remove_all(path("saves"));
+  ASSERT_EQ(run("train scan.toml --passes 2" + options).exit, 0);
+  const Outcome resumed = run("train scan.toml --passes 4 --resume" + options);
+  EXPECT_EQ(resumed.exit, 0) << resumed.error;
+  const auto last_cost = [](const std::string& out) {
+    const size_t at = out.find("cost", out.find("pass 4/4"));
+    return out.substr(at, out.find("  ", at + 6) - at);
+  };
+  EXPECT_EQ(last_cost(resumed.out), last_cost(whole.out));
+  write("scan.toml", std::string(kModel) + kScan);
+  std::filesystem::remove_all(path("saves"));
+  const Outcome without = run("train scan.toml --passes 4" + options);
+  EXPECT_EQ(without.exit, 0) << without.error;
+  EXPECT_NE(last_cost(without.out), last_cost(whole.out));
+  EXPECT_THAT(refused("name = \"h\", shape = 3", carried + ", initial = 0.5"),
+              HasSubstr("memory \"states.h\" is carried from minibatch to minibatch and has an initial value"));
+  EXPECT_THAT(refused("name = \"h\", shape = 3", carried + ", initial = \"vectors\""),
+              HasSubstr("memory \"h\": has the keys \"carry\" and \"initial\""));
+}
+
 TEST_F(ScanJob, MistakesHaveTheirPlaces) {
   EXPECT_THAT(refused("next = \"step\"", "next = \"gates\""),
               HasSubstr("scan.toml:34: scan \"states\": memory \"states.h\" holds [steps of \"words\", 3] and is left "
