@@ -167,3 +167,43 @@ def test_mistakes_are_named(model):
         tenon.beam_search(step, [], 0, 1, 2)
     with pytest.raises(tenon.error.NotFoundError, match="does not depend on a data layer"):
         tenon.Generator(scores, parameters, "word")
+
+
+def test_generated_texts_begin_with_zeros_where_memories_are_carried():
+    words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(WORDS))
+    topic = tenon.layer.data("topic", tenon.data_type.dense_vector(2))
+    vectors = tenon.layer.embedding(words, vocabulary=WORDS, size=SIZE, name="vectors")
+
+    def scores(start):
+        return tenon.scan(lambda x, state: step(x, state, topic), vectors, {"state": start}, name="cells")[0]
+
+    carried, plain = scores({"shape": SIZE, "carry": True}), scores(SIZE)
+    parameters = tenon.parameters.create(plain, seed=1)
+    options = {"begin_id": BEGIN, "end_id": END, "max_length": 5}
+    expected = tenon.generate(plain, parameters, {"topic": TOPICS}, **options)
+    generator = tenon.Generator(carried, parameters)
+    for _ in range(2):
+        made = generator.generate({"topic": TOPICS}, **options)
+        assert [each[0].ids.tolist() for each in made] == [each[0].ids.tolist() for each in expected]
+        assert [each[0].score for each in made] == [each[0].score for each in expected]
+
+
+def test_a_scan_inside_of_the_step_is_refused():
+    words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(WORDS))
+    source = tenon.layer.data("source", tenon.data_type.dense_vector_sequence(SIZE))
+
+    def outer(x, state):
+        def inner(row, sum):
+            return None, {"sum": tenon.layer.fc([row, sum, state], size=SIZE, act="tanh")}
+
+        spread = tenon.layer.sequence_expand(state, source)
+        _, last = tenon.scan(inner, spread, {"sum": SIZE}, name="inner")
+        state = tenon.layer.add([x, last["sum"]])
+        return tenon.layer.fc(state, size=WORDS, act="softmax"), {"state": state}
+
+    vectors = tenon.layer.embedding(words, vocabulary=WORDS, size=SIZE)
+    scores, _ = tenon.scan(outer, vectors, {"state": SIZE})
+    parameters = tenon.parameters.create(scores)
+    tenon.infer(scores, parameters, [([1, 2], np.ones((3, SIZE), np.float32)), ([], np.ones((1, SIZE), np.float32))])
+    with pytest.raises(tenon.error.UnsupportedError, match="a scan inside of another"):
+        tenon.Generator(scores, parameters)
