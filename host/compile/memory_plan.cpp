@@ -103,7 +103,7 @@ class LoopLives {
   }
 
   const Graph& graph_;
-  const std::vector<int64_t> whole_;
+  const std::vector<int64_t>& whole_;
   std::vector<std::vector<int64_t>> in_steps_;  // by loop
   std::vector<int32_t> steps_;
   std::vector<std::pair<size_t, size_t>> spans_;  // by loop that no other is around: its first and its last node
