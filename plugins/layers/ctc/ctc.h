@@ -7,27 +7,18 @@
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
 
+#include "bounds.h"
 #include "integers.h"
 #include "ragged.h"
 
 namespace tenon::ctc {
 
+using kernels::bound_of;
 using kernels::innermost;
 using kernels::Integers;
-
-// The spec of an input that must be sequences of rows of `rank` - 1 dimensions.
-inline tn::Spec plan_sequences(const tn::Planner& planner, uint32_t i, int32_t rank, const char* form) {
-  const tn::Spec input = planner.input(i);
-  if (!input.is_ragged() || input.without_trailing_ones().rank() > rank || input.rank() < rank)
-    throw planner.bad_input(i, std::string("must be sequences (ragged), ") + form);
-  return input;
-}
-
-// Throws unless two inputs have as many sequences: the same dimension outside of their rows.
-inline void require_same_sequences(const tn::Planner& planner, uint32_t i, uint32_t j) {
-  if (!planner.input(i).outer(0).same(planner.input(j).outer(0)))
-    throw planner.bad_input(j, "must have a sequence for each of the first input");
-}
+using kernels::plan_sequences;
+using kernels::product;
+using kernels::require_same_sequences;
 
 inline tn::Attribute blank_attribute() {
   return tn::int_attribute("blank", 0)
@@ -42,20 +33,6 @@ inline void require_blank(const tn::Planner& planner, int64_t classes) {
     throw tn::Failure(
         TN_INVALID, "blank",
         "expected below " + std::to_string(classes) + ", the classes of the input, got " + std::to_string(blank));
-}
-
-// ---- in kernels
-
-// The bound of a dimension of an operand.
-inline uint64_t bound_of(const tn::Dim& dim, const char* port) {
-  if (dim.bound < 0) throw tn::Failure(TN_INVALID, port, "has a dimension without a bound");
-  return static_cast<uint64_t>(dim.bound);
-}
-
-// a * b, which must fit into 62 bits.
-inline uint64_t product(uint64_t a, uint64_t b) {
-  if (b != 0 && a > (uint64_t{1} << 62) / b) throw tn::Failure(TN_OUT_OF_MEMORY, "", "needs too large a workspace");
-  return a * b;
 }
 
 void add_decoding(tn::Plugin& plugin);

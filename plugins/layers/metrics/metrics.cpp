@@ -4,12 +4,13 @@
 namespace {
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.metrics", "0.1.0", "Metrics of numbers, classes, decisions and chunks", "Apache-2.0");
+  plugin.about("tenon.metrics", "0.1.0", "Metrics of numbers, classes, decisions, chunks and sequences", "Apache-2.0");
   tenon::metrics::add_means(plugin);
   tenon::metrics::add_agreement(plugin);
   tenon::metrics::add_classes(plugin);
   tenon::metrics::add_decisions(plugin);
   tenon::metrics::add_chunks(plugin);
+  tenon::metrics::add_bleu(plugin);
 }
 
 }  // namespace

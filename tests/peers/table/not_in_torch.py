@@ -9,6 +9,7 @@ SEQUENCES = "of sequences of different lengths, which PyTorch has no operator fo
 
 NOT_IN_TORCH = {
     "auc": METRIC,
+    "bleu": METRIC,
     "chunk_f1": METRIC,
     "confusion_matrix": METRIC,
     "edit_distance": METRIC,
@@ -38,6 +39,8 @@ NOT_IN_TORCH = {
     "proximal_sgd": OPTIMIZER,
     "rowwise_adagrad": OPTIMIZER,
     "additive_attention": SEQUENCES,
+    "attention_step": SEQUENCES,
+    "sequence_attention": SEQUENCES,
     "choose_rows": BRANCHES,
     "choose_sequences": BRANCHES,
     "context_projection": SEQUENCES,
@@ -48,7 +51,9 @@ NOT_IN_TORCH = {
     "sequence_unpad": SEQUENCES,
     "constant": "a value, not a function",
     "parameter": "a value, not a function",
+    "draw_class": "random: PyTorch draws other numbers",
     "dropout": "random: PyTorch draws other numbers",
+    "scheduled_sampling": "random: PyTorch has none",
     "spatial_dropout": "random: PyTorch draws other numbers",
     "formula": "any function, by a text",
     "expand": "needs a shape alone: broadcasting has rows with add",

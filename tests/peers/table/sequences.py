@@ -37,6 +37,8 @@ ROWS = [
     recurrent("lstm", {"reverse": True}, 4, 2, f"lambda x, h, c: torch.lstm_cell(x, (h, c), {WEIGHTS})"),
     recurrent("gru", {}, 3, 1, GRU),
     row("lstm_step", {}, {"z": real(3, 8), "c": real(3, 2)}, LSTM_STEP),
+    row("rnn_step", {}, {"z": real(3, 2), "h": real(3, 2)}, "torch.tanh(z + h @ recurrent_weight)",
+        parameters={"recurrent_weight": real(2, 2)}),
     row("gru_step", {}, {"z": real(3, 6), "h": real(3, 2)}, GRU_STEP,
         parameters={"recurrent_weight": real(2, 6)}),
 ]
