@@ -119,6 +119,8 @@ Bench::Bench(Host host, std::string type, const LayerCase& of, uint64_t seed, Dr
   }
   for (size_t i = 0; i < case_.inputs.size(); ++i)
     if (case_.inputs[i].below == 0 && !case_.inputs[i].sparse) variables_.push_back(i);
+  const auto has_gradient = [&](size_t i) { return case_.inputs[i].gradient; };
+  has_derivative_ = variables_.empty() || std::any_of(variables_.begin(), variables_.end(), has_gradient);
 }
 
 std::string Bench::add_outputs() {

@@ -98,7 +98,7 @@ class Bench {
   void forward(const Machine& machine, tn_dtype compute, const Part& part) const;
   // Backward from drawn gradients of all float outputs, which objective() weighs.
   void backward(const Machine& machine, tn_dtype compute) const;
-  [[nodiscard]] bool can_go_back() const { return !is_metric() && has_float_output_; }
+  [[nodiscard]] bool can_go_back() const { return !is_metric() && has_float_output_ && has_derivative_; }
   // The sum over all float outputs of weight times value, in fp64.
   [[nodiscard]] double objective(const Machine& machine) const;
   [[nodiscard]] std::vector<Numbers> read(const Machine& machine) const { return read(machine, outputs_); }
@@ -129,6 +129,7 @@ class Bench {
   Layer layer_;
   Layers outputs_;
   bool has_float_output_ = false;
+  bool has_derivative_ = true;  // false: the case says that no float input has a gradient
   Parameters parameters_;
   struct Lengths {
     std::vector<int64_t> outer;  // [samples + 1] rows, or inner sequences

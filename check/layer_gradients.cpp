@@ -151,7 +151,7 @@ void check_gradient(Context& context) {
   each_case(context, [&](const LayerCase& of) {
     if (!of.differentiable) throw Skip("the author's cases say that its gradient is not the derivative");
     Bench bench = bench_of(context, of);
-    if (!bench.can_go_back()) throw Skip("it has no float outputs");
+    if (!bench.can_go_back()) throw Skip("it has no derivative");
     if (bench.variables().empty() && bench.trained().empty()) throw Skip("it has neither float inputs nor parameters");
     std::mt19937_64 random(context.subject().seed);
     const tn_dtype compute = offers_fp64(bench) ? TN_F64 : TN_F32;

@@ -25,6 +25,13 @@ std::vector<int64_t> ids_of(const ArrayView& array) {
   return ids;
 }
 
+// The shapes of what a row leaves.
+std::vector<std::vector<int64_t>> shapes_of(const std::vector<StepHistory>& histories) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const StepHistory& each : histories) shapes.push_back(each.data->data->shape);
+  return shapes;
+}
+
 }  // namespace
 
 Generator::Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registry& registry,
@@ -36,7 +43,8 @@ Generator::Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registr
       device_(std::move(device)),
       parallel_(parallel),
       pool_(pool),
-      options_(options) {
+      options_(options),
+      history_(device_, options.machine.compute, shapes_of(model_.histories)) {
   if (options_.machine.max_samples < 1)
     fail(TN_INVALID, SubjectName{"max_samples"}, "option \"max_samples\" is ", options_.machine.max_samples,
          "; expected at least 1");
@@ -110,8 +118,19 @@ int64_t Generator::count_samples(const std::vector<ArrayView>& fed, const NamedA
   return array.samples;
 }
 
+// Refuses lengths for which a layer has too few positions. The last id of a result is not fed.
+void Generator::check_length(const DecodingOptions& decoding) const {
+  const int64_t most = decoding.max_length - (decoding.begin_id >= 0 ? 0 : 1);
+  for (const Feed& feed : step_->feeds())
+    for (const auto& [limit, by] : feed.limits)
+      if (feed.name == model_.sources.position->name && most > limit.limit)
+        fail(TN_INVALID, ComponentName{by}, SubjectName{"max_length"}, "option \"max_length\" is ", decoding.max_length,
+             ", so that ", most, " ids may be fed; layer \"", by, "\" has ", limit.limit, " positions");
+}
+
 Generated Generator::run(const DecodingOptions& decoding, const GenerationInput& input) {
   check(decoding, model_.vocabulary);
+  check_length(decoding);
   if (input.sink && decoding.method == Method::kBeam)
     fail(TN_INVALID, SubjectName{"sink"}, "beam search knows no id of a result before its end; expected no sink");
   std::vector<NamedArray> feeds = input.feeds;
@@ -197,8 +216,17 @@ void Generator::run_part(Part& part) {
     for (size_t row = rows.ids.size(); row-- > 0;) begins[rows.searches[row]] = row;
     feed(part, rows, first);
     forward(rows);
+    keep();
     choose(part, rows);
   }
+}
+
+// Keeps what the rows of the step leave for later ones.
+void Generator::keep() {
+  if (model_.histories.empty()) return;
+  std::vector<ArrayView> values;
+  for (const StepHistory& each : model_.histories) values.push_back(step_->output(each.value));
+  history_.add(values);
 }
 
 // Lays out what the rows read.
@@ -217,12 +245,19 @@ void Generator::feed(const Part& part, const Rows& rows, bool first) {
       values_[i].gather(*value, rows.searches);
   }
   laid_out_ = rows.searches;
+  position_.assign(rows.ids.size(), first ? 0 : position_.at(0) + 1);  // all rows began with the first step
+  if (!model_.histories.empty()) first ? history_.begin(rows.ids.size()) : history_.advance(rows.parents);
 }
 
 void Generator::forward(const Rows& rows) {
   std::vector<NamedArray> feeds = {
       {model_.ids->name, {TN_I64, {static_cast<int64_t>(rows.ids.size())}, rows.ids.data()}}};
+  feeds.push_back(
+      {model_.sources.position->name, {TN_I64, {static_cast<int64_t>(position_.size())}, position_.data()}});
+  if (!model_.histories.empty()) feeds.push_back({model_.sources.past->name, history_.past()});
   for (size_t i = 0; i < values_.size(); ++i) feeds.push_back({model_.inputs[i].data->name, values_[i].view()});
+  for (size_t i = 0; i < model_.histories.size(); ++i)
+    feeds.push_back({model_.histories[i].data->name, history_.value(i)});
   step_->forward(by_number(step_->feeds(), feeds, UnknownFeeds::kIgnored), FeedMode::kLent);
 }
 

@@ -11,6 +11,7 @@
 #include "core/array_view.h"
 #include "core/parameter_set.h"
 #include "host/generation/decoding.h"
+#include "host/generation/history.h"
 #include "host/generation/row_values.h"
 #include "host/generation/step_model.h"
 #include "host/machine/machine.h"
@@ -74,9 +75,11 @@ class Generator {
                                  std::vector<int64_t> given);
   void make_step(int64_t rows);
   void run_part(Part& part);
+  void check_length(const DecodingOptions& decoding) const;
   [[nodiscard]] static Rows rows_of(const std::vector<Search>& searches);
   void feed(const Part& part, const Rows& rows, bool first);
   void forward(const Rows& rows);
+  void keep();
   void choose(Part& part, const Rows& rows);
   static void add(Generated& to, const Search& search);
 
@@ -90,6 +93,8 @@ class Generator {
   std::unique_ptr<Machine> step_;
   int64_t step_rows_ = 0;          // that step_ was made for
   std::vector<RowValues> values_;  // by StepModel::inputs
+  History history_;                // by StepModel::histories
+  std::vector<int64_t> position_;  // of each row
   std::vector<size_t> laid_out_;   // the searches of the rows that values_ from outside belong to
   bool stopped_ = false;           // by a sink
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
@@ -59,6 +60,10 @@ class Cutter {
     source.index_limit = model_.vocabulary;
     model_.ids = factory_.data(ids_->name, source);
     made_[{ids_.get(), 0}] = {model_.ids, 0};
+    source.index_limit = -1;
+    model_.sources.position = factory_.data(ids_->name + "/position", source);
+    source.storage = TN_RAGGED;
+    model_.sources.past = factory_.data(ids_->name + "/past", source);
     for (const LayerRef& layer : topology_.layers)
       if (layer != ids_ && generated_.contains(layer.get())) move(layer);
     model_.scores = in_step(scores);
@@ -67,6 +72,7 @@ class Cutter {
       if (input.next.layer != nullptr) model_.outputs.push_back(input.next);
       if (input.value.layer != nullptr) model_.outside.push_back(input.value);
     }
+    for (const StepHistory& history : model_.histories) model_.outputs.push_back(history.value);
     return std::move(model_);
   }
 
@@ -89,7 +95,10 @@ class Cutter {
   }
 
   void move(const LayerRef& layer) {
-    if (!layer->scan_part) return move_layer(layer);
+    if (!layer->scan_part) {
+      const bool whole = !layer->data && layer->scan == nullptr && factory_.has_step(*layer);
+      return whole ? move_whole(layer) : move_layer(layer);
+    }
     switch (layer->scan_part->kind) {
       case ScanPart::Kind::kInput:
         require_generated(layer->inputs.at(0));
@@ -131,17 +140,53 @@ class Cutter {
     std::vector<LayerOutput> inputs;
     for (const LayerOutput& input : layer->inputs)
       inputs.push_back(input.layer == nullptr ? LayerOutput{} : in_step(input));
-    LayerOutput made;
-    try {
-      made = factory_.layer(layer->type, layer->name, std::move(inputs), layer->given, layer.get());
-    } catch (const Error& error) {
-      fail(error.code(), ComponentName{layer_label(*layer)}, SubjectName{ids_->name},
-           "it cannot be in a step that generates ids of \"", ids_->name, "\" one after the other: ", error.message());
-    }
+    const LayerOutput made = attempt(
+        *layer, [&] { return factory_.layer(layer->type, layer->name, std::move(inputs), layer->given, layer.get()); });
     for (uint32_t i = 0; i < layer->outputs.size(); ++i) {
       if (!is_by_row(*layer, layer->outputs[i], made.layer->outputs.at(i))) fail_reads_all(*layer);
       made_[{layer.get(), i}] = {made.layer, i};
     }
+  }
+
+  // Makes one step of a layer whose type offers it.
+  void move_whole(const LayerRef& layer) {
+    std::vector<LayerOutput> inputs;
+    for (const LayerOutput& input : layer->inputs) inputs.push_back(by_row(input) ? in_step(input) : LayerOutput{});
+    const SteppedLayer made = attempt(*layer, [&] { return factory_.step(*layer, std::move(inputs), model_.sources); });
+    for (const StepParts::Memory& memory : made.parts.memories) {
+      StepInput input;
+      input.data = memory.data;
+      input.next = memory.next;
+      if (memory.input && *memory.input < layer->inputs.size() && layer->inputs[*memory.input].layer != nullptr)
+        input.value = outside_of(layer->inputs[*memory.input]);
+      model_.inputs.push_back(std::move(input));
+    }
+    for (const StepParts::History& history : made.parts.histories)
+      model_.histories.push_back({history.data, history.value});
+    for (uint32_t i = 0; i < layer->outputs.size(); ++i) {
+      const Spec& now = made.layer->outputs.at(i);
+      if (now.shape.empty()) continue;  // of whole sequences
+      if (!is_by_row(*layer, layer->outputs[i], now)) fail_reads_all(*layer);
+      made_[{layer.get(), i}] = {made.layer, i};
+    }
+  }
+
+  // Whether a value has an entry for each of the ids.
+  [[nodiscard]] bool by_row(const LayerOutput& value) const {
+    if (value.layer == nullptr) return false;
+    const Spec& spec = value.layer->outputs.at(value.output);
+    return !spec.shape.empty() && same(spec.shape[0], ids_->outputs[0].shape[0]);
+  }
+
+  // Calls `make`, whose errors are those of the layer.
+  template <typename Make>
+  std::invoke_result_t<Make> attempt(const Layer& layer, const Make& make) const try {
+    return make();
+  } catch (const Error& error) {
+    const std::string label = layer_label(layer), begin = label + ": ";
+    const std::string cause = error.message().substr(error.message().starts_with(begin) ? begin.size() : 0);
+    fail(error.code(), ComponentName{label}, SubjectName{ids_->name},
+         "it cannot be in a step that generates ids of \"", ids_->name, "\" one after the other: ", cause);
   }
 
   // Whether an output of a layer has the same entries in a step as before: one for each row, or for each row of a

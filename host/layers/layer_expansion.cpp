@@ -18,11 +18,7 @@ LayerExpansion::LayerExpansion(const LayerType& type, const LayerInputs& inputs,
 void LayerExpansion::run(const AttributesView& attributes) {
   if (type_.table.expand == nullptr) return;
   const Loan<tn_expander> expander(type_.tags, this, "expander", sink_.who());
-  expander->inputs_count = inputs_.count();
-  expander->errors = sink_.get();
-  expander->attributes = attributes.get();
-  expander->inputs = inputs_.get();
-  set_callbacks(*expander.get());
+  fill(*expander.get(), attributes);
   const tn_status status = call_plugin(type_, sink_.who(), {Tag::kSetup, "expand"}, type_.table.expand, expander.get());
   if (status == TN_UNSUPPORTED) {
     layer_.expansion = {};
@@ -36,7 +32,11 @@ void LayerExpansion::run(const AttributesView& attributes) {
   layer_.buffers.clear();
 }
 
-void LayerExpansion::set_callbacks(tn_expander& expander) {
+void LayerExpansion::fill(tn_expander& expander, const AttributesView& attributes) {
+  expander.inputs_count = inputs_.count();
+  expander.errors = sink_.get();
+  expander.attributes = attributes.get();
+  expander.inputs = inputs_.get();
   expander.user = type_.table.user;
   expander.input = [](void* self, uint32_t input) {
     tn_ref ref = -1;

@@ -31,12 +31,15 @@ class LayerExpansion {
   // Leaves the layer unchanged if the type has no expand or expand returns TN_UNSUPPORTED.
   void run(const AttributesView& attributes);
 
+  // For a function that gets an expander beside others. Fills one in whose object this is.
+  void fill(tn_expander& expander, const AttributesView& attributes);
+  // Gives a value a number, and returns the value of a number.
+  tn_ref add(LayerOutput value);
+  [[nodiscard]] const LayerOutput& value(tn_ref ref) const;
+
   ErrorSink& sink() { return sink_; }  // takes the failures of the callbacks
 
  private:
-  void set_callbacks(tn_expander& expander);
-  tn_ref add(LayerOutput value);
-  [[nodiscard]] const LayerOutput& value(tn_ref ref) const;
   [[nodiscard]] LayerOutput inner(const tn_expansion_layer* given) const;
   [[nodiscard]] LayerOutput output_of(tn_ref first, uint32_t number) const;
   void set_output(uint32_t port, tn_ref ref);

@@ -32,6 +32,40 @@ class LayerMaker {
 
   LayerOutput run() {
     std::optional<LayerInputs> inputs;
+    begin(inputs);
+    const AttributesView attributes(type_.description.attributes, layer_.attributes);
+    LayerPlan(type_, *inputs, symbols_, layer_, sink_).run(attributes);
+    labelled([&] {
+      if (layer_.scan != nullptr) check_inside(layer_, symbols_);
+      if (layer_.branch != nullptr) check_in_branch(layer_, symbols_);
+      apply_settings(layer_);
+    });
+    expansion(*inputs).run(attributes);
+    return {finished(), 0};
+  }
+
+  // Makes one step of a layer with `outputs` outputs.
+  SteppedLayer step(const StepSources& sources, LayerStepper::MakeData make_data, size_t outputs) {
+    std::optional<LayerInputs> inputs;
+    begin(inputs);
+    restorer_ = nullptr;  // it knows the layers inside of the whole one
+    const AttributesView attributes(type_.description.attributes, layer_.attributes);
+    LayerExpansion inside = expansion(*inputs);
+    std::optional<tn_step> table;
+    labelled([&] {
+      table = step_table(type_, sink_.who());
+      if (!table) fail(TN_UNSUPPORTED, "its type offers no step");
+    });
+    SteppedLayer made;
+    made.parts =
+        LayerStepper(type_, *inputs, layer_, inside, sources, std::move(make_data)).run(*table, attributes, outputs);
+    made.layer = finished();
+    return made;
+  }
+
+ private:
+  // Takes attributes and inputs.
+  void begin(std::optional<LayerInputs>& inputs) {
     labelled([&] {
       if (restorer_ != nullptr) restorer_->restore(layer_, type_, depth_ == 0);
       host_attributes_ = take_attributes(layer_, type_.description);
@@ -40,21 +74,15 @@ class LayerMaker {
       layer_.branch = branch_of(layer_.inputs);
       inputs.emplace(type_.description.inputs, layer_.inputs, symbols_, layer_.scan.get(), layer_.branch.get());
     });
-    const AttributesView attributes(type_.description.attributes, layer_.attributes);
-    LayerPlan(type_, *inputs, symbols_, layer_, sink_).run(attributes);
-    labelled([&] {
-      if (layer_.scan != nullptr) check_inside(layer_, symbols_);
-      if (layer_.branch != nullptr) check_in_branch(layer_, symbols_);
-      apply_settings(layer_);
-    });
-    expand(*inputs, attributes);
+  }
+  // Applies the attributes of the host.
+  LayerRef finished() {
     if (!host_attributes_.act.empty()) activate();
     if (host_attributes_.drop_rate > 0) drop();
     if (host_attributes_.coefficient) scale_cost();
-    return {std::make_shared<const Layer>(std::move(layer_)), 0};
+    return std::make_shared<const Layer>(std::move(layer_));
   }
 
- private:
   // Calls `work`, whose errors name the attribute or port alone, and adds the layer to them.
   template <typename Work>
   void labelled(const Work& work) const {
@@ -72,12 +100,12 @@ class LayerMaker {
       layer_.resolved.emplace(type_.description.attributes[i].name, layer_.attributes[i]);
   }
 
-  void expand(const LayerInputs& inputs, const AttributesView& attributes) {
+  LayerExpansion expansion(const LayerInputs& inputs) {
     const auto make_inner = [this](const std::string& type, std::vector<LayerOutput> of, Values values,
                                    const std::string& parameter_name) {
       return inner(type, std::move(of), std::move(values), parameter_name);
     };
-    LayerExpansion(type_, inputs, layer_, sink_, make_inner).run(attributes);
+    return {type_, inputs, layer_, sink_, make_inner};
   }
 
   // Makes a layer inside this one. Its name begins with this layer's name.
@@ -184,7 +212,7 @@ class LayerMaker {
   RaggedSymbols& symbols_;
   const LayerType& type_;
   Layer layer_;
-  LayerRestorer* const restorer_;
+  LayerRestorer* restorer_;
   const int depth_;
   ErrorSink sink_;
   HostAttributes host_attributes_;
@@ -275,6 +303,23 @@ LayerOutput LayerFactory::layer(const std::string& type, const std::string& name
   const std::string named = name.empty() ? drawn_name(type) : name;
   LayerRestorer restorer(*like, named);
   return make(type, named, std::move(inputs), attributes, &restorer);
+}
+
+bool LayerFactory::has_step(const Layer& layer) const {
+  return step_table(registry_.layer(layer.type), layer_label(layer)).has_value();
+}
+
+SteppedLayer LayerFactory::step(const Layer& whole, std::vector<LayerOutput> inputs, const StepSources& sources) {
+  Layer layer;
+  layer.name = layer.parameter_name = whole.name;
+  layer.type = whole.type;
+  layer.role = whole.role;
+  layer.inputs = std::move(inputs);
+  layer.given = whole.given;
+  LayerRestorer restorer(whole, whole.name);
+  const auto make_data = [this](const std::string& name, DataSource source) { return data(name, std::move(source)); };
+  return LayerMaker(registry_, symbols_, registry_.layer(whole.type), std::move(layer), &restorer)
+      .step(sources, make_data, whole.outputs.size());
 }
 
 std::shared_ptr<OpenScan> LayerFactory::begin_scan(const std::string& name, const LayerOutput& over, bool reverse) {

@@ -12,6 +12,7 @@
 #include "core/topology.h"
 #include "host/layers/cond_layers.h"
 #include "host/layers/layer_restorer.h"
+#include "host/layers/layer_stepper.h"
 #include "host/layers/ragged_symbols.h"
 #include "host/layers/scan_layers.h"
 #include "host/plugins/registry.h"
@@ -24,6 +25,12 @@ using namespace core;
 struct RestoredTopology {
   std::vector<LayerOutput> outputs;
   TensorChanges changes;  // of the file's tensors
+};
+
+// A layer in a step of generation.
+struct SteppedLayer {
+  LayerRef layer;  // the first dimension of its outputs is the samples; outputs that a step does not make are empty
+  StepParts parts;
 };
 
 // Makes the layers of a host. host/layers/host_attributes.h lists the attributes that every layer has.
@@ -43,6 +50,10 @@ class LayerFactory {
                                                        const std::vector<std::string>& ports);
   // The names of symbolic dimensions, for texts.
   [[nodiscard]] const SymbolNames& symbols() const { return symbols_; }
+  // Whether the type of a layer offers "tenon.step/1".
+  [[nodiscard]] bool has_step(const Layer& layer) const;
+  // Makes one step of a layer of such a type. inputs: in the step, absent where they have no row for each step.
+  [[nodiscard]] SteppedLayer step(const Layer& whole, std::vector<LayerOutput> inputs, const StepSources& sources);
   // Begins a scan over sequences; an empty name is generated. The scan borrows the factory.
   [[nodiscard]] std::shared_ptr<OpenScan> begin_scan(const std::string& name, const LayerOutput& over, bool reverse);
   // Begins branches over the rows of `over`; an empty name is generated. They borrow the factory.

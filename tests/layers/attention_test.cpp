@@ -176,6 +176,35 @@ double encoding(size_t position, size_t feature, size_t features, double base) {
   return feature % 2 == 0 ? std::sin(angle) : std::cos(angle);
 }
 
+// Rows with a position of their own.
+LayerCase at_positions(const std::string& type, const Attributes& attributes,
+                       const std::function<double(const FormulaArguments&, size_t position, size_t feature)>& added) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  layer.inputs = {{{5}}, {{}, 6}};
+  layer.output_shape = {5};
+  layer.formula = [=](const FormulaArguments& a) {
+    Values y = a.inputs[0];
+    for (size_t i = 0; i < y.size(); ++i) y[i] += added(a, static_cast<size_t>(a.inputs[1][i / 5]), i % 5);
+    return y;
+  };
+  return layer;
+}
+
+TEST(Positions, GivenForEachRow) {
+  EXPECT_GT(check_layer(at_positions("positional_encoding", {{"base", 100.0}},
+                                     [](const FormulaArguments&, size_t position, size_t feature) {
+                                       return encoding(position, feature, 5, 100);
+                                     })),
+            0);
+  EXPECT_GT(check_layer(at_positions("position_embedding", {{"length", 6}},
+                                     [](const FormulaArguments& a, size_t position, size_t feature) {
+                                       return a.parameters.at("weight")[position * 5 + feature];
+                                     })),
+            0);
+}
+
 TEST(Positions, SinesAndCosines) {
   LayerCase layer;
   layer.type = "positional_encoding";
@@ -251,9 +280,12 @@ TEST_F(AttentionErrors, NameLayerPortAndShapes) {
     EXPECT_THAT(mistake(type, {query}, {{"heads", 3}}), HasSubstr("heads"));
     EXPECT_THAT(mistake(type, {data("flat", {4})}, {}),
                 AllOf(HasSubstr("query: must be [samples, positions, features]"), HasSubstr("[samples, 4]")));
-    EXPECT_THAT(mistake(type, {sequences("words", {3, 4})}, {}, TN_UNSUPPORTED), HasSubstr("sequence_pad"));
     EXPECT_THAT(mistake(type, {data("none", {0, 4})}, {}), HasSubstr("has no elements"));
   }
+  EXPECT_THAT(mistake("attention", {sequences("words", {3, 4})}, {}, TN_UNSUPPORTED),
+              AllOf(HasSubstr("sequence_attention"), HasSubstr("sequence_pad")));
+  EXPECT_THAT(mistake("multi_head_attention", {sequences("words", {3, 4})}, {}),
+              HasSubstr("query: must be [samples, positions, features] or sequences [rows, features]"));
   EXPECT_THAT(mistake("attention", {query, data("key", {5, 2})}, {}),
               AllOf(HasSubstr("key: must have as many features as the query"), HasSubstr("[samples, 3, 4]")));
   EXPECT_THAT(mistake("attention", {query}, {{"dropout", 1.5}}), HasSubstr("dropout"));

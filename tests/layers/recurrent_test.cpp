@@ -122,6 +122,54 @@ TEST(Recurrent, LstmWithPeepholes) {
   check_layer(recurrent("lstm", {{"size", 3}, {"peepholes", true}}, lstm_step, 3, false));
 }
 
+// One step: gates [samples, gates * kSize] and states [samples, kSize], with recurrent_weight but for x W + b.
+LayerCase one_step(const std::string& type, const Attributes& attributes, size_t gates, size_t states,
+                   const std::function<State(const FormulaArguments& of, const double* z, const State&)>& step) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  layer.inputs.push_back({{static_cast<int64_t>(gates * kSize)}});
+  for (size_t i = 0; i < states; ++i) layer.inputs.push_back({{static_cast<int64_t>(kSize)}});
+  layer.output_shape = {static_cast<int64_t>(kSize)};
+  const auto result = [=](const FormulaArguments& of, bool cell) {
+    Numbers all;
+    for (size_t s = 0; s < static_cast<size_t>(of.samples); ++s) {
+      const auto row = [&](size_t input) {
+        const auto begin = of.inputs[input].begin() + static_cast<std::ptrdiff_t>(s * kSize);
+        return Numbers(begin, begin + static_cast<std::ptrdiff_t>(kSize));
+      };
+      // lstm_step has the cell first.
+      const State before = states == 2 ? State{row(2), row(1)} : State{row(1), {}};
+      const State next = step(of, of.inputs[0].data() + s * gates * kSize, before);
+      const Numbers& kept = cell ? next.c : next.h;
+      all.insert(all.end(), kept.begin(), kept.end());
+    }
+    return all;
+  };
+  layer.formula = [=](const FormulaArguments& of) { return result(of, false); };
+  if (states == 2)
+    layer.more_outputs.push_back({layer.output_shape, [=](const FormulaArguments& of) { return result(of, true); }});
+  layer.gradient_rounded = 1;
+  return layer;
+}
+
+TEST(Recurrent, StepsWithAStateOfTheirOwn) {
+  // The formulas above of a row of zeros, whose bias is the input gates.
+  const auto biased = [](size_t gates, const Step& step) {
+    return [=](const FormulaArguments& of, const double* z, const State& before) {
+      const double x[kDepth] = {};
+      FormulaArguments with;
+      with.parameters = of.parameters;
+      with.parameters["weight"] = Numbers(kDepth * gates * kSize, 0.0);
+      with.parameters["bias"] = Numbers(z, z + gates * kSize);
+      return step(with, x, before);
+    };
+  };
+  EXPECT_GT(check_layer(one_step("rnn_step", {}, 1, 1, biased(1, rnn_step))), 0);
+  EXPECT_GT(check_layer(one_step("lstm_step", {}, 4, 2, biased(4, lstm_step))), 0);
+  EXPECT_GT(check_layer(one_step("lstm_step", {{"peepholes", true}}, 4, 2, biased(4, lstm_step))), 0);
+}
+
 TEST(Recurrent, ManySequencesOfOneRow) {
   if (sanitized()) GTEST_SKIP() << "sanitizers take minutes for ten thousand sequences";
   check_long_sequences(recurrent("gru", {{"size", 3}}, gru_step, 2, false));

@@ -11,6 +11,7 @@ void read_generation(Section& top, Job& job) {
   result.place = section.place();
   const auto scores = section.string("scores");
   result.ids = section.string("ids").value_or("");
+  result.reader = section.string("reader").value_or("");
   result.from_logits = section.boolean("from_logits").value_or(false);
   result.begin = section.string("begin").value_or("");
   result.end = section.string("end").value_or("");

@@ -196,6 +196,7 @@ struct JobGeneration {
   Place place;
   std::string scores;  // a layer
   std::string ids;     // a data layer; "": the only one of the scores with sequences of ids
+  std::string reader;  // of the samples for which texts are written; "": prompts are continued
   bool from_logits = false;
   std::string begin, end;  // names of ids; "": none
   bool spaces = true;      // whether they stand between the names of ids in texts

@@ -3,6 +3,7 @@
 #include "positions.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,44 @@ namespace {
 using tn::Float;
 using tn::Int;
 
-// Throws unless the input is [samples, positions, features] or sequences of [rows, features].
+enum Port : uint32_t { kInput = 0, kPosition = 1 };
+
+void describe_ports(tn::LayerDescription& d) {
+  d.input("input", "[samples, positions, D], or sequences of [rows, D]; with position [rows, D]");
+  d.input("position", "[rows]: the position of each row, from 0; when absent the rows of each sequence are counted",
+          TN_PORT_OPTIONAL | TN_PORT_INTEGER);
+  d.output("output", "the shape of the input");
+}
+
+// Whether each row of the input, [rows, features], has a position of its own.
+bool has_rows(const tn::Planner& planner) { return planner.has_input(kPosition) || planner.input(kInput).is_ragged(); }
+
+// Throws unless the input is [samples, positions, features] or has rows.
 tn::Spec checked(const tn::Planner& planner) {
-  const tn::Spec input = planner.input(0);
-  if (input.rank() != (input.is_ragged() ? 2 : 3))
-    throw planner.bad_input(0, "must be [samples, positions, features] or sequences of rows [rows, features]");
-  planner.elements(0, 1);
+  const tn::Spec input = planner.input(kInput);
+  const bool rows = has_rows(planner);
+  if (input.rank() != (rows ? 2 : 3))
+    throw planner.bad_input(kInput,
+                            planner.has_input(kPosition)
+                                ? "must be rows [rows, features], as there is a position for each"
+                                : "must be [samples, positions, features] or sequences of rows [rows, features]");
+  planner.elements(kInput, 1);
+  if (planner.has_input(kPosition)) planner.require_per_row(kPosition, input.leading(1));
   return input;
+}
+
+// The positions of the rows; nothing if the input is [samples, positions, features].
+std::optional<tn::Tensor> positions_of(tn::Builder& body) {
+  const tn::Spec shape = body.input(kInput).spec();
+  if (const std::optional<tn::Tensor> given = body.optional_input(kPosition))
+    return given->view(tn::Spec({shape[0]}, given->spec().dtype()));
+  if (shape.is_ragged()) return body.segment(TN_SEGMENT_POSITION, shape[0]);
+  return std::nullopt;
+}
+
+// The layer itself, of one row of each sequence.
+void step_of(tn::Stepper& stepper, const char* type, const std::vector<tn::Setting>& settings) {
+  stepper.output(0, stepper.layer(type, {stepper.input(kInput), stepper.position()}, settings));
 }
 
 struct PositionalEncoding {
@@ -27,8 +59,7 @@ struct PositionalEncoding {
     d.type("positional_encoding",
            "Adds sines and cosines of the position, from 0: to feature 2i sin(position / base^(2i / D)), to feature 2i "
            "+ 1 the cosine of the same (Vaswani et al., \"Attention is all you need\", 2017, section 3.5).");
-    d.input("input", "[samples, positions, D], or sequences of [rows, D]");
-    d.output("output", "the shape of the input");
+    describe_ports(d);
     d.attribute(tn::float_attribute("base", 10000).at_least(1).doc("the longest wave has 2 pi times this length"));
   }
   static void plan(tn::Planner& planner) { planner.output(0, checked(planner).as(TN_COMPUTE)); }
@@ -43,12 +74,12 @@ struct PositionalEncoding {
           std::pow(attributes.number("base"), -static_cast<double>(d / 2 * 2) / static_cast<double>(features)));
     tn::Program add;
     const Float x = add.full();
-    if (shape.is_ragged()) {
+    if (const std::optional<tn::Tensor> positions = positions_of(body)) {
       const Int position = add.per_row<Int>();
       const Float angle = to_float(position) * add.per_column();
       add.output(x + select(mod(add.column(), 2) == 0, sin(angle), cos(angle)));
       const tn::Tensor waves = body.constant(tn::Spec({features}), frequencies);
-      body.output(0, body.pointwise(add, {input, body.segment(TN_SEGMENT_POSITION, shape[0]), waves}).front());
+      body.output(0, body.pointwise(add, {input, *positions, waves}).front());
       return;
     }
     std::vector<double> encoding;
@@ -60,6 +91,10 @@ struct PositionalEncoding {
     add.output(x + add.per_column());
     body.output(0, body.pointwise(add, {input, body.constant(tn::Spec({shape[1], features}), encoding)}).front());
   }
+
+  static void step(tn::Stepper& stepper) {
+    step_of(stepper, "positional_encoding", {{"base", tn::float_value(stepper.attributes().number("base"))}});
+  }
 };
 
 struct PositionEmbedding {
@@ -67,8 +102,7 @@ struct PositionEmbedding {
     d.type("position_embedding",
            "Adds a trained vector for each position, from 0. A sequence of more than length rows ends the step with an "
            "error. The vectors start normal with deviation 0.02 (Devlin et al., \"BERT\", 2019).");
-    d.input("input", "[samples, positions, D], or sequences of [rows, D]");
-    d.output("output", "the shape of the input");
+    describe_ports(d);
     d.attribute(tn::int_attribute("length").at_least(1).doc(
         "the most positions; of a dense input its positions when absent, required of sequences"));
     d.parameter("weight");
@@ -76,11 +110,11 @@ struct PositionEmbedding {
 
   static void plan(tn::Planner& planner) {
     const tn::Spec input = checked(planner);
-    const bool given = planner.attributes().has("length");
-    if (!given && input.is_ragged())
-      throw tn::Failure(TN_INVALID, "length", "is required for sequences, which have no longest one");
+    const bool given = planner.attributes().has("length"), rows = has_rows(planner);
+    if (!given && rows) throw tn::Failure(TN_INVALID, "length", "is required for sequences, which have no longest one");
     const int64_t length = given ? planner.attributes().integer("length") : input[1].offset;
-    if (!input.is_ragged() && input[1].offset > length)
+    if (planner.has_input(kPosition)) planner.index_limit(kPosition, length);
+    if (!rows && input[1].offset > length)
       throw planner.bad_input(0, "has more positions than the length of " + std::to_string(length));
     planner.parameter("weight", tn::Spec({length, input.back()}), tn::normal_initializer(0, 0.02));
     planner.output(0, input.as(TN_COMPUTE));
@@ -91,15 +125,19 @@ struct PositionEmbedding {
     const tn::Spec shape = input.spec();
     tn::Program add;
     const Float x = add.full();
-    if (shape.is_ragged()) {
+    if (const std::optional<tn::Tensor> positions = positions_of(body)) {
       add.output(x + add.full());
-      const tn::Tensor rows = body.gather(weight, body.segment(TN_SEGMENT_POSITION, shape[0]));
+      const tn::Tensor rows = body.gather(weight, *positions);
       return body.output(0, body.pointwise(add, {input, rows}).front());
     }
     add.output(x + add.per_column());
     const int64_t positions = shape[1].offset;
     const bool all = weight.spec()[0].same(positions);
     body.output(0, body.pointwise(add, {input, all ? weight : body.slice(weight, 0, 0, positions)}).front());
+  }
+
+  static void step(tn::Stepper& stepper) {
+    step_of(stepper, "position_embedding", {{"length", tn::int_value(stepper.attributes().integer("length"))}});
   }
 };
 

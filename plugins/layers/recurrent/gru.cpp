@@ -1,6 +1,4 @@
 // Gated recurrent unit. SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "recurrent.h"
 
 namespace tenon::recurrent {
@@ -63,6 +61,13 @@ struct Gru {
 
   static void plan(tn::Planner& planner) { plan_common(planner, 3, 2); }
 
+  static void step(tn::Stepper& stepper) {
+    const StepStart start = begin_step(stepper, 3);
+    const tn_ref next = stepper.layer("gru_step", {start.gates, start.state});
+    stepper.next(start.state, next);
+    stepper.output(0, next);
+  }
+
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     Recurrence recurrence(attributes, body, 3);
     const Tensor h = recurrence.memory(1);
@@ -89,8 +94,7 @@ struct GruStep {
 
   static void plan(tn::Planner& planner) {
     const int64_t size = plan_step(planner, 3);
-    const double limit = 1 / std::sqrt(static_cast<double>(size));
-    planner.parameter("recurrent_weight", tn::Spec({size, 3 * size}), tn::uniform_initializer(-limit, limit));
+    plan_recurrent_weight(planner, 3, size);
     planner.output(0, planner.input(1));
   }
 
@@ -98,11 +102,8 @@ struct GruStep {
     const Tensor z = body.input(0), h = body.input(1);
     const int64_t size = h.spec()[1].offset;
     body.output(0, next_state(body, h, [&](const Tensor& of, Gate gate) {
-                  tn::Program add;
-                  const Float x = add.full();
-                  add.output(x + add.full());
                   const Tensor product = body.gemm(of, part_of(body, body.parameter(0), gate, size));
-                  return body.pointwise(add, {product, part_of(body, z, gate, size)}).front();
+                  return sum(body, product, part_of(body, z, gate, size));
                 }));
   }
 };

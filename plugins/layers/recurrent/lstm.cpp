@@ -117,6 +117,18 @@ struct Lstm {
     plan_cell(planner, planner.attributes().integer("size"));
   }
 
+  static void step(tn::Stepper& stepper) {
+    const tn::Attributes attributes = stepper.attributes();
+    const StepStart start = begin_step(stepper, 4);
+    const tn_ref cell = stepper.memory(start.state_spec, 2);
+    const tn_ref next = stepper.layer("lstm_step", {start.gates, cell, start.state},
+                                      {{"peepholes", tn::bool_value(attributes.flag("peepholes"))},
+                                       {"forget_bias", tn::float_value(attributes.number("forget_bias"))}});
+    stepper.next(start.state, next);
+    stepper.next(cell, stepper.output_of(next, 1));
+    stepper.output(0, next);
+  }
+
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     Recurrence recurrence(attributes, body, 4);
     const Tensor h = recurrence.memory(1), c = recurrence.memory(2);
@@ -134,10 +146,13 @@ struct LstmStep {
     d.type("lstm_step",
            "One step of the layer lstm, for use inside of a scan: the input gates is z, cut into z_i, z_f, z_g, z_o in "
            "this order, such as an fc of the row and of the output of the step before. c = sigmoid(z_f + forget_bias) "
-           "cell + sigmoid(z_i) tanh(z_g) and output = sigmoid(z_o) tanh(c). With peepholes as in lstm.");
+           "cell + sigmoid(z_i) tanh(z_g) and output = sigmoid(z_o) tanh(c). With peepholes as in lstm. With a state, "
+           "state recurrent_weight is added to z; recurrent_weight starts uniform in +-1 / sqrt(size).");
     d.input("gates", "[samples, 4 * size]: z");
     d.input("cell", "[samples, size]: c that the step before left");
+    d.input("state", "[samples, size]: the output that the step before left", TN_PORT_OPTIONAL);
     describe_cell(d);
+    d.parameter("recurrent_weight");
     d.output("output", "[samples, size]: h");
     d.output("next_cell", "[samples, size]: c for the next step");
   }
@@ -145,16 +160,32 @@ struct LstmStep {
   static void plan(tn::Planner& planner) {
     const int64_t size = plan_step(planner, 4);
     plan_cell(planner, size);
+    if (planner.has_input(kState)) {
+      planner.require_shape(kState, planner.input(1));
+      plan_recurrent_weight(planner, 4, size);
+    }
     planner.output(0, planner.input(1));
     planner.output(1, planner.input(1));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const Tensor z = body.input(0), c = body.input(1);
+    const Tensor c = body.input(1);
+    const Tensor z = with_state(attributes, body);
     const Cell cell(attributes, body, 0, c);
     const Cell::Next next = cell.next([&](Gate which) { return part_of(body, z, which, cell.size()); });
     body.output(0, next.output);
     body.output(1, next.cell);
+  }
+
+ private:
+  static constexpr uint32_t kState = 2;
+
+  // z, with what the state adds to it.
+  static Tensor with_state(const tn::Attributes& attributes, tn::Builder& body) {
+    const Tensor z = body.input(0);
+    const std::optional<Tensor> state = body.optional_input(kState);
+    if (!state) return z;
+    return sum(body, body.gemm(*state, body.parameter(attributes.flag("peepholes") ? 1 : 0)), z);
   }
 };
 

@@ -27,7 +27,7 @@ void plan_common(tn::Planner& planner, int64_t gates, uint32_t outputs) {
     if (planner.has_input(port)) planner.require_shape(port, state);
   const double limit = 1 / std::sqrt(static_cast<double>(size));
   planner.parameter("weight", tn::Spec({depth, gates * size}), tn::uniform_initializer(-limit, limit));
-  planner.parameter("recurrent_weight", tn::Spec({size, gates * size}), tn::uniform_initializer(-limit, limit));
+  plan_recurrent_weight(planner, gates, size);
   if (planner.attributes().flag("bias"))
     planner.parameter("bias", tn::Spec({gates * size}), tn::constant_initializer(0));
   planner.output(0, tn::Spec({input[0], size}));
@@ -44,6 +44,26 @@ int64_t plan_step(tn::Planner& planner, int64_t gates) {
     throw planner.bad_input(0, "must have " + std::to_string(gates) + " parts of the size of the state")
         .expected(expected);
   return size;
+}
+
+void plan_recurrent_weight(tn::Planner& planner, int64_t gates, int64_t size) {
+  const double limit = 1 / std::sqrt(static_cast<double>(size));
+  planner.parameter("recurrent_weight", tn::Spec({size, gates * size}), tn::uniform_initializer(-limit, limit));
+}
+
+StepStart begin_step(tn::Stepper& stepper, int64_t gates) {
+  const tn::Attributes attributes = stepper.attributes();
+  if (attributes.flag("reverse"))
+    throw tn::Failure(TN_INVALID, "reverse",
+                      "goes from the last row to the first, and the rows come from the first on");
+  const int64_t size = attributes.integer("size");
+  StepStart start;
+  start.state_spec = tn::Spec({stepper.spec(0)[0], size});
+  start.state = stepper.memory(start.state_spec, 1);
+  start.gates =
+      stepper.layer("fc", {stepper.input(0)},
+                    {{"size", tn::int_value(gates * size)}, {"bias", tn::bool_value(attributes.flag("bias"))}});
+  return start;
 }
 
 Recurrence::Recurrence(const tn::Attributes& attributes, tn::Builder& body, int64_t gates)
@@ -69,12 +89,7 @@ tn::Tensor Recurrence::product(const tn::Tensor& value, int64_t k) {
   return body_.gemm(value, weights_[static_cast<size_t>(k)]);
 }
 
-tn::Tensor Recurrence::gate(const tn::Tensor& value, int64_t k) {
-  tn::Program add;
-  const tn::Float x = add.full();
-  add.output(x + add.full());
-  return body_.pointwise(add, {product(value, k), input(k)}).front();
-}
+tn::Tensor Recurrence::gate(const tn::Tensor& value, int64_t k) { return sum(body_, product(value, k), input(k)); }
 
 tn::Tensor Recurrence::memory(uint32_t port) {
   return body_.scan_memory(tn::Spec({size_}), body_.optional_input(port));
@@ -88,6 +103,19 @@ void Recurrence::end(const tn::Tensor& value, const std::vector<tn::Tensor>& mem
 
 namespace {
 
+void describe_activation(tn::LayerDescription& d) {
+  d.attribute(tn::string_attribute("activation", "tanh").one_of({"tanh", "relu", "sigmoid"}).doc("f"));
+}
+
+// f of the attribute.
+tn::Tensor activated(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& value) {
+  const std::string activation = attributes.text("activation");
+  tn::Program apply;
+  const tn::Float x = apply.full();
+  apply.output(activation == "tanh" ? tanh(x) : activation == "relu" ? max(x, 0) : sigmoid(x));
+  return body.pointwise(apply, {value}).front();
+}
+
 struct Rnn {
   static void describe(tn::LayerDescription& d) {
     d.type("rnn",
@@ -95,7 +123,7 @@ struct Rnn {
            "(Elman, \"Finding structure in time\", 1990). Both weights start uniform in +-1 / sqrt(size), the bias at "
            "0.");
     describe_common(d);
-    d.attribute(tn::string_attribute("activation", "tanh").one_of({"tanh", "relu", "sigmoid"}).doc("f"));
+    describe_activation(d);
     d.output("output", "[rows, size]: h_t of each row");
     d.output("last", "[samples, size]: h after the last row; of an empty sequence the initial state");
   }
@@ -103,19 +131,45 @@ struct Rnn {
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     Recurrence recurrence(attributes, body, 1);
     const tn::Tensor h = recurrence.memory(1);
-    const std::string activation = attributes.text("activation");
-    tn::Program apply;
-    const tn::Float x = apply.full();
-    apply.output(activation == "tanh" ? tanh(x) : activation == "relu" ? max(x, 0) : sigmoid(x));
-    const tn::Tensor next = body.pointwise(apply, {recurrence.gate(h, 0)}).front();
+    const tn::Tensor next = activated(attributes, body, recurrence.gate(h, 0));
     recurrence.next(h, next);
     recurrence.end(next, {h});
+  }
+  static void step(tn::Stepper& stepper) {
+    const StepStart start = begin_step(stepper, 1);
+    const tn_ref next = stepper.layer("rnn_step", {start.gates, start.state},
+                                      {{"activation", tn::string_value(stepper.attributes().text("activation"))}});
+    stepper.next(start.state, next);
+    stepper.output(0, next);
+  }
+};
+
+// One step of it, for scans that users write.
+struct RnnStep {
+  static void describe(tn::LayerDescription& d) {
+    d.type("rnn_step",
+           "One step of the layer rnn, for use inside of a scan: output = f(gates + state recurrent_weight), where the "
+           "input gates is x W + b, such as an fc of the row. recurrent_weight starts uniform in +-1 / sqrt(size).");
+    d.input("gates", "[samples, size]: x W + b");
+    d.input("state", "[samples, size]: what the step before left");
+    describe_activation(d);
+    d.parameter("recurrent_weight");
+    d.output("output", "[samples, size]: the state for the next step");
+  }
+  static void plan(tn::Planner& planner) {
+    plan_recurrent_weight(planner, 1, plan_step(planner, 1));
+    planner.output(0, planner.input(1));
+  }
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor product = body.gemm(body.input(1), body.parameter(0));
+    body.output(0, activated(attributes, body, sum(body, product, body.input(0))));
   }
 };
 
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.recurrent", "0.1.0", "Recurrent layers over sequences", "Apache-2.0");
   plugin.layer<Rnn>();
+  plugin.layer<RnnStep>();
   add_gru(plugin);
   add_lstm(plugin);
 }

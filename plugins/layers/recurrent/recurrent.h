@@ -21,6 +21,24 @@ inline tn::Tensor part_of(tn::Builder& body, const tn::Tensor& value, int64_t k,
   return body.slice(value, value.spec().rank() - 1, k * size, size);
 }
 
+// Plans "recurrent_weight" [size, gates * size] of such a layer.
+void plan_recurrent_weight(tn::Planner& planner, int64_t gates, int64_t size);
+
+// a + b, of one shape.
+inline tn::Tensor sum(tn::Builder& body, const tn::Tensor& a, const tn::Tensor& b) {
+  tn::Program add;
+  const tn::Float x = add.full();
+  add.output(x + add.full());
+  return body.pointwise(add, {a, b}).front();
+}
+
+// What the steps of the recurrent layers begin with.
+struct StepStart {
+  tn::Spec state_spec;  // [samples, size]
+  tn_ref state, gates;  // what the step before left, and x W + b [samples, gates * size]
+};
+StepStart begin_step(tn::Stepper& stepper, int64_t gates);
+
 // The scan of a recurrent layer.
 class Recurrence {
  public:

@@ -10,6 +10,7 @@
  *     static bool expand(tn::Expander& expander);      // other layers instead of lower; false: no expansion
  *     static void finalize(const tn::Attributes& attributes, const double* state, tn::Results& results);  // metrics
  *     static void migrate(tn::Migration& migration);  // of model files with an older state_version (migrate.hpp)
+ *     static void step(tn::Stepper& stepper);  // layers of one step, if it reads earlier rows of a sequence (step.hpp)
  *     static const void* extension(const char* id) noexcept;
  *   };
  *
@@ -22,7 +23,9 @@
 #include <cmath>
 #include <tenon/attribute.hpp>
 #include <tenon/builder.hpp>
+#include <tenon/expander.hpp>
 #include <tenon/migrate.hpp>
+#include <tenon/step.hpp>
 
 namespace tn {
 
@@ -257,65 +260,6 @@ class Planner {
   const tn_layer_description& description_;
 };
 
-// ---- expand
-
-// An attribute of a layer inside an expansion: {"size", int_value(10)}.
-struct Setting {
-  const char* name;
-  tn_value value;
-};
-
-class Expander {
- public:
-  explicit Expander(const tn_expander& expander) : expander_(expander) {}
-
-  Attributes attributes() const { return Attributes(expander_.attributes); }
-  uint32_t inputs_count() const { return expander_.inputs_count; }
-  Spec spec(uint32_t i) const {
-    if (!has_input(i))
-      throw std::invalid_argument("expand asks for input " + std::to_string(i) + ", which is not there");
-    return Spec(*expander_.inputs[i]);
-  }
-  // False for an optional input that is not connected.
-  bool has_input(uint32_t i) const { return i < expander_.inputs_count && expander_.inputs[i] != nullptr; }
-  tn_ref input(uint32_t i) { return made(expander_.input(expander_.self, i)); }
-  // Adds a layer; returns its first output. suffix: appended to its parameter name after a dot; null: none.
-  tn_ref layer(const char* type, std::initializer_list<tn_ref> inputs, std::initializer_list<Setting> settings = {},
-               const char* suffix = nullptr) {
-    return layer(type, std::vector<tn_ref>(inputs), std::vector<Setting>(settings), suffix);
-  }
-  tn_ref layer(const char* type, const std::vector<tn_ref>& inputs, const std::vector<Setting>& settings,
-               const char* suffix = nullptr) {
-    std::vector<const char*> names;
-    std::vector<tn_value> values;
-    for (const Setting& setting : settings) {
-      names.push_back(setting.name);
-      values.push_back(setting.value);
-    }
-    tn_expansion_layer layer = {};
-    layer.size = sizeof layer;
-    layer.inputs_count = static_cast<uint32_t>(inputs.size());
-    layer.type = type;
-    layer.suffix = suffix;
-    layer.inputs = inputs.data();
-    layer.attributes_count = static_cast<uint32_t>(names.size());
-    layer.attribute_names = names.data();
-    layer.attribute_values = values.data();
-    return made(expander_.layer(expander_.self, &layer));
-  }
-  // Output `number` of an added layer, given its first output.
-  tn_ref output_of(tn_ref first, uint32_t number) { return made(expander_.output_of(expander_.self, first, number)); }
-  void output(uint32_t port, tn_ref value) { check(expander_.output(expander_.self, port, value)); }
-
- private:
-  static tn_ref made(tn_ref ref) {
-    if (ref < 0) throw Reported(TN_INVALID);  // the host reported the reason
-    return ref;
-  }
-
-  const tn_expander& expander_;
-};
-
 // ---- metrics
 
 // Receives the named values of finalize.
@@ -362,7 +306,7 @@ class LayerTable {
     if constexpr (HasLower<T>::value) table_.lower = &lower;
     if constexpr (HasExpand<T>::value) table_.expand = &expand;
     if constexpr (HasFinalize<T>::value) table_.finalize = &finalize;
-    if constexpr (HasExtension<T>::value || HasMigrate<T>::value) table_.extension = &extension;
+    if constexpr (HasExtension<T>::value || HasMigrate<T>::value || HasStep<T>::value) table_.extension = &extension;
   }
   const tn_layer_type* get() const { return &table_; }
   static const LayerTable& instance() {
@@ -397,6 +341,8 @@ class LayerTable {
   static const void* extension(void*, const char* id) {
     if constexpr (HasMigrate<T>::value)
       if (std::strcmp(id, TN_MIGRATE) == 0) return migrate_table<T>();
+    if constexpr (HasStep<T>::value)
+      if (std::strcmp(id, TN_STEP) == 0) return step_table<T>();
     if constexpr (HasExtension<T>::value) return T::extension(id);
     return nullptr;
   }

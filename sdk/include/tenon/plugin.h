@@ -12,6 +12,7 @@
 #include <tenon/layer.h>
 #include <tenon/migrate.h>
 #include <tenon/reader.h>
+#include <tenon/step.h>
 #include <tenon/updater.h>
 
 #ifdef __cplusplus

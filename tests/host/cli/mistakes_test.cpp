@@ -197,8 +197,8 @@ TEST_F(MistakesTest, UnknownTypes) {
               AllOf(HasSubstr("job.toml:5: "), HasSubstr("\"cf\""), HasSubstr("did you mean \"fc\"?")));
   EXPECT_THAT(changed(66, "type = \"adam\"", "type = \"adm\""), HasSubstr("did you mean \"adam\"?"));
   EXPECT_THAT(changed(66, "type = \"idx\"", "type = \"idxx\""), HasSubstr("did you mean \"idx\"?"));
-  EXPECT_THAT(changed(66, "act = \"relu\"", "act = \"rleu\""),
-              AllOf(HasSubstr("job.toml:10: layer \"hidden\" (fc): attribute \"act\": layer type \"rleu\" not found"),
+  EXPECT_THAT(changed(66, "act = \"relu\"", "act = \"reluu\""),
+              AllOf(HasSubstr("job.toml:10: layer \"hidden\" (fc): attribute \"act\": layer type \"reluu\" not found"),
                     HasSubstr("did you mean \"relu\"?")));
   EXPECT_THAT(changed(66, "passes = 4", "passes = 4\ndevice = \"cpuu\""), HasSubstr("cpuu"));
   EXPECT_THAT(failure(66, "plugins info acuracy"), HasSubstr("did you mean \"accuracy\"?"));

@@ -226,7 +226,7 @@ TEST_F(Migration, WrongTensorsAreFaults) {
 TEST_F(Migration, WrongTablesAreFaults) {
   save("first");
   Second::table.migrate = nullptr;
-  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT), kLayer + "its extension \"tenon.migrate/1\" has no migrate");
+  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT), kLayer + "its extension \"tenon.migrate/1\" has no function");
   Second::table = hooked_table();
   Second::table.size = 8;
   EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT), kLayer + "its extension \"tenon.migrate/1\" of 8 bytes is not sound");
