@@ -45,6 +45,7 @@ def data(kind: str, limit: int) -> tenon.Layer:
     return tenon.layer.data(kind, numbers)
 
 
+# docs: network
 roles = data("roles", 9)
 made = tenon.layer.concat(tenon.layer.embedding(data("words", 64), vocabulary=64, size=24),
                           tenon.layer.embedding(data("marks", 4), vocabulary=4, size=8))  # fmt: skip
@@ -54,6 +55,7 @@ score = tenon.layer.fc(made, size=9)
 cost = tenon.layer.crf(score, roles, parameter_name="chain")
 best = tenon.layer.crf_decoding(score, parameter_name="chain")
 phrases = tenon.layer.chunk_f1(best, roles, types=4)
+# docs: end
 
 topology = [cost, phrases]
 parameters = tenon.parameters.create(topology, seed=1)
@@ -61,3 +63,8 @@ tenon.train(topology, parameters, train.shuffle(), passes=6, batch_size=16,
             updater=tenon.updater.Adam(learning_rate=0.005))  # fmt: skip
 found = tenon.test(topology, parameters, test).metrics
 print(", ".join(f"{name} {value:.4f}" for name, value in found.items()))
+
+sentence = next(iter(test.samples()))
+tags = (Path(folder.name) / "roles.txt").read_text().split()
+chosen = tenon.infer(best, parameters, {kind: [sentence[kind]] for kind in ("words", "marks")})[0]
+print("first sentence:", " ".join(tags[tag] for tag in chosen))

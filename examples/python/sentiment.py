@@ -1,4 +1,5 @@
-"""The verdict of reviews, as in the book's chapter "Sentiment analysis": stacked LSTM layers, each second one reversed.
+"""The verdict of reviews, as in the book's chapter "Sentiment analysis": convolutions over time, and stacked LSTM layers,
+each second one reversed.
 
 The order of the words decides, not which words there are: a review praises one thing and blames another, and "but" or
 "although" says which of them counts. The data is made by examples/sentiment/generate. Prints the test accuracy beside
@@ -30,6 +31,17 @@ words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(WORDS))
 vectors = tenon.layer.embedding(words, vocabulary=WORDS, size=32)
 
 
+# docs: networks
+def around(length: int) -> tenon.Layer:
+    """The maximum over time of a convolution of so many words."""
+    windows = tenon.layer.context_projection(vectors, length=length)
+    return tenon.layer.sequence_pool(tenon.layer.fc(windows, size=32, act="tanh"), kind="max")
+
+
+def convolution() -> tenon.Layer:
+    return tenon.layer.fc(around(3), around(4), size=2)
+
+
 def stacked(layers: int = 3) -> tenon.Layer:
     """Each layer reads the words, and what the layer before read in the other direction."""
     made = tenon.layer.lstm(vectors, size=32)
@@ -37,13 +49,15 @@ def stacked(layers: int = 3) -> tenon.Layer:
         made = tenon.layer.lstm(tenon.layer.concat(vectors, made), size=32, reverse=number % 2 == 1)
     return tenon.layer.fc(tenon.layer.sequence_pool(made, kind="max"), size=2)
 
+# docs: end
+
 
 def bag() -> tenon.Layer:
     return tenon.layer.fc(tenon.layer.sequence_pool(vectors, kind="mean"), size=2)
 
 
 accuracies = {}
-for network in (stacked, bag):
+for network in (convolution, stacked, bag):
     score = network()
     topology = [tenon.layer.cross_entropy(score, label, from_logits=True), tenon.layer.accuracy(score, label)]
     parameters = tenon.parameters.create(topology, seed=1)

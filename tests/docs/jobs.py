@@ -99,12 +99,14 @@ def falls(job, samples):
 
 
 # A language model reaches the cost that its job states and continues a text.
-def generates(job, prompt, passes=None, most=None):
+# on_test: the bar is one of the test cost.
+def generates(job, prompt, passes=None, most=None, on_test=True):
     folder = prepared(job)
     text = (folder / job.name).read_text()
     bar = most or float(re.search(r"is at most ([0-9.]+[0-9])", text).group(1))
     events = events_of(folder, job.name, [f"passes={passes}"] if passes else [])
-    cost = [event["cost"] for event in events if event["event"] == "end_pass"][-1]
+    ends = [event for event in events if event["event"] == "end_pass"]
+    cost = events[-1]["test"]["cost"] if on_test else ends[-1]["cost"]
     told = subprocess.run([build / "bin/tenon", "generate", job.name, "--prompt", prompt], cwd=folder,
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     print(f"{job}: cost {cost:.4f}, bar {bar}; {told!r}")
@@ -112,8 +114,26 @@ def generates(job, prompt, passes=None, most=None):
         sys.exit(f"{job}: the cost is {cost}, bar {bar}, and the text {told!r}")
 
 
+# A translator writes as many of the test sentences without any error as its job states.
+def translates(job, set_up):
+    folder = prepared(job, set_up)
+    text = (folder / job.name).read_text().replace("\n# ", " ")
+    bar = float(re.search(r"translates at least ([0-9.]+[0-9])", text).group(1))
+    accuracy = events_of(folder, job.name)[-1]["test"]["metrics"]["accuracy"]
+    told = subprocess.run([build / "bin/tenon", "generate", job.name, "--format", "json"], cwd=folder,
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    written = [json.loads(line)["results"][0]["text"] for line in told.splitlines()]
+    right = (folder / "data/test.target").read_text().splitlines()
+    exact = sum(one == other for one, other in zip(written, right)) / len(right)
+    print(f"{job}: accuracy {accuracy:.4f}, exact {exact:.4f}, bar {bar}")
+    if len(written) != len(right) or not exact >= bar:
+        sys.exit(f"{job}: {exact} of the sentences are right; the job states {bar}")
+
+
 if long:
-    generates(pathlib.Path("language/characters.toml"), "The ")
+    generates(pathlib.Path("language/characters.toml"), "The ", on_test=False)
+    generates(pathlib.Path("language/lstm.toml"), "The ")
+    generates(pathlib.Path("language/transformer.toml"), "The ")
     train(pathlib.Path("fashion_mnist/lenet.toml"))
     train(pathlib.Path("images/vgg_small.toml"), GENERATE)
 else:
@@ -129,4 +149,10 @@ else:
     train(pathlib.Path("sentiment/lstm.toml"), GENERATE)
     fails(pathlib.Path("sentiment/bag.toml"), 0.6)
     train(pathlib.Path("roles/lstm.toml"), GENERATE)
-    generates(pathlib.Path("language/characters.toml"), "The ", passes=6, most=2.5)
+    generates(pathlib.Path("language/characters.toml"), "The ", passes=6, most=2.5, on_test=False)
+    generates(pathlib.Path("language/lstm.toml"), "The ", passes=1, most=2.7)
+    generates(pathlib.Path("language/transformer.toml"), "The ", passes=1, most=2.8)
+    if "order 6" not in subprocess.run([sys.executable, "-B", source / "examples/language/ngram"], text=True, check=True,
+                                       stdout=subprocess.PIPE).stdout:
+        sys.exit("examples/language/ngram prints no model of order 6")
+    translates(pathlib.Path("translation/attention.toml"), GENERATE)
