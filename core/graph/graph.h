@@ -232,6 +232,7 @@ struct Node {
   int32_t layer = -1;                // the layer that it computes: index into Graph::layers; -1: none
   std::vector<int32_t> fused;        // if it computes several layers: all of them, `layer` first; else empty
   bool backward = false;
+  bool once = false;  // it reads constant values alone and runs before the first forward after they changed
   int32_t loop = -1;  // that it runs in, step by step: index into Graph::loops; -1: it runs once. Of arrange_loops.
 
   template <typename T>

@@ -36,10 +36,12 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<Gradien
 using EpilogueChoice = std::function<bool(const Node& product)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
 
-// Lets the products of a loop that read the same matrix at all steps read a packed one, which a node before the loop
-// makes, if `bytes_of` returns its bytes; 0: the device reads the matrix itself. Run after attach_epilogues.
+// Lets products read a packed matrix if `bytes_of` returns its bytes; 0: the device reads the matrix itself. A matrix
+// that the products of a loop read at all steps is packed before the loop. One that is constant from run to run, such
+// as a parameter that is not trained, is packed by one of the first nodes, with Node::once, for all products. constant:
+// per value. Returns the values of such nodes, which have to stay. Run after attach_epilogues.
 using PackedBytes = std::function<uint64_t(const Node& product)>;
-void pack_operands(Graph& graph, const PackedBytes& bytes_of);
+std::vector<ValueId> pack_operands(Graph& graph, const PackedBytes& bytes_of, const std::vector<bool>& constant);
 
 // Fuses a gather and a sum over segments of its rows into one node (an embedding bag) if the sum is the only reader of
 // the rows, and these are not in `kept`. Run after fuse.

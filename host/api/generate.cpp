@@ -121,6 +121,7 @@ tn_status tn_generate(tn_host* host, tn_generator generator, const tn_generate_o
     const DecodingOptions decoding = decoding_options(given);
     const GenerationInput input = generation_input(given);
     const SetRead read(held->parameters->gate);
+    held->generator->set_version(read.version());
     held->generated = held->generator->run(decoding, input);
     api::give(result, "result", borrowed(held->generated));
   });

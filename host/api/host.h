@@ -94,6 +94,11 @@ struct HeldMachine {
       : parameters(std::move(of)), machine(std::move(made)) {}
 
   void set_name(std::string name) { mark.set_name(std::move(name)); }
+  void forward(const std::vector<ArrayView>& arrays) const {
+    const SetRead read(parameters->gate);
+    machine->set_version(read.version());
+    machine->forward(arrays);
+  }
   // Throws TN_MISUSE if a lease of an output lives: the next forward would overwrite it.
   void require_unleased() const {
     if (leases != 0)

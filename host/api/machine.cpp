@@ -40,8 +40,7 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
-    const SetRead read(held.parameters->gate);
-    held.machine->forward(by_number(held.machine->feeds(), named));
+    held.forward(by_number(held.machine->feeds(), named));
   });
 }
 

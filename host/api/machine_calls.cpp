@@ -13,8 +13,7 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
     const UnknownFeeds unknown = api::unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
-    const SetRead read(held.parameters->gate);
-    held.machine->forward(by_number(held.machine->feeds(), named, unknown));
+    held.forward(by_number(held.machine->feeds(), named, unknown));
   });
 }
 
@@ -76,6 +75,7 @@ class Inference {
     options.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
     options.max_samples = std::min(most, given.max_samples == 0 ? kMaxSamples : given.max_samples);
     options.checks = host.checks;
+    options.runs_once = true;
     parameters_ = host.parameters.at(given.parameters);
     const std::shared_ptr<Device> device = host.device(api::device_kind(given.device));
     {
@@ -111,6 +111,7 @@ class Inference {
  private:
   void forward(const SampleRange& range) {
     const SetRead read(parameters_->gate);
+    machine_->set_version(read.version());
     machine_->forward(range.arrays());
   }
   // Returns the spec of a dense output with one entry for each sample.

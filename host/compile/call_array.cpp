@@ -64,6 +64,7 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
       add_memory(node);
     else if (computes(graph_, node))
       prepare(number);
+    if (node.once) once_calls_ = calls_.size();
     if (!backward) forward_calls_ = calls_.size();
   }
 }
@@ -299,10 +300,10 @@ void CallArray::make_tables(const Node& node) {
 }
 
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
-  const size_t begin = phase == Phase::kForward ? 0 : forward_calls_;
-  const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
+  const size_t ends[] = {once_calls_, forward_calls_, calls_.size()};
+  const auto of = static_cast<size_t>(phase);
   if (checks_.finite && phase == Phase::kForward) check_given();
-  run_loops(begin, end, nullptr, phase, execution, errors);
+  run_loops(of == 0 ? 0 : ends[of - 1], ends[of], nullptr, phase, execution, errors);
 }
 
 void CallArray::run_loops(size_t first, size_t last, const LoopCalls* around, Phase phase,
@@ -441,6 +442,7 @@ nlohmann::json CallArray::describe() const {
                                  {"seconds", call.measured.seconds},
                                  {"operations", call.measured.work.operations},
                                  {"bytes", call.measured.work.bytes}};
+    if (node.once) list.back()["once"] = true;
     if (node.loop < 0) continue;
     list.back()["loop"] = node.loop;
     const int32_t around = graph_.loops[static_cast<size_t>(node.loop)].around;

@@ -19,7 +19,7 @@ namespace tenon::host {
 
 using namespace core;
 
-enum class Phase { kForward, kBackward };
+enum class Phase { kOnce, kForward, kBackward };
 
 // The calls of a machine. Built in three steps: construct (prepares every call), bind memory to every value, seal.
 class CallArray {
@@ -33,6 +33,8 @@ class CallArray {
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Whether there are calls of Phase::kOnce.
+  [[nodiscard]] bool has_once() const { return once_calls_ > 0; }
   // Rows whose number a call writes are `bound` at most; resize sets their shapes to the bound until the call has run.
   void expect_rows(int32_t symbol, const Dim& bound);
 
@@ -51,6 +53,7 @@ class CallArray {
   // Sets the request of the output that writes `value`.
   void request(ValueId value, uint8_t request);
   // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols that of seal.
+  // Those of kOnce are to run before a forward if the values that they read have changed.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds; with
@@ -123,8 +126,9 @@ class CallArray {
   std::map<ValueId, int32_t> counted_;             // symbol by the value that holds its number of rows
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
-  std::deque<Call> calls_;                         // the forward calls, then the backward calls
-  size_t forward_calls_ = 0;
+  std::deque<Call> calls_;                         // those of Node::once, the other forward calls, the backward calls
+  size_t once_calls_ = 0;
+  size_t forward_calls_ = 0;             // with those of Node::once
   std::vector<BareCall> bare_;           // one per call
   std::vector<int32_t> steps_of_;        // per value: the loop within whose steps it lives
   std::vector<StepSchedule> schedules_;  // per order

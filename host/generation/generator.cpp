@@ -154,6 +154,8 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
   Generated result;
   const int64_t most = std::min(options_.machine.max_samples, std::max<int64_t>(samples, 1));
   make_step(most * decoding.width());
+  step_->set_version(version_);
+  if (outside_) outside_->set_version(version_);
   for (int64_t first = 0; first < samples; first += most) {
     const int64_t count = std::min(most, samples - first);
     Part part;

@@ -51,6 +51,8 @@ class Generator {
   Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
             const tn_parallel* parallel, const tn_parallel* pool, const GeneratorOptions& options);
 
+  // As of Machine, for the next runs.
+  void set_version(std::optional<uint64_t> version) { version_ = version; }
   // Checks everything before it generates.
   [[nodiscard]] Generated run(const DecodingOptions& decoding, const GenerationInput& input);
 
@@ -91,12 +93,13 @@ class Generator {
   GeneratorOptions options_;
   std::unique_ptr<Machine> outside_;  // null: the step reads nothing from outside
   std::unique_ptr<Machine> step_;
-  int64_t step_rows_ = 0;          // that step_ was made for
-  std::vector<RowValues> values_;  // by StepModel::inputs
-  History history_;                // by StepModel::histories
-  std::vector<int64_t> position_;  // of each row
-  std::vector<size_t> laid_out_;   // the searches of the rows that values_ from outside belong to
-  bool stopped_ = false;           // by a sink
+  int64_t step_rows_ = 0;            // that step_ was made for
+  std::vector<RowValues> values_;    // by StepModel::inputs
+  History history_;                  // by StepModel::histories
+  std::vector<int64_t> position_;    // of each row
+  std::vector<size_t> laid_out_;     // the searches of the rows that values_ from outside belong to
+  std::optional<uint64_t> version_;  // of the parameters
+  bool stopped_ = false;             // by a sink
 };
 
 }  // namespace tenon::host

@@ -145,6 +145,14 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   return kept;
 }
 
+// Returns which values are the same in all forwards between changes of the parameters.
+std::vector<bool> constant_values(const Graph& graph, const Lowered& lowered, const MachineOptions& options) {
+  std::vector<bool> constant(graph.values.size(), false);
+  if (options.training || options.runs_once) return constant;
+  for (const ParameterUse& use : lowered.parameters) constant[static_cast<size_t>(use.stored)] = true;
+  return constant;
+}
+
 // Returns which values have memory of their own: external values and gradients.
 std::vector<bool> placed_values(const Graph& graph, const Lowered& lowered) {
   std::vector<bool> placed(graph.values.size(), false);
@@ -220,7 +228,9 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   join_bags(graph, model.kept);
   attach_epilogues(graph,
                    [&](const Node& product) { return prefers_epilogue(*target.device, graph, model.bounds, product); });
-  pack_operands(graph, [&](const Node& product) { return packed_bytes(*target.device, graph, model.bounds, product); });
+  const auto bytes_of = [&](const Node& product) { return packed_bytes(*target.device, graph, model.bounds, product); };
+  const std::vector<ValueId> packed = pack_operands(graph, bytes_of, constant_values(graph, model.lowered, options));
+  model.kept.insert(model.kept.end(), packed.begin(), packed.end());
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
   model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds, model.kept, options.checks);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct MachineOptions {
   std::vector<std::string> immutable;
   bool data_gradients = false;   // whether backward computes gradients of data layers
   bool given_gradients = false;  // whether backward begins with given gradients of outputs, not with the costs
+  bool runs_once = false;        // too few forwards follow a change of parameters to prepare what depends on them alone
   int64_t max_rows = 0;          // bound of every ragged dimension that is fed; 0: grows as needed
   Checks checks;
 
@@ -62,6 +64,7 @@ struct CompiledModel {
   std::vector<PlacedGradient> gradients;  // the dense ones, in the order of the set
   std::vector<std::unique_ptr<SparseGradient>> sparse_gradients;
   std::unique_ptr<CallArray> calls;
+  std::optional<uint64_t> version;  // of the parameters for which the calls of Phase::kOnce have run; empty: unknown
   std::vector<UntrainableLayer> untrainable;
   MemoryPlan memory_plan;
   MachineMemory memory;  // without a block if the set has no values: the model can be described, not run

@@ -41,6 +41,7 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   if (samples > 0) {
     take_feeds(model_, *device_, arrays, sizes, mode);
     advance_carried(samples);
+    run_once();
     run(Phase::kForward);
     settle_rows();
     carried_samples_ = samples;
@@ -151,6 +152,13 @@ void Machine::run(Phase phase) {
   execution.parallel = parallel_;
   execution.errors = errors_.get();
   model_.calls->run(phase, execution, errors_);
+}
+
+void Machine::run_once() {
+  if (!model_.calls->has_once() || (version_ && model_.version == version_)) return;
+  model_.version.reset();
+  run(Phase::kOnce);
+  model_.version = version_;
 }
 
 void Machine::drop_outputs() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ class Machine {
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model_.lowered.feeds; }
   // Checks arrays of any number of samples, in the order of feeds(), as forward does.
   void check_feeds(const std::vector<ArrayView>& arrays) const;
+  // Says that the parameters have the values of this version until the next call of it, so that what a machine that
+  // does not train makes of them alone is made once. Empty, as at first: they may change between forwards.
+  void set_version(std::optional<uint64_t> version) { version_ = version; }
   // Checks all arrays before it changes anything, then runs. If the run fails, there are no outputs until a forward
   // succeeds.
   void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
@@ -120,6 +124,7 @@ class Machine {
   void begin_step(const std::vector<int64_t>& symbols);
   void settle_rows();
   void run(Phase phase);
+  void run_once();
   void run_backward();
   void check_backward() const;
   [[nodiscard]] size_t given_gradient(const LayerOutput& output) const;
@@ -143,13 +148,14 @@ class Machine {
   std::vector<int64_t> symbols_;   // sizes by symbol in the last forward
   DeviceMemory dense_gradient_;    // returned by gradient()
   ErrorSink errors_;
-  int64_t samples_ = -1;         // of the last forward; -1: none, or it failed
-  int64_t carried_samples_ = 0;  // samples of the forward that wrote the next carried states; 0: they are zero
-  bool fresh_ = false;           // a forward succeeded, and no backward has overwritten its values yet
-  bool data_gradients_ = false;  // backward has run since the last forward: the gradients of data layers are valid
-  bool accumulated_ = false;     // backward has run since the last update: the gradients are valid
-  bool used_ = false;            // an update has used the gradients, and no forward has run since
-  bool lent_ = false;            // to a handler, which may read
+  std::optional<uint64_t> version_;  // of the parameters
+  int64_t samples_ = -1;             // of the last forward; -1: none, or it failed
+  int64_t carried_samples_ = 0;      // samples of the forward that wrote the next carried states; 0: they are zero
+  bool fresh_ = false;               // a forward succeeded, and no backward has overwritten its values yet
+  bool data_gradients_ = false;      // backward has run since the last forward: the gradients of data layers are valid
+  bool accumulated_ = false;         // backward has run since the last update: the gradients are valid
+  bool used_ = false;                // an update has used the gradients, and no forward has run since
+  bool lent_ = false;                // to a handler, which may read
 };
 
 }  // namespace tenon::host

@@ -76,6 +76,8 @@ bool Predictor::has_values_of(const Side& side, const Snapshot& source) {
 void Predictor::set_source(Side& side, const Snapshot& source) {
   side.source = source.set;
   side.version = source.version;
+  ++copies_;
+  for (uint32_t i = 0; i < options_.machines; ++i) side.slots[i].machine->set_version(copies_);
 }
 
 bool Predictor::uses(const Side& side, std::thread::id thread) const {

@@ -67,7 +67,7 @@ class Predictor {
   [[nodiscard]] bool uses(const Side& side, std::thread::id thread) const;
   [[nodiscard]] static bool has_values_of(const Side& side, const Snapshot& source);
   void make(Side& side, const ParameterSet& source);
-  static void set_source(Side& side, const Snapshot& source);
+  void set_source(Side& side, const Snapshot& source);
   [[nodiscard]] ParameterSet::Values values_of(const ParameterSet& set, const ParameterSet& source) const;
 
   const Topology topology_;
@@ -76,6 +76,7 @@ class Predictor {
   const tn_parallel* const parallel_;
   const PredictorOptions options_;
   std::array<Side, 2> sides_;
+  uint64_t copies_ = 0;  // made of parameters so far
   std::atomic<uint32_t> active_{0};
   std::mutex refreshing_;
 };

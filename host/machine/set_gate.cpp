@@ -29,7 +29,7 @@ void SetGate::check_viewable(std::thread::id thread) const {
   require_no_writing_lease_elsewhere(thread);
 }
 
-void SetGate::enter_read() {
+std::optional<uint64_t> SetGate::enter_read() {
   const std::thread::id self = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   if (writing_ == self) refuse("this call reads parameters inside a call of its own thread that writes them");
@@ -42,6 +42,7 @@ void SetGate::enter_read() {
     --admitted_;
   }
   reading_.push_back(self);
+  return present_version();
 }
 
 void SetGate::leave_read() noexcept {
@@ -137,6 +138,10 @@ void SetGate::end_lease(bool writing, std::thread::id by) noexcept {
 
 std::optional<uint64_t> SetGate::version() const {
   const std::lock_guard lock(mutex_);
+  return present_version();
+}
+
+std::optional<uint64_t> SetGate::present_version() const noexcept {
   if (writing_lease_ != std::thread::id()) return std::nullopt;
   return version_;
 }

@@ -30,7 +30,8 @@ class SetGate {
   // The name of the set in errors, such as "parameters {0, 5}". Call it before other threads know the gate.
   void set_name(std::string name) { name_ = std::move(name); }
 
-  void enter_read();
+  // Returns the version of the values, which are the same until leave_read.
+  std::optional<uint64_t> enter_read();
   void leave_read() noexcept;
   // TN_MISUSE during a training of another thread, and while a lease of another thread lives.
   void enter_write();
@@ -54,6 +55,7 @@ class SetGate {
   void require_no_writing_lease_elsewhere(std::thread::id thread) const;
   void check_viewable(std::thread::id thread) const;
   void admit() noexcept;
+  [[nodiscard]] std::optional<uint64_t> present_version() const noexcept;
 
   std::string name_;
   mutable std::mutex mutex_;
@@ -72,13 +74,17 @@ class SetGate {
 
 class SetRead {
  public:
-  explicit SetRead(SetGate& gate) : gate_(gate) { gate_.enter_read(); }
+  explicit SetRead(SetGate& gate) : gate_(gate), version_(gate.enter_read()) {}
   ~SetRead() { gate_.leave_read(); }
   SetRead(const SetRead&) = delete;
   SetRead& operator=(const SetRead&) = delete;
 
+  // SetGate::version of the values that it reads.
+  [[nodiscard]] std::optional<uint64_t> version() const { return version_; }
+
  private:
   SetGate& gate_;
+  std::optional<uint64_t> version_;
 };
 
 class SetWrite {

@@ -434,6 +434,7 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
     if (minibatches.next() == 0) return;
     at_minibatch(-1, batch, [&] {
       const SetRead read(inputs.gate);
+      inputs.machine.set_version(read.version());
       inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
     });
     if (!each()) return;
