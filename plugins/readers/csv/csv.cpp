@@ -145,6 +145,7 @@ Csv::Csv(const tn::ReaderOpen& open)
   find_sequences(attributes);
   find_vocabularies(slots, open);
   if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
+  parser_.prepare();
   index(open.shard());
   to_.resize(slots_.size());
 }

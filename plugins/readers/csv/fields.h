@@ -1,59 +1,110 @@
 // The fields of one record, as RFC 4180 has them. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "number.h"
+
 namespace tenon::csv {
 
-// A position in a record. `at` is the beginning of a field, or the delimiter after one.
-struct Fields {
-  const char* at;
-  const char* end;
-  char delimiter;
+// Bit i of the result says whether byte i of the 64 at `at` is `byte`.
+inline uint64_t find_bytes(const char* at, char byte) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7F7F7F7F7F7F7F7F;
+  uint64_t result = 0;
+  for (unsigned i = 0; i < 64; i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, at + i, sizeof word);
+    word ^= kOnes * static_cast<uint8_t>(byte);
+    const uint64_t zeros = ~(((word & kLow) + kLow) | word | kLow);  // the high bit of each byte that is 0
+    result |= ((zeros >> 7) * 0x0102040810204080 >> 56) << i;        // gathers these bits
+  }
+  return result;
+}
 
-  [[nodiscard]] bool done() const { return at == end; }
+// A position in a record with files::kPadding bytes behind it: the beginning of a field, or its end, where a delimiter
+// or nothing follows.
+class Fields {
+ public:
+  Fields(std::string_view record, char delimiter)
+      : record_(record), at_(record.data()), end_(at_ + record.size()), delimiter_(delimiter) {
+    find(at_);
+  }
 
-  // Returns the field at `at` without its quotes, and moves `at` behind it. If the field is malformed, sets *why and
-  // returns null data. room: memory for a text with doubled quotes.
+  [[nodiscard]] std::string_view record() const { return record_; }
+  [[nodiscard]] const char* at() const { return at_; }
+  [[nodiscard]] bool done() const { return at_ == end_; }
+
+  // The end of the field that begins at the position, if it has no quotes.
+  const char* stop() {
+    while (delimiters_ == 0 && end_ - block_ > kBlock) find(block_ + kBlock);
+    return delimiters_ == 0 ? end_ : std::min(block_ + __builtin_ctzll(delimiters_), end_);
+  }
+  // Moves to the end of the field, which is stop().
+  void move(const char* stop) { at_ = stop; }
+  // Moves from the delimiter at the end of a field to the beginning of the next field.
+  void pass() {
+    ++at_;
+    delimiters_ &= delimiters_ - 1;
+  }
+
+  // Returns the field at the position without its quotes, and moves to its end. If the field is malformed, sets *why
+  // and returns null data. room: memory for a text with doubled quotes.
   std::string_view take(std::string& room, const char** why) {
-    if (at != end && *at == '"') return take_quoted(room, why);
-    const auto* stop = static_cast<const char*>(std::memchr(at, delimiter, static_cast<size_t>(end - at)));
-    if (stop == nullptr) stop = end;
-    const std::string_view text(at, static_cast<size_t>(stop - at));
-    if (std::memchr(at, '"', text.size()) != nullptr) {
+    if (!done() && *at_ == '"') return take_quoted(room, why);
+    const std::string_view text(at_, static_cast<size_t>(stop() - at_));
+    if (std::memchr(at_, '"', text.size()) != nullptr) {
       *why = "a quote inside a field that does not begin with one";
       return {};
     }
-    at = stop;
+    at_ += text.size();
     return text;
   }
 
  private:
   std::string_view take_quoted(std::string& room, const char** why) {
     room.clear();
-    const char* from = ++at;
+    const char* from = ++at_;
     while (true) {
-      const auto* quote = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+      const auto* quote = static_cast<const char*>(std::memchr(at_, '"', static_cast<size_t>(end_ - at_)));
       if (quote == nullptr) {
         *why = "a quoted field has no end";
         return {};
       }
-      at = quote + 1;
-      if (at == end || *at == delimiter) {
+      at_ = quote + 1;
+      if (at_ == end_ || *at_ == delimiter_) {
+        find(at_);
         const std::string_view rest(from, static_cast<size_t>(quote - from));
         if (room.empty()) return rest;
         return room.append(rest);
       }
-      if (*at != '"') {
+      if (*at_ != '"') {
         *why = "text after the closing quote of a field";
         return {};
       }
-      room.append(from, at);  // one of the two quotes
-      from = ++at;
+      room.append(from, at_);  // one of the two quotes
+      from = ++at_;
     }
   }
+
+  // Finds the delimiters of the block that begins at `block`.
+  void find(const char* block) {
+    block_ = block;
+    delimiters_ = find_bytes(block, delimiter_);
+  }
+
+  static constexpr ptrdiff_t kBlock = 64;
+  static_assert(kBlock <= files::kPadding);
+
+  std::string_view record_;
+  const char* at_;
+  const char* end_;
+  char delimiter_;
+  const char* block_ = nullptr;
+  uint64_t delimiters_ = 0;  // of the block, from the position on: bit i is byte i
 };
 
 // The text without spaces and tabs at its ends, except delimiters.

@@ -31,27 +31,6 @@ void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
   }
 }
 
-// Parses a number that ends at the delimiter, as most do. Returns its end, or null if parse_slowly must handle the
-// field.
-template <typename T>
-const char* parse_float(const Fields& fields, uint8_t* to) {
-  T value = 0;
-  const char* const stop = files::read_padded_float(fields.at, fields.end, &value);
-  if (stop == nullptr || (stop != fields.end && *stop != fields.delimiter) || !std::isfinite(value)) return nullptr;
-  std::memcpy(to, &value, sizeof value);
-  return stop;
-}
-
-// The same for an integer within the bounds of the column.
-const char* parse_integer(const Column& column, const Fields& fields, uint8_t* to) {
-  int64_t value = 0;
-  const auto [stop, error] = std::from_chars(fields.at, fields.end, value);
-  if (error != std::errc() || (stop != fields.end && *stop != fields.delimiter)) return nullptr;
-  if (value < column.low || value > column.high) return nullptr;
-  store_integer(value, column.type.dtype, to);
-  return stop;
-}
-
 [[noreturn]] void fail(const Column& column, const std::string& why) {
   throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
 }
@@ -95,14 +74,14 @@ bool MissingRules::is_missing(std::string_view text) const {
 
 std::vector<std::string> RecordParser::split(std::string_view text, size_t count) {
   std::vector<std::string> texts;
-  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+  Fields fields(text, delimiter_);
   while (true) {
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) throw BadRecord{"field " + std::to_string(texts.size() + 1) + ": " + why};
     texts.emplace_back(trimmed(field, delimiter_));
     if (fields.done()) break;
-    ++fields.at;
+    fields.pass();
   }
   if (count != 0 && texts.size() != count) fail_count(text, count);
   return texts;
@@ -113,11 +92,11 @@ void RecordParser::fail_count(std::string_view text, size_t expected) {
 }
 
 bool RecordParser::lacks_value(std::string_view text) {
-  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+  Fields fields(text, delimiter_);
   bool lacks = false;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i != 0 && fields.done()) return false;
-    if (i != 0) ++fields.at;
+    if (i != 0) fields.pass();
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) return false;
@@ -126,26 +105,91 @@ bool RecordParser::lacks_value(std::string_view text) {
   return lacks && fields.done();
 }
 
-void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
-  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+void RecordParser::prepare() {
+  runs_.clear();
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (i != 0 && fields.done()) fail_count(text, columns.size());
-    if (i != 0) ++fields.at;
     const Column& column = columns[i];
-    uint8_t* const to = column.slot < 0 ? nullptr : slots[column.slot] + column.offset;
-    const char* stop = nullptr;
-    if (to != nullptr && column.type.dtype == TN_F32)
-      stop = parse_float<float>(fields, to);
-    else if (to != nullptr && column.type.kind == Kind::kInteger)
-      stop = parse_integer(column, fields, to);
-    else if (to != nullptr && column.type.kind == Kind::kFloat)
-      stop = parse_float<double>(fields, to);
-    if (stop != nullptr)
-      fields.at = stop;
+    const bool goes_on =
+        i != 0 && column.slot == columns[i - 1].slot &&
+        (column.slot < 0 || column.offset == columns[i - 1].offset + tn_dtype_bytes(column.type.dtype));
+    if (goes_on)
+      ++runs_.back().count;
     else
-      parse_slowly(column, fields, to);
+      runs_.push_back({i, 1, column.slot < 0 ? &RecordParser::parse_others : loop_of(column.type)});
+  }
+}
+
+auto RecordParser::loop_of(const Type& type) -> decltype(Run::parse) {
+  if (type.kind == Kind::kFloat && type.dtype == TN_F32) return &RecordParser::parse_floats<float>;
+  if (type.kind == Kind::kFloat) return &RecordParser::parse_floats<double>;
+  if (type.kind != Kind::kInteger) return &RecordParser::parse_others;
+  switch (tn_dtype_bytes(type.dtype)) {  // signed and unsigned have the same bits
+    case 1:
+      return &RecordParser::parse_integers<uint8_t>;
+    case 2:
+      return &RecordParser::parse_integers<uint16_t>;
+    case 4:
+      return &RecordParser::parse_integers<uint32_t>;
+    default:
+      return &RecordParser::parse_integers<int64_t>;
+  }
+}
+
+void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
+  Fields fields(text, delimiter_);
+  for (const Run& run : runs_) {
+    const Column& column = columns[run.first];
+    (this->*run.parse)(run, fields, column.slot < 0 ? nullptr : slots[column.slot] + column.offset);
   }
   if (!fields.done()) fail_count(text, columns.size());
+}
+
+// Moves from the end of the field before to the beginning of that of column number `column`.
+void RecordParser::begin_field(size_t column, Fields& fields) {
+  if (column == 0) return;
+  if (fields.done()) fail_count(fields.record(), columns.size());
+  fields.pass();
+}
+
+// The loops of the runs parse numbers that reach from delimiter to delimiter, as most do, and leave others to
+// parse_slowly. to: the first of the run.
+template <typename T>
+void RecordParser::parse_floats(const Run& run, Fields& fields, uint8_t* to) {
+  for (size_t i = run.first; i < run.first + run.count; ++i, to += sizeof(T)) {
+    begin_field(i, fields);
+    const char* const stop = fields.stop();
+    T value = 0;
+    if (files::read_short_float(fields.at(), stop, &value) ||
+        (files::read_float(fields.at(), stop, &value) == stop && std::isfinite(value))) {
+      std::memcpy(to, &value, sizeof value);
+      fields.move(stop);
+    } else {
+      parse_slowly(columns[i], fields, to);
+    }
+  }
+}
+
+template <typename T>
+void RecordParser::parse_integers(const Run& run, Fields& fields, uint8_t* to) {
+  const int64_t low = columns[run.first].low, high = columns[run.first].high;
+  for (size_t i = run.first; i < run.first + run.count; ++i, to += sizeof(T)) {
+    begin_field(i, fields);
+    const char* const stop = fields.stop();
+    int64_t value = 0;
+    if (files::read_short_integer(fields.at(), stop, &value) && value >= low && value <= high) {
+      store_as<T>(value, to);
+      fields.move(stop);
+    } else {
+      parse_slowly(columns[i], fields, to);
+    }
+  }
+}
+
+void RecordParser::parse_others(const Run& run, Fields& fields, uint8_t* to) {
+  for (size_t i = run.first; i < run.first + run.count; ++i) {
+    begin_field(i, fields);
+    parse_slowly(columns[i], fields, to);
+  }
 }
 
 // Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null to skip the

@@ -60,19 +60,35 @@ class RecordParser {
   std::vector<std::string> split(std::string_view text, size_t count);
   // Whether a used field is missing. False for a damaged record, which parse refuses.
   bool lacks_value(std::string_view text);
+  // To be called when the columns are as they stay, before parse.
+  void prepare();
   // Writes the used fields into the samples of the slots; throws BadRecord.
   void parse(std::string_view text, uint8_t* const* slots);
   // Throws tn::Failure unless missing_value can be stored in every column that it may fill.
   void check_missing_value() const;
 
  private:
+  // Consecutive columns of one slot and type, which one loop parses.
+  struct Run {
+    size_t first, count;  // columns
+    void (RecordParser::*parse)(const Run&, Fields&, uint8_t*);
+  };
+
+  [[nodiscard]] static auto loop_of(const Type& type) -> decltype(Run::parse);
+  template <typename T>
+  void parse_floats(const Run& run, Fields& fields, uint8_t* to);
+  template <typename T>
+  void parse_integers(const Run& run, Fields& fields, uint8_t* to);
+  void parse_others(const Run& run, Fields& fields, uint8_t* to);
+  void begin_field(size_t column, Fields& fields);
   void parse_slowly(const Column& column, Fields& fields, uint8_t* to);
   void put_missing(const Column& column, uint8_t* to) const;
   [[noreturn]] void fail_count(std::string_view text, size_t expected);
 
   char delimiter_;
   MissingRules missing_;
-  std::string room_;  // memory for a field with doubled quotes
+  std::vector<Run> runs_;  // all columns
+  std::string room_;       // memory for a field with doubled quotes
 };
 
 }  // namespace tenon::csv

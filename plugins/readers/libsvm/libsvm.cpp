@@ -71,7 +71,8 @@ int64_t whole_number(std::string_view text, const char* expected, const char* su
 float number(std::string_view text, const char* expected, const char* subject, std::string_view word) {
   const char* const end = text.data() + text.size();
   float value = 0;
-  if (text.empty() || files::read_padded_float(text.data(), end, &value) != end)
+  if (text.empty() ||
+      !(files::read_short_float(text.data(), end, &value) || files::read_float(text.data(), end, &value) == end))
     throw BadLine{std::string("expected ") + expected + ", got " + files::quoted(word)};
   if (!std::isfinite(value))
     throw BadLine{std::string("the ") + subject + " " + files::quoted(word) + " is not a finite float32"};
