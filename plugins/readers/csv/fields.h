@@ -1,7 +1,7 @@
 // The fields of one record, as RFC 4180 has them. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -30,25 +30,25 @@ inline uint64_t find_bytes(const char* at, char byte) {
 class Fields {
  public:
   Fields(std::string_view record, char delimiter)
-      : record_(record), at_(record.data()), end_(at_ + record.size()), delimiter_(delimiter) {
+      : begin_(record.data()), at_(begin_), end_(at_ + record.size()), delimiter_(delimiter) {
     find(at_);
   }
 
-  [[nodiscard]] std::string_view record() const { return record_; }
+  [[nodiscard]] std::string_view record() const { return {begin_, static_cast<size_t>(end_ - begin_)}; }
   [[nodiscard]] const char* at() const { return at_; }
   [[nodiscard]] bool done() const { return at_ == end_; }
 
   // The end of the field that begins at the position, if it has no quotes.
   const char* stop() {
-    while (delimiters_ == 0 && end_ - block_ > kBlock) find(block_ + kBlock);
-    return delimiters_ == 0 ? end_ : std::min(block_ + __builtin_ctzll(delimiters_), end_);
+    while (ends_ == 0) find(block_ + kBlock);
+    return block_ + std::countr_zero(ends_);
   }
   // Moves to the end of the field, which is stop().
   void move(const char* stop) { at_ = stop; }
   // Moves from the delimiter at the end of a field to the beginning of the next field.
   void pass() {
     ++at_;
-    delimiters_ &= delimiters_ - 1;
+    ends_ &= ends_ - 1;
   }
 
   // Returns the field at the position without its quotes, and moves to its end. If the field is malformed, sets *why
@@ -90,21 +90,24 @@ class Fields {
     }
   }
 
-  // Finds the delimiters of the block that begins at `block`.
+  // Finds the ends of fields in the block that begins at `block`.
   void find(const char* block) {
     block_ = block;
-    delimiters_ = find_bytes(block, delimiter_);
+    ends_ = find_bytes(block, delimiter_);
+    if (end_ - block >= kBlock) return;
+    const uint64_t last = uint64_t{1} << (end_ - block);
+    ends_ = (ends_ & (last - 1)) | last;
   }
 
   static constexpr ptrdiff_t kBlock = 64;
   static_assert(kBlock <= files::kPadding);
 
-  std::string_view record_;
+  const char* begin_;
   const char* at_;
   const char* end_;
   char delimiter_;
   const char* block_ = nullptr;
-  uint64_t delimiters_ = 0;  // of the block, from the position on: bit i is byte i
+  uint64_t ends_ = 0;  // of the fields of the block that end at the position or behind it; bit i is byte i
 };
 
 // The text without spaces and tabs at its ends, except delimiters.

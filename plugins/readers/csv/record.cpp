@@ -31,6 +31,52 @@ void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
   }
 }
 
+// What reads the fields of a column that are numbers and nothing else, as most are. Parameters: the column, the field,
+// the result.
+template <typename T>
+struct FloatRead {
+  using Value = T;
+  static bool read(const Column&, const char* at, const char* stop, T* value) {
+    return files::read_short_float(at, stop, value) ||
+           (files::read_float(at, stop, value) == stop && std::isfinite(*value));
+  }
+};
+
+template <typename T>  // unsigned, also for signed types: they have the same bits
+struct IntegerRead {
+  using Value = T;
+  static bool read(const Column& column, const char* at, const char* stop, T* value) {
+    int64_t whole = 0;
+    const bool good = files::read_short_integer(at, stop, &whole) && whole >= column.low && whole <= column.high;
+    *value = static_cast<T>(whole);
+    return good;
+  }
+};
+
+struct NoRead {
+  using Value = uint8_t;
+  static bool read(const Column&, const char*, const char*, uint8_t*) { return false; }
+};
+
+// Calls with(read) with what reads the column.
+template <typename With>
+auto with_quick_read(const Column& column, const With& with) {
+  const Type& type = column.type;
+  if (column.slot < 0 || type.kind == Kind::kCategory) return with(NoRead());
+  if (type.dtype == TN_F32) return with(FloatRead<float>());
+  if (type.kind == Kind::kFloat) return with(FloatRead<double>());
+  switch (tn_dtype_bytes(type.dtype)) {
+    case 1:
+      return with(IntegerRead<uint8_t>());
+    case 2:
+      return with(IntegerRead<uint16_t>());
+    case 4:
+      return with(IntegerRead<uint32_t>());
+    default:
+      return with(IntegerRead<uint64_t>());
+  }
+}
+
 [[noreturn]] void fail(const Column& column, const std::string& why) {
   throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
 }
@@ -105,6 +151,23 @@ bool RecordParser::lacks_value(std::string_view text) {
   return lacks && fields.done();
 }
 
+template <typename Read>
+size_t RecordParser::parse_quickly(const Run& run, size_t column, Fields& fields, uint8_t* to) {
+  Fields local = fields;  // in registers
+  size_t i = column;
+  for (; i < run.end; ++i) {
+    if (i != 0 && local.done()) fail_count(local.record(), columns.size());
+    if (i != 0) local.pass();
+    const char* const stop = local.stop();
+    typename Read::Value value{};
+    if (!Read::read(columns[run.first], local.at(), stop, &value)) break;
+    std::memcpy(to + (i - run.first) * sizeof value, &value, sizeof value);
+    local.move(stop);
+  }
+  fields = local;
+  return i;
+}
+
 void RecordParser::prepare() {
   runs_.clear();
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -112,94 +175,36 @@ void RecordParser::prepare() {
     const bool goes_on =
         i != 0 && column.slot == columns[i - 1].slot &&
         (column.slot < 0 || column.offset == columns[i - 1].offset + tn_dtype_bytes(column.type.dtype));
-    if (goes_on)
-      ++runs_.back().count;
-    else
-      runs_.push_back({i, 1, column.slot < 0 ? &RecordParser::parse_others : loop_of(column.type)});
-  }
-}
-
-auto RecordParser::loop_of(const Type& type) -> decltype(Run::parse) {
-  if (type.kind == Kind::kFloat && type.dtype == TN_F32) return &RecordParser::parse_floats<float>;
-  if (type.kind == Kind::kFloat) return &RecordParser::parse_floats<double>;
-  if (type.kind != Kind::kInteger) return &RecordParser::parse_others;
-  switch (tn_dtype_bytes(type.dtype)) {  // signed and unsigned have the same bits
-    case 1:
-      return &RecordParser::parse_integers<uint8_t>;
-    case 2:
-      return &RecordParser::parse_integers<uint16_t>;
-    case 4:
-      return &RecordParser::parse_integers<uint32_t>;
-    default:
-      return &RecordParser::parse_integers<int64_t>;
+    if (!goes_on)
+      runs_.push_back(
+          {i, i, with_quick_read(column, [](auto read) { return &RecordParser::parse_quickly<decltype(read)>; })});
+    ++runs_.back().end;
   }
 }
 
 void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
   Fields fields(text, delimiter_);
   for (const Run& run : runs_) {
-    const Column& column = columns[run.first];
-    (this->*run.parse)(run, fields, column.slot < 0 ? nullptr : slots[column.slot] + column.offset);
+    const auto to = [&](size_t i) {
+      return columns[i].slot < 0 ? nullptr : slots[columns[i].slot] + columns[i].offset;
+    };
+    uint8_t* const first = to(run.first);
+    for (size_t i = run.first; (i = (this->*run.quickly)(run, i, fields, first)) != run.end; ++i)
+      parse_slowly(columns[i], fields, to(i));
   }
   if (!fields.done()) fail_count(text, columns.size());
-}
-
-// Moves from the end of the field before to the beginning of that of column number `column`.
-void RecordParser::begin_field(size_t column, Fields& fields) {
-  if (column == 0) return;
-  if (fields.done()) fail_count(fields.record(), columns.size());
-  fields.pass();
-}
-
-// The loops of the runs parse numbers that reach from delimiter to delimiter, as most do, and leave others to
-// parse_slowly. to: the first of the run.
-template <typename T>
-void RecordParser::parse_floats(const Run& run, Fields& fields, uint8_t* to) {
-  for (size_t i = run.first; i < run.first + run.count; ++i, to += sizeof(T)) {
-    begin_field(i, fields);
-    const char* const stop = fields.stop();
-    T value = 0;
-    if (files::read_short_float(fields.at(), stop, &value) ||
-        (files::read_float(fields.at(), stop, &value) == stop && std::isfinite(value))) {
-      std::memcpy(to, &value, sizeof value);
-      fields.move(stop);
-    } else {
-      parse_slowly(columns[i], fields, to);
-    }
-  }
-}
-
-template <typename T>
-void RecordParser::parse_integers(const Run& run, Fields& fields, uint8_t* to) {
-  const int64_t low = columns[run.first].low, high = columns[run.first].high;
-  for (size_t i = run.first; i < run.first + run.count; ++i, to += sizeof(T)) {
-    begin_field(i, fields);
-    const char* const stop = fields.stop();
-    int64_t value = 0;
-    if (files::read_short_integer(fields.at(), stop, &value) && value >= low && value <= high) {
-      store_as<T>(value, to);
-      fields.move(stop);
-    } else {
-      parse_slowly(columns[i], fields, to);
-    }
-  }
-}
-
-void RecordParser::parse_others(const Run& run, Fields& fields, uint8_t* to) {
-  for (size_t i = run.first; i < run.first + run.count; ++i) {
-    begin_field(i, fields);
-    parse_slowly(columns[i], fields, to);
-  }
 }
 
 // Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null to skip the
 // field.
 void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* to) {
   const char* why = nullptr;
-  std::string_view text = fields.take(room_, &why);
+  const std::string_view text = fields.take(room_, &why);
   if (why != nullptr) fail(column, why);
-  if (to == nullptr) return;
-  text = trimmed(text, delimiter_);
+  if (to != nullptr) put_text(column, trimmed(text, delimiter_), to);
+}
+
+void RecordParser::put_text(const Column& column, std::string_view text, uint8_t* to) const {
   if (missing_.is_missing(text)) {
     if (missing_.policy != Missing::kValue)
       fail(column, "the value is missing; missing = \"value\" or \"skip\" says what to do with it");

@@ -68,20 +68,18 @@ class RecordParser {
   void check_missing_value() const;
 
  private:
-  // Consecutive columns of one slot and type, which one loop parses.
+  // Consecutive columns of one slot and type.
   struct Run {
-    size_t first, count;  // columns
-    void (RecordParser::*parse)(const Run&, Fields&, uint8_t*);
+    size_t first, end;  // columns
+    size_t (RecordParser::*quickly)(const Run& run, size_t column, Fields& fields, uint8_t* to);
   };
 
-  [[nodiscard]] static auto loop_of(const Type& type) -> decltype(Run::parse);
-  template <typename T>
-  void parse_floats(const Run& run, Fields& fields, uint8_t* to);
-  template <typename T>
-  void parse_integers(const Run& run, Fields& fields, uint8_t* to);
-  void parse_others(const Run& run, Fields& fields, uint8_t* to);
-  void begin_field(size_t column, Fields& fields);
+  // Parses fields of the run, that of `column` first, as long as Read::read can. Returns the column of the first field
+  // that it cannot read, to which it moves, or run.end. to: of the first column of the run.
+  template <typename Read>
+  size_t parse_quickly(const Run& run, size_t column, Fields& fields, uint8_t* to);
   void parse_slowly(const Column& column, Fields& fields, uint8_t* to);
+  void put_text(const Column& column, std::string_view text, uint8_t* to) const;
   void put_missing(const Column& column, uint8_t* to) const;
   [[noreturn]] void fail_count(std::string_view text, size_t expected);
 
