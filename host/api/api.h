@@ -151,5 +151,8 @@ std::string device_kind(const char* given);     // null: "cpu"
 nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe
 // Throws TN_MISUSE unless the application may end steps of the machine: its own one, for training.
 void require_updatable(const Machine& machine);
+// Updates the parameters in `used` that the parts of this step have left, and ends the step. The caller has entered the
+// gate for writing.
+void end_step(Updater& updater, Machine& machine, const UsedNames& used);
 
 }  // namespace tenon::host::api

@@ -129,16 +129,19 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
   });
 }
 
+void api::end_step(Updater& updater, Machine& machine, const UsedNames& used) {
+  updater.update(machine, used.without(machine.updated()));
+  machine.commit(used);
+}
+
 namespace {
 
-// Updates what the parts of this step have left, and ends the step.
 void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used) {
   const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
   const Use use(held->mark, "machine");
   api::require_updatable(*held->machine);
   const SetWrite write(held->parameters->gate);
-  updater.update(*held->machine, used.without(held->machine->updated()));
-  held->machine->commit(used);
+  api::end_step(updater, *held->machine, used);
 }
 
 }  // namespace

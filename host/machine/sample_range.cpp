@@ -23,15 +23,13 @@ void cut_rows(ArrayView& array, int64_t first, int64_t count) {
 
 int64_t samples_of(const ArrayView& array) { return array.storage == TN_RAGGED ? array.samples : array.shape.at(0); }
 
-SampleRange::SampleRange(const std::vector<ArrayView>& arrays, int64_t first, int64_t count) {
-  for (const ArrayView& array : arrays) arrays_.push_back(cut(array, first, count));
+void SampleRange::move(int64_t first, int64_t count) {
+  offsets_.clear();
+  for (size_t i = 0; i < arrays_.size(); ++i) cut(arrays_[i] = whole_[i], first, count);
 }
 
-ArrayView SampleRange::cut(ArrayView array, int64_t first, int64_t count) {
-  if (array.storage == TN_DENSE) {
-    cut_rows(array, first, count);
-    return array;
-  }
+void SampleRange::cut(ArrayView& array, int64_t first, int64_t count) {
+  if (array.storage == TN_DENSE) return cut_rows(array, first, count);
   int64_t begin = first, entries = count;  // of sequences at this level, then of rows
   const size_t levels = array.storage == TN_CSR ? 1 : array.levels;
   for (size_t level = 0; level < levels; ++level) {
@@ -51,7 +49,6 @@ ArrayView SampleRange::cut(ArrayView array, int64_t first, int64_t count) {
     cut_rows(array, begin, entries);
     array.samples = count;
   }
-  return array;
 }
 
 }  // namespace tenon::host

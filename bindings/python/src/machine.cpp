@@ -51,6 +51,13 @@ void bind_machines(nb::module_& module) {
              const std::vector<tenon::Feed> list = feeds_from(feeds);
              unlocked([&] { tenon::forward(machine, list, ignore_unused ? TN_FORWARD_IGNORE_UNUSED : 0); });
            })
+      .def("steps",
+           [](const Machine& machine, const Updater& updater, const NamedValues& feeds, int64_t samples) {
+             const std::vector<tenon::Feed> list = feeds_from(feeds);
+             std::vector<double> costs;
+             unlocked([&] { tenon::steps(machine, updater, list, samples, costs); });
+             return costs;
+           })
       .def("backward", [](const Machine& machine) { unlocked([&] { machine.backward(); }); })
       .def("backward_from", backward_from)
       .def("output", [](const Machine& machine,

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenon import _arrays, _check, _model, error
 from tenon import _layer as layers
@@ -27,6 +28,7 @@ from tenon._machine_part import Part, default_cost
 from tenon._step_through import Step, steps
 from tenon.data_type import DataType, dtype_code
 from tenon.parameters import ParameterSet
+from tenon.updater import Updater
 
 __all__ = ["GradientMachine", "Step", "compose", "new"]
 
@@ -161,6 +163,30 @@ class GradientMachine(Machine):
         self._run(minibatch, needs_cost=True)
         self.backward()
 
+    def feed_steps(self, minibatches: Any, updater: Updater, samples: int = 1) -> NDArray[np.float64]:
+        """feed and updater.update for each `samples` samples in turn, in one call, with the same results to the bit; for
+        models so small that the calls of a step take longer than its work. Returns the cost of each step.
+
+        minibatches: as in forward, of any number of samples; the last step has those that are left. updater: one of a
+        plugin. Where a step fails, the error begins with its number, and the steps before it are done.
+        """
+        of = "feed_steps"
+        _check.instance(updater, Updater, "an updater of a plugin", "updater", of)
+        if self._costly is None:
+            raise self._no_cost()
+        self.parameters.require_writable()
+        most = _check.whole(samples, "samples", of, 1, 2**31 - 1)
+        values = _by_name(minibatches, self.types, self.label)
+        part = self._part(values)
+        if not part.has_cost:
+            raise self._no_cost()
+        feeds, count = _arrays.feeds({name: values[name] for name in part.types}, part.types)
+        core = part.core(min(count, most), self._has_gradients)
+        self._core, self._used, self._fed = core, part, ({}, (count - 1) % most + 1 if count else 0)
+        costs = core.steps(updater.core, feeds, most)
+        self._with_gradients, self._has_gradients = core, False
+        return np.asarray(costs, dtype=np.float64)
+
     def step_through(self, minibatch: Any = None) -> Iterator[Step]:
         """Runs a forward of its own, layer by layer, and yields a Step for each layer, inputs first.
 
@@ -170,7 +196,7 @@ class GradientMachine(Machine):
         """
         if minibatch is None:
             if not self._fed[0]:
-                raise error.MisuseError("the machine has computed nothing yet: give a minibatch", "gradient_machine")
+                raise error.MisuseError("there is no minibatch of a feed or forward: give one", "gradient_machine")
             values = self._fed[0]
         else:
             values = _by_name(minibatch, self.types, self.label)

@@ -48,6 +48,28 @@ TENON_API tn_status tn_machine_data_gradient(tn_host* host, tn_machine machine, 
 TENON_API tn_status tn_machine_set_gradient(tn_host* host, tn_machine machine, const char* parameter,
                                             const tn_array* values, tn_error* error);
 
+/* ---- several steps in one call ---------------------------------------------------------------------------------- */
+
+typedef struct tn_steps_options {
+  uint32_t size;
+  uint32_t flags; /* TN_FORWARD_* */
+  tn_updater updater;
+  const tn_feed* feeds; /* of any number of samples, the same in all: the minibatches, one after the other */
+  uint32_t feeds_count;
+  uint32_t reserved; /* 0 */
+  int64_t samples;   /* of a step, at least 1; the last step has those that are left */
+} tn_steps_options;
+
+/* Trains on each minibatch in turn as tn_machine_forward, tn_machine_backward and tn_updater_update do, with the same
+ * results to the bit; for models so small that these calls take much of a step. costs[i] receives the cost of step i,
+ * as tn_machine_cost does. *steps: on entry the room of `costs`, on return the number of steps done, those whose update
+ * is in the parameters. TN_NEED_CAPACITY sets *steps to the number of steps that the feeds have. All feeds are checked
+ * before anything is changed. If a step fails, its message begins with its number, *steps says how many were done
+ * before it, whose costs are written, and the step itself leaves what the function leaves that failed. Between two
+ * steps other threads may read the parameters. */
+TENON_API tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_options* options, double* costs,
+                                     int64_t* steps, tn_error* error);
+
 /* ---- outputs of arrays in one call ----------------------------------------------------------------------------- */
 
 typedef struct tn_infer_options {

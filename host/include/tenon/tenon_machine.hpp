@@ -70,6 +70,35 @@ inline void set_gradient(const Machine& machine, const std::string& parameter, c
   });
 }
 
+// Trains on the minibatches of `samples` samples each that follow one another in the feeds, as tn_machine_steps
+// documents. Appends the cost of each step that is done to `costs`, also where a later one throws. flags: TN_FORWARD_*.
+inline void steps(const Machine& machine, const Updater& updater, const std::vector<Feed>& feeds, int64_t samples,
+                  std::vector<double>& costs, uint32_t flags = 0) {
+  const std::vector<tn_feed> list = detail::c_feeds(feeds);
+  tn_steps_options options = {};
+  options.size = sizeof options;
+  options.flags = flags;
+  options.updater = updater.handle();
+  options.feeds = list.data();
+  options.feeds_count = detail::count_of(list.size());
+  options.samples = samples;
+  int64_t all = 0;  // samples of all steps
+  for (const Feed& feed : feeds)
+    all = feed.values.storage == TN_RAGGED ? feed.values.samples : feed.values.shape.empty() ? 0 : feed.values.shape[0];
+  const size_t before = costs.size();
+  int64_t count = samples > 0 && all > 0 ? (all - 1) / samples + 1 : 0;
+  costs.resize(before + static_cast<size_t>(count));
+  struct Cut {  // also where a step throws
+    std::vector<double>& costs;
+    const size_t before;
+    const int64_t& done;
+    ~Cut() { costs.resize(before + static_cast<size_t>(done)); }
+  } const cut{costs, before, count};
+  detail::checked([&](tn_error* error) {
+    return tn_machine_steps(machine.host(), machine.handle(), &options, costs.data() + before, &count, error);
+  });
+}
+
 struct InferOptions {
   Layers outputs = {};  // dense ones with one entry for each sample
   Parameters parameters = {};

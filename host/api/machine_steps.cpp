@@ -1,0 +1,51 @@
+// The public C API: several steps of a machine in one call. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_machine.h>
+
+#include <utility>
+
+#include "host/api/api.h"
+#include "host/machine/sample_range.h"
+
+namespace api = tenon::host::api;
+using namespace tenon::host;
+
+tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_options* options, double* costs,
+                           int64_t* steps, tn_error* error) {
+  const int64_t room = steps == nullptr ? 0 : std::exchange(*steps, 0);  // 0 are done, whatever is refused
+  return api::call_machine(host, machine, error, [&](Host& it, HeldMachine& held) {
+    int64_t& done = api::required(steps, "steps");
+    const tn_steps_options given = api::sized(options, "options");
+    if (given.samples < 1)
+      fail(TN_INVALID, SubjectName{"options.samples"}, "options.samples is ", given.samples, "; expected at least 1");
+    Machine& trained = *held.machine;
+    const std::vector<ArrayView> arrays =
+        by_number(trained.feeds(), api::named_arrays(given.feeds, given.feeds_count, "options.feeds"),
+                  api::unknown_feeds(given.flags));
+    const std::shared_ptr<HeldUpdater> with = it.updaters.at(given.updater);
+    const Use use(with->mark, "updater", Reentry::kAllowed);
+    api::require_updatable(trained);
+    held.require_unleased();
+    trained.check_feeds(arrays);
+    const int64_t samples = arrays.empty() ? 0 : samples_of(arrays.front());
+    const int64_t count = samples / given.samples + (samples % given.samples != 0 ? 1 : 0);
+    if (room < count) {
+      done = count;
+      fail(TN_NEED_CAPACITY, SubjectName{"steps"}, "there are ", count, " steps; there is room for ", room, " costs");
+    }
+    if (count > 0) api::required(costs, "costs");
+    SampleRange minibatch(arrays);
+    const auto step = [&](int64_t first) {
+      minibatch.move(first, std::min(given.samples, samples - first));
+      const SetWrite write(held.parameters->gate);
+      trained.forward(minibatch.arrays());
+      costs[done] = trained.cost();
+      trained.backward();
+      api::end_step(with->updater, trained, UsedNames());
+    };
+    try {
+      for (; done < count; ++done) step(done * given.samples);
+    } catch (const Error& failure) {
+      throw failure.with_context(text("step ", done + 1, " of ", count));
+    }
+  });
+}
