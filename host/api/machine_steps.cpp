@@ -1,7 +1,7 @@
 // The public C API: several steps of a machine in one call. SPDX-License-Identifier: Apache-2.0
 #include <tenon/tenon_machine.h>
 
-#include <utility>
+#include <algorithm>
 
 #include "host/api/api.h"
 #include "host/machine/sample_range.h"
@@ -10,10 +10,9 @@ namespace api = tenon::host::api;
 using namespace tenon::host;
 
 tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_options* options, double* costs,
-                           int64_t* steps, tn_error* error) {
-  const int64_t room = steps == nullptr ? 0 : std::exchange(*steps, 0);  // 0 are done, whatever is refused
+                           int64_t room, int64_t* done, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host& it, HeldMachine& held) {
-    int64_t& done = api::required(steps, "steps");
+    int64_t& updated = api::required(done, "done");
     const tn_steps_options given = api::sized(options, "options");
     if (given.samples < 1)
       fail(TN_INVALID, SubjectName{"options.samples"}, "options.samples is ", given.samples, "; expected at least 1");
@@ -28,24 +27,22 @@ tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_opt
     trained.check_feeds(arrays);
     const int64_t samples = arrays.empty() ? 0 : samples_of(arrays.front());
     const int64_t count = samples / given.samples + (samples % given.samples != 0 ? 1 : 0);
-    if (room < count) {
-      done = count;
-      fail(TN_NEED_CAPACITY, SubjectName{"steps"}, "there are ", count, " steps; there is room for ", room, " costs");
-    }
-    if (count > 0) api::required(costs, "costs");
+    if (room < count)
+      fail(TN_NEED_CAPACITY, SubjectName{"room"}, "there are ", count, " steps; there is room for ", room, " costs");
+    api::required(costs, "costs");
     SampleRange minibatch(arrays);
     const auto step = [&](int64_t first) {
       minibatch.move(first, std::min(given.samples, samples - first));
       const SetWrite write(held.parameters->gate);
       trained.forward(minibatch.arrays());
-      costs[done] = trained.cost();
+      costs[updated] = trained.cost();
       trained.backward();
       api::end_step(with->updater, trained, UsedNames());
     };
     try {
-      for (; done < count; ++done) step(done * given.samples);
+      for (updated = 0; updated < count; ++updated) step(updated * given.samples);
     } catch (const Error& failure) {
-      throw failure.with_context(text("step ", done + 1, " of ", count));
+      throw failure.with_context(text("step ", updated + 1, " of ", count));
     }
   });
 }

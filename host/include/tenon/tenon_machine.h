@@ -62,13 +62,13 @@ typedef struct tn_steps_options {
 
 /* Trains on each minibatch in turn as tn_machine_forward, tn_machine_backward and tn_updater_update do, with the same
  * results to the bit; for models so small that these calls take much of a step. costs[i] receives the cost of step i,
- * as tn_machine_cost does. *steps: on entry the room of `costs`, on return the number of steps done, those whose update
- * is in the parameters. TN_NEED_CAPACITY sets *steps to the number of steps that the feeds have. All feeds are checked
- * before anything is changed. If a step fails, its message begins with its number, *steps says how many were done
- * before it, whose costs are written, and the step itself leaves what the function leaves that failed. Between two
- * steps other threads may read the parameters. */
+ * as tn_machine_cost does; there is room for `room` of them, else TN_NEED_CAPACITY. *done receives the number of steps
+ * whose update is in the parameters. All feeds are checked before anything is changed, and a call that is refused
+ * leaves *done as it is: set it to 0 before. If a step fails, the message begins with its number, *done says how many
+ * were done before it, whose costs are written, and the step itself leaves what the function leaves that failed.
+ * Between two steps other threads may read the parameters. */
 TENON_API tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_options* options, double* costs,
-                                     int64_t* steps, tn_error* error);
+                                     int64_t room, int64_t* done, tn_error* error);
 
 /* ---- outputs of arrays in one call ----------------------------------------------------------------------------- */
 

@@ -86,16 +86,16 @@ inline void steps(const Machine& machine, const Updater& updater, const std::vec
   for (const Feed& feed : feeds)
     all = feed.values.storage == TN_RAGGED ? feed.values.samples : feed.values.shape.empty() ? 0 : feed.values.shape[0];
   const size_t before = costs.size();
-  int64_t count = samples > 0 && all > 0 ? (all - 1) / samples + 1 : 0;
+  const int64_t count = samples > 0 && all > 0 ? (all - 1) / samples + 1 : 0;
   costs.resize(before + static_cast<size_t>(count));
-  struct Cut {  // also where a step throws
+  struct Cut {
     std::vector<double>& costs;
     const size_t before;
-    const int64_t& done;
-    ~Cut() { costs.resize(before + static_cast<size_t>(done)); }
-  } const cut{costs, before, count};
+    int64_t done;
+    ~Cut() { costs.resize(before + static_cast<size_t>(done)); }  // also where a step throws
+  } cut{costs, before, 0};
   detail::checked([&](tn_error* error) {
-    return tn_machine_steps(machine.host(), machine.handle(), &options, costs.data() + before, &count, error);
+    return tn_machine_steps(machine.host(), machine.handle(), &options, costs.data() + before, count, &cut.done, error);
   });
 }
 

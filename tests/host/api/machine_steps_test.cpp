@@ -180,19 +180,18 @@ TEST_F(MachineSteps, NeedRoomForTheirCosts) {
   options.feeds = list.data(), options.feeds_count = 3, options.samples = 4;
   const std::vector<Floats> before = values(it);
   double costs[4] = {-1, -1, -1, -1};
-  int64_t count = 2;
-  EXPECT_EQ(tn_machine_steps(it.machine.host(), it.machine.handle(), &options, costs, &count, nullptr),
-            TN_NEED_CAPACITY);
-  EXPECT_EQ(count, 3);
+  int64_t done = -1;
+  const auto run = [&](tn_machine machine, int64_t room) {
+    return tn_machine_steps(it.machine.host(), machine, &options, costs, room, &done, nullptr);
+  };
+  EXPECT_EQ(run(it.machine.handle(), 2), TN_NEED_CAPACITY);
+  EXPECT_EQ(run(tn_machine{}, 4), TN_MISUSE);
+  EXPECT_EQ(done, -1);
   EXPECT_EQ(values(it), before);
-  count = 4;
-  EXPECT_EQ(tn_machine_steps(it.machine.host(), it.machine.handle(), &options, costs, &count, nullptr), TN_OK);
-  EXPECT_EQ(count, 3);
+  EXPECT_EQ(run(it.machine.handle(), 4), TN_OK);
+  EXPECT_EQ(done, 3);
   EXPECT_GT(costs[2], 0);
   EXPECT_EQ(costs[3], -1);
-  count = 4;
-  EXPECT_EQ(tn_machine_steps(it.machine.host(), tn_machine{}, &options, costs, &count, nullptr), TN_MISUSE);
-  EXPECT_EQ(count, 0);
 }
 
 // The fourth step has more rows than the machine may have.
