@@ -29,7 +29,7 @@ tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_opt
     const int64_t count = samples / given.samples + (samples % given.samples != 0 ? 1 : 0);
     if (room < count)
       fail(TN_NEED_CAPACITY, SubjectName{"room"}, "there are ", count, " steps; there is room for ", room, " costs");
-    api::required(costs, "costs");
+    if (count > 0) api::required(costs, "costs");
     SampleRange minibatch(arrays);
     const auto step = [&](int64_t first) {
       minibatch.move(first, std::min(given.samples, samples - first));

@@ -196,7 +196,7 @@ class GradientMachine(Machine):
         """
         if minibatch is None:
             if not self._fed[0]:
-                raise error.MisuseError("there is no minibatch of a feed or forward: give one", "gradient_machine")
+                raise error.MisuseError("no forward or feed has a minibatch yet: give a minibatch", "gradient_machine")
             values = self._fed[0]
         else:
             values = _by_name(minibatch, self.types, self.label)

@@ -45,6 +45,34 @@ def test_a_loop_of_ones_own_trains_like_train():
     assert repr(metrics) == "<tenon metrics of <tenon.GradientMachine of cost, accuracy> over 0 samples>"
 
 
+def test_steps_in_one_call_give_the_same_bits():
+    model = classifier()
+    alone, together = (tenon.parameters.create(model.cost, seed=3) for _ in range(2))
+    machine, updater = tenon.gradient_machine.new(model.cost, alone), tenon.updater.Adam()
+    expected = []
+    for first in range(0, len(labels), 30):
+        machine.feed({name: values[first : first + 30] for name, values in ARRAYS.items()})
+        expected.append(machine.cost)
+        updater.update(machine)
+    machine, updater = tenon.gradient_machine.new(model.cost, together), tenon.updater.Adam()
+    costs = machine.feed_steps(ARRAYS, updater, samples=30)
+    assert costs.dtype == np.float64 and costs.tolist() == expected
+    assert machine.cost == expected[-1] and machine.samples == len(labels) % 30 and not machine.has_gradients
+    for name in alone:
+        np.testing.assert_array_equal(together[name], alone[name])
+    before = {name: together[name].copy() for name in together}
+    wrong = {"pixel": pixels[:20], "label": np.append(labels[:19], 99)}
+    with pytest.raises(tenon.error.Error, match='data layer "label": sample 19 of the minibatch is 99'):
+        machine.feed_steps(wrong, updater, samples=10)
+    with pytest.raises(tenon.error.InvalidError, match="updater"):
+        machine.feed_steps(ARRAYS, Sgd(), samples=10)
+    with pytest.raises(tenon.error.InvalidError, match="samples"):
+        machine.feed_steps(ARRAYS, updater, samples=0)
+    for name in before:
+        np.testing.assert_array_equal(together[name], before[name])
+    assert len(machine.feed_steps({"pixel": pixels[:0], "label": labels[:0]}, updater)) == 0
+
+
 def test_other_threads_read_whole_steps():
     """All parameters have one value after each step of an updater in Python; copy_from reads them all at once."""
 
