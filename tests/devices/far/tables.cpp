@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tables.h"
+
+#include <cstring>
+#include <iterator>
+#include <tenon/base.hpp>
+
+#include "call.h"
+#include "primitives.h"
+
+namespace tenon::far {
+
+namespace {
+
+// A prepare function of table kTable of the cpu, whose calls run late.
+template <auto kTable, auto kMember, typename Site>
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
+                  tn_prepared* prepared) {
+  tn_prepared inner = {};
+  inner.size = sizeof inner;
+  const tn_status status = (kTable->*kMember)(nullptr, services, errors, site, &inner);
+  return status != TN_OK ? status
+                         : tn::guarded(errors, [&] { prepare_late(*static_cast<Device*>(device), inner, prepared); });
+}
+
+// A function of the table that prepares nothing.
+template <auto kTable, auto kMember, typename... Arguments>
+tn_status ask(void* /*device*/, const tn_errors* errors, Arguments... arguments) {
+  return (kTable->*kMember)(nullptr, errors, arguments...);
+}
+
+// The table of a primitive with one function, prepare.
+template <typename Table, const Table* kTable, typename Site>
+constexpr Table plain(uint32_t opset = 0) {
+  return {sizeof(Table), opset, &prepare<kTable, &Table::prepare, Site>};
+}
+// The table of a primitive with an epilogue.
+template <typename Table, const Table* kTable, typename Site>
+constexpr Table epilogue() {
+  return {sizeof(Table), TN_OPSET, &ask<kTable, &Table::supports, const Site*>,
+          &prepare<kTable, &Table::prepare, Site>};
+}
+
+constexpr auto kArgsort = plain<tn_argsort_table, &cpu::argsort_table, tn_argsort>();
+constexpr auto kConv = plain<tn_conv_table, &cpu::conv_table, tn_conv>();
+constexpr auto kConvEpilogue = epilogue<tn_conv_epilogue_table, &cpu::conv_epilogue_table, tn_conv_epilogue>();
+constexpr auto kGather = plain<tn_gather_table, &cpu::gather_table, tn_gather>();
+constexpr auto kGemm = plain<tn_gemm_table, &cpu::gemm_table, tn_gemm>();
+constexpr auto kGemmEpilogue = epilogue<tn_gemm_epilogue_table, &cpu::gemm_epilogue_table, tn_gemm_epilogue>();
+constexpr auto kMove = plain<tn_move_table, &cpu::move_table, tn_move>();
+constexpr auto kPointwise = plain<tn_pointwise_table, &cpu::pointwise_table, tn_pointwise_site>(TN_OPSET);
+constexpr auto kPool = plain<tn_pool_table, &cpu::pool_table, tn_pool>();
+constexpr auto kPrefixSum = plain<tn_prefix_sum_table, &cpu::prefix_sum_table, tn_prefix_sum>();
+constexpr auto kResize = plain<tn_resize_table, &cpu::resize_table, tn_resize_site>();
+constexpr auto kSegment = plain<tn_segment_table, &cpu::segment_table, tn_segment>();
+
+using Packed = tn_packed_gemm_table;
+constexpr Packed kPackedGemm = {sizeof(Packed),
+                                0,
+                                &ask<&cpu::packed_gemm_table, &Packed::packed_bytes, const tn_gemm*, uint64_t*>,
+                                &prepare<&cpu::packed_gemm_table, &Packed::prepare_pack, tn_gemm>,
+                                &prepare<&cpu::packed_gemm_table, &Packed::prepare_multiply, tn_gemm>,
+                                &prepare<&cpu::packed_gemm_table, &Packed::prepare_epilogue, tn_gemm_epilogue>};
+using Rows = tn_row_sparse_table;
+constexpr Rows kRowSparse = {sizeof(Rows), TN_OPSET,
+                             &prepare<&cpu::row_sparse_table, &Rows::prepare_coalesce, tn_coalesce>,
+                             &prepare<&cpu::row_sparse_table, &Rows::prepare_update, tn_row_sparse_update>};
+
+constexpr cpu::Primitive kTables[] = {{cpu::argsort_id, &kArgsort},
+                                      {cpu::conv_id, &kConv},
+                                      {cpu::conv_epilogue_id, &kConvEpilogue},
+                                      {cpu::gather_id, &kGather},
+                                      {cpu::gemm_id, &kGemm},
+                                      {cpu::gemm_epilogue_id, &kGemmEpilogue},
+                                      {cpu::move_id, &kMove},
+                                      {cpu::packed_gemm_id, &kPackedGemm},
+                                      {cpu::pointwise_id, &kPointwise},
+                                      {cpu::pool_id, &kPool},
+                                      {cpu::prefix_sum_id, &kPrefixSum},
+                                      {cpu::resize_id, &kResize},
+                                      {cpu::row_sparse_id, &kRowSparse},
+                                      {cpu::segment_id, &kSegment}};
+static_assert(std::size(kTables) == std::size(cpu::kPrimitives), "each primitive of the cpu has a table here");
+
+struct Ids {
+  const char* list[std::size(kTables) + 1];
+};
+constexpr Ids ids() {
+  Ids result = {};
+  for (size_t i = 0; i < std::size(kTables); ++i) result.list[i] = kTables[i].id;
+  return result;
+}
+constexpr Ids kIds = ids();
+
+}  // namespace
+
+const char* const* table_ids() { return kIds.list; }
+
+const void* table(const char* id) {
+  for (const cpu::Primitive& each : kTables)
+    if (std::strcmp(id, each.id) == 0) return each.table;
+  return nullptr;
+}
+
+}  // namespace tenon::far
