@@ -10,6 +10,7 @@
 #include "check/layer_checks.h"
 #include "check/layer_gradients.h"
 #include "check/loaded.h"
+#include "check/open_device.h"
 #include "check/parts.h"
 #include "check/refusing.h"
 #include "check/watch.h"
@@ -78,6 +79,9 @@ const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
 }
 
 void check_draws(Context& context) {
+  const Subject& subject = context.subject();
+  if (subject.kind == "device" && OpenDevice(subject.file, subject.device).properties().host_memory == 0)
+    throw Skip("the guarded operands are memory of the host, which the device cannot read");
   const Loaded loaded(context.subject().file);
   const Host guarded = host_of(context, guarded_of(context.subject(), *loaded.descriptor()));
   each_case(context, [&](const LayerCase& of) {

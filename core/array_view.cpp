@@ -65,6 +65,12 @@ std::byte* copy_apart(size_t width, const std::byte* from, int64_t stride, int64
 
 }  // namespace
 
+uint64_t element_bytes(const ArrayView& array) {
+  uint64_t elements = 1;
+  for (const int64_t extent : array.shape) elements *= static_cast<uint64_t>(extent);
+  return tn_dtype_storage(array.dtype, elements);
+}
+
 void copy_elements(const ArrayView& from, std::byte* to) {
   if (is_empty(from)) return;
   const auto width = static_cast<int64_t>(tn_dtype_bytes(from.dtype));

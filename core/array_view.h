@@ -47,6 +47,9 @@ class StridedPlaces {
   int64_t place_ = 0;
 };
 
+// Returns the bytes of the elements, without gaps between them.
+uint64_t element_bytes(const ArrayView& array);
+
 // Copies the elements of a dense array, or the rows of a ragged one, to `to` in row-major order.
 void copy_elements(const ArrayView& from, std::byte* to);
 

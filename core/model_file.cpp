@@ -301,7 +301,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
            quoted(kCheckpointTensors), " are those of checkpoints");
     const uint64_t bytes = entry.count * sizeof(float);
     header.tensors.push_back({entry.name, "F32", entry.dtype, entry.shape, end, bytes});
-    values.push_back(set.data(entry));
+    values.push_back(set.values(entry));
     end = checked_add(end, bytes, "size of the model");
   }
   for (const CheckpointTensor& part : parts.tensors) {

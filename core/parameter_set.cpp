@@ -267,12 +267,12 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
 }
 
 // Allocates the slabs from number `first` on and zeroes the padding after each of their entries.
-std::vector<Buffer> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, size_t first,
-                                             const std::vector<ParameterEntry>& entries) const {
-  std::vector<Buffer> memory;
+std::vector<std::unique_ptr<Home>> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, size_t first,
+                                                            const std::vector<ParameterEntry>& entries) const {
+  std::vector<std::unique_ptr<Home>> memory;
   for (size_t i = first; i < slabs.size(); ++i) {
     try {
-      memory.emplace_back(allocator_, slabs[i].padded_elements * sizeof(float));
+      memory.push_back(std::make_unique<Home>(allocator_, slabs[i].padded_elements * sizeof(float)));
     } catch (const Error& error) {
       if (error.code() != TN_OUT_OF_MEMORY) throw;
       const auto size = [i](const ParameterEntry& entry) { return entry.slab == i ? entry.count : 0; };
@@ -281,7 +281,7 @@ std::vector<Buffer> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, 
       fail_parameter(TN_OUT_OF_MEMORY, largest.name, "the largest parameter, \"", largest.name, "\", has ",
                      largest.count, " values: ", error.what());
     }
-    slabs[i].data = reinterpret_cast<float*>(memory.back().data());
+    slabs[i].data = reinterpret_cast<float*>(memory.back()->data());
   }
   for (const ParameterEntry& entry : entries)
     if (entry.slab >= first && entry.count > 0)
@@ -291,9 +291,9 @@ std::vector<Buffer> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, 
 }
 
 // Replaces the members. Can only fail in `reserve`, before any member has changed.
-void ParameterSet::take(Layout layout, std::vector<Buffer> memory) {
+void ParameterSet::take(Layout layout, std::vector<std::unique_ptr<Home>> memory) {
   memory_.reserve(memory_.size() + memory.size());
-  for (Buffer& block : memory) memory_.push_back(std::move(block));
+  for (std::unique_ptr<Home>& block : memory) memory_.push_back(std::move(block));
   entries_.swap(layout.entries);
   by_name_.swap(layout.by_name);
   slabs_.swap(layout.slabs);
@@ -304,7 +304,7 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   // Prepares the next state in copies, so that a failure leaves the set unchanged.
   Layout layout = extended(declarations);
   if (layout.first_values.empty()) return;
-  std::vector<Buffer> memory = memory_for(layout.slabs, memory_.size(), layout.entries);
+  std::vector<std::unique_ptr<Home>> memory = memory_for(layout.slabs, memory_.size(), layout.entries);
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
@@ -340,7 +340,8 @@ void ParameterSet::replace(Values values) noexcept {
     return;
   }
   for (const ParameterEntry& entry : entries_)
-    if (entry.count > 0) std::copy_n(values.data(entry), entry.count, data(entry));
+    if (entry.count > 0) std::copy_n(values.data(entry), entry.count, address(entry));
+  changed();
 }
 
 size_t ParameterSet::index(const std::string& name) const {
@@ -351,9 +352,41 @@ size_t ParameterSet::index(const std::string& name) const {
   fail_parameter(TN_NOT_FOUND, name, "unknown parameter or buffer \"", name, "\"", suggestion(name, known));
 }
 
-float* ParameterSet::data(const ParameterEntry& entry) const {
+void ParameterSet::require_values() const {
   if (!has_values_) fail(TN_MISUSE, "the parameters have no values: they were only declared, to plan with");
+}
+
+float* ParameterSet::address(const ParameterEntry& entry) const {
+  require_values();
   return values_of(slabs_, entry);
+}
+
+Home& ParameterSet::home(const ParameterEntry& entry) {
+  require_values();
+  return *memory_[entry.slab];
+}
+
+const float* ParameterSet::values(const ParameterEntry& entry) const {
+  const float* const values = address(entry);
+  memory_[entry.slab]->bring_home(part(entry));
+  return values;
+}
+
+float* ParameterSet::change(const ParameterEntry& entry) {
+  Home& of = home(entry);
+  of.bring_home(part(entry));
+  of.changed(part(entry));
+  return address(entry);
+}
+
+void ParameterSet::bring_home() const {
+  if (!has_values_) return;
+  for (const ParameterEntry& entry : entries_) memory_[entry.slab]->bring_home(part(entry));
+}
+
+void ParameterSet::changed() noexcept {
+  if (!has_values_) return;
+  for (const ParameterEntry& entry : entries_) memory_[entry.slab]->changed(part(entry));
 }
 
 void ParameterSet::check(const std::string& name, const ArrayView& values) const {
@@ -369,7 +402,7 @@ void ParameterSet::check(const std::string& name, const ArrayView& values) const
 void ParameterSet::set(const std::string& name, const ArrayView& values) {
   check(name, values);
   const ParameterEntry& entry = find(name);
-  if (entry.count > 0) copy_elements(values, reinterpret_cast<std::byte*>(data(entry)));
+  if (entry.count > 0) copy_elements(values, reinterpret_cast<std::byte*>(change(entry)));
 }
 
 }  // namespace tenon::core

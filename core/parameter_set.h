@@ -5,6 +5,9 @@
 // most one slab of each kind, each `add` at most one more of each. Slabs never move, and entries are never removed or
 // renumbered. Pointers into slabs and numbers of entries are valid as long as the set; references to entries are valid
 // until the next `add`. Not thread-safe: the host serialises the calls.
+//
+// A slab is the home of its values. Machines on a device whose memory the host cannot address work on a replica there,
+// so whoever reads values asks for them by values() at that time, and whoever writes them asks by change().
 #pragma once
 
 #include <tenon/layer.h>
@@ -18,6 +21,7 @@
 
 #include "core/array_view.h"
 #include "core/error.h"
+#include "core/home.h"
 #include "core/names.h"
 #include "core/system.h"
 
@@ -100,7 +104,7 @@ class ParameterSet {
    private:
     friend ParameterSet;
     std::vector<ParameterSlab> slabs_;
-    std::vector<Buffer> memory_;  // of slabs_, in the same order
+    std::vector<std::unique_ptr<Home>> memory_;  // of slabs_, in the same order
   };
   // Allocates memory for values that are to replace those of the set. Zeroes the padding only.
   [[nodiscard]] Values allocate() const;
@@ -116,9 +120,23 @@ class ParameterSet {
   [[nodiscard]] size_t index(const std::string& name) const;
   [[nodiscard]] const ParameterEntry& find(const std::string& name) const { return entries_[index(name)]; }
 
-  // Returns the values of an entry, [count]; null if its slab is empty. Throws TN_MISUSE if the set has no values.
-  [[nodiscard]] float* data(const ParameterEntry& entry) const;
-  [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
+  // Return the values of an entry, [count]; null if its slab is empty. Throw TN_MISUSE if the set has no values.
+  // To read them now: brings them home.
+  [[nodiscard]] const float* values(const ParameterEntry& entry) const;
+  [[nodiscard]] const float* values(const std::string& name) const { return values(find(name)); }
+  // To read and write them now.
+  [[nodiscard]] float* change(const ParameterEntry& entry);
+  [[nodiscard]] float* change(const std::string& name) { return change(find(name)); }
+  // Their address at home, where they may be older than in a replica.
+  [[nodiscard]] float* address(const ParameterEntry& entry) const;
+  // The same as values() and change() for all entries.
+  void bring_home() const;
+  void changed() noexcept;
+  // The home of an entry, and its part of it. Throws TN_MISUSE if the set has no values.
+  [[nodiscard]] Home& home(const ParameterEntry& entry);
+  [[nodiscard]] static Home::Part part(const ParameterEntry& entry) {
+    return {entry.offset * sizeof(float), entry.count * sizeof(float)};
+  }
   // Throws unless `set` takes these values: TN_INVALID naming expected and actual shape and type if they differ,
   // TN_NOT_FOUND, TN_MISUSE for null values.
   void check(const std::string& name, const ArrayView& values) const;
@@ -154,15 +172,16 @@ class ParameterSet {
   static void share_first_values(FirstValues& first, const ParameterDeclaration& second);
   // Returns the set extended by `declarations`, with new slabs not allocated yet.
   [[nodiscard]] Layout extended(const std::vector<ParameterDeclaration>& declarations) const;
-  [[nodiscard]] std::vector<Buffer> memory_for(std::vector<ParameterSlab>& slabs, size_t first,
-                                               const std::vector<ParameterEntry>& entries) const;
-  void take(Layout layout, std::vector<Buffer> memory);
+  [[nodiscard]] std::vector<std::unique_ptr<Home>> memory_for(std::vector<ParameterSlab>& slabs, size_t first,
+                                                              const std::vector<ParameterEntry>& entries) const;
+  void take(Layout layout, std::vector<std::unique_ptr<Home>> memory);
+  void require_values() const;
 
   std::shared_ptr<Allocator> allocator_;
   std::vector<ParameterEntry> entries_;
   std::map<std::string, size_t> by_name_;
   std::vector<ParameterSlab> slabs_;
-  std::vector<Buffer> memory_;  // of slabs_, in the same order
+  std::vector<std::unique_ptr<Home>> memory_;  // of slabs_, in the same order
   bool has_values_ = true;
   uint64_t updates_ = 0;
   DataNames names_;

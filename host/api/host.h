@@ -151,16 +151,25 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 };
 
-// A view of the values of a set.
+// A view of the values of an entry of a set. A writing one has changed them when it ends.
 class SetLease : public Lease {
  public:
-  SetLease(std::shared_ptr<HeldParameters> of, bool writing) : parameters_(std::move(of)), writing_(writing) {
+  SetLease(std::shared_ptr<HeldParameters> of, const ParameterEntry& entry, bool writing)
+      : parameters_(std::move(of)),
+        home_(parameters_->set->home(entry)),
+        part_(ParameterSet::part(entry)),
+        writing_(writing) {
     parameters_->gate.begin_lease(writing_);
   }
-  ~SetLease() override { parameters_->gate.end_lease(writing_, by_); }
+  ~SetLease() override {
+    if (writing_) home_.changed(part_);
+    parameters_->gate.end_lease(writing_, by_);
+  }
 
  private:
   const std::shared_ptr<HeldParameters> parameters_;
+  Home& home_;
+  const Home::Part part_;
   const bool writing_;
   const std::thread::id by_ = std::this_thread::get_id();
 };

@@ -42,8 +42,8 @@ struct Leased {
 Leased lease_parameter(Host& host, tn_parameters parameters, const char* name, int32_t mode) {
   const std::shared_ptr<HeldParameters> held = host.parameters.at(parameters);
   const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-  const ArrayView view = {entry.dtype, entry.shape, held->set->data(entry)};
-  return {std::make_shared<SetLease>(held, is_writing(mode)), view};
+  auto lease = std::make_shared<SetLease>(held, entry, is_writing(mode));
+  return {std::move(lease), {entry.dtype, entry.shape, held->set->values(entry)}};
 }
 
 Leased lease_output(Host& host, tn_machine machine, tn_layer layer) {
@@ -81,7 +81,7 @@ tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char
     if (needed > 0) {
       api::required(static_cast<char*>(values), "values");
       const SetRead read(held->gate);
-      std::memcpy(values, held->set->data(entry), needed);
+      std::memcpy(values, held->set->values(entry), needed);
     }
     *bytes = needed;
   });

@@ -164,7 +164,7 @@ tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char*
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
     held->gate.require_viewable();
-    api::required(values, "values") = api::array({entry.dtype, entry.shape, held->set->data(entry)});
+    api::required(values, "values") = api::array({entry.dtype, entry.shape, held->set->values(entry)});
   });
 }
 

@@ -76,6 +76,7 @@ tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters 
     if (found.count == 0) return;
     if (given.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
     copy_elements(given, reinterpret_cast<std::byte*>(found.values));
+    found.changed();
   });
 }
 

@@ -192,10 +192,11 @@ void CallArray::prepare(size_t number) {
   workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
 }
 
-void CallArray::seal(void* workspace, int64_t* symbols) {
-  symbols_ = symbols;
+void CallArray::seal(const SealedMemory& sealed) {
+  sealed_ = sealed;
   make_ragged();
-  for (LoopCalls& loop : loops_) loop.bind([&](ValueId value) { return memory(value); });
+  bind_tables();
+  for (LoopCalls& loop : loops_) loop.bind([&](ValueId value) { return memory(value); }, tables_, sealed_);
   for (Call& call : calls_) {
     call.call.size = sizeof call.call;
     call.call.inputs_count = static_cast<uint32_t>(call.inputs.size());
@@ -203,11 +204,25 @@ void CallArray::seal(void* workspace, int64_t* symbols) {
     call.call.inputs = call.inputs.data();
     call.call.outputs = call.outputs.data();
     call.call.requests = call.requests.data();
-    call.call.workspace = workspace;
+    call.call.workspace = sealed_.workspace;
     const auto* const native = graph_.nodes[call.node].as<NativeCall>();
     call.call.draw = native == nullptr ? 0 : native->draw;
   }
   make_bare();
+}
+
+// The tables that the host makes or reads: those of steps, and offsets.
+void CallArray::bind_tables() {
+  std::set<ValueId> tables;
+  for (const auto& [symbol, rows] : graph_.rows) tables.insert(rows.offsets);
+  for (const Call& call : calls_) {
+    if (!call.of_host) continue;
+    tables.insert(graph_.nodes[call.node].inputs.begin(), graph_.nodes[call.node].inputs.end());
+    tables.insert(graph_.nodes[call.node].outputs.begin(), graph_.nodes[call.node].outputs.end());
+  }
+  tables.erase(kNoValue);
+  tables_.bind(*sealed_.access);
+  for (const ValueId value : tables) tables_.add(value, memory(value), bytes_of(graph_.spec(value), bounds_));
 }
 
 const NativeCall* CallArray::checked_operands(const Call& call) const {
@@ -242,12 +257,15 @@ void CallArray::expect_rows(int32_t symbol, const Dim& bound) { expected_rows_[s
 // Checks the offsets and the number of rows that a call has written, and sets the shapes of all values of these rows.
 // Kernels that run later rely on both.
 void CallArray::settle(const Call& call, int32_t symbol) {
-  int64_t* const symbols = symbols_;
+  int64_t* const symbols = sealed_.symbols;
   const RaggedDim& rows = graph_.rows.at(symbol);
+  if (!sealed_.access->is_direct())
+    sealed_.access->read(symbols + symbol, sealed_.device_symbols + symbol, sizeof(int64_t));
   const int64_t count = symbols[symbol];
   const int64_t most = tn_dim_value(&expected_rows_.at(symbol), symbols);
   const int64_t sequences = tn_dim_value(&rows.outer, symbols);
-  const auto* const offsets = static_cast<const int64_t*>(memory(rows.offsets));
+  tables_.pull(rows.offsets, sequences + 1);
+  const int64_t* const offsets = tables_.at(rows.offsets);
   const auto refuse = [&](const auto&... parts) {
     fail(TN_PLUGIN_FAULT, ComponentName{call.prepared.who()}, "its kernel \"", call.kernel, "\" wrote ", parts...);
   };
@@ -265,6 +283,7 @@ void CallArray::settle(const Call& call, int32_t symbol) {
     set_shapes(order.steps.symbol, symbols);
     set_shapes(order.states.symbol, symbols);
   }
+  put_symbols(sealed_, bounds_.size());
 }
 
 // Sets the sizes of the dimensions of one symbol.
@@ -277,7 +296,14 @@ void CallArray::set_shapes(int32_t symbol, const int64_t* symbols) {
 }
 
 void CallArray::make_tables(const Node& node) {
-  const auto table = [&](ValueId value) { return static_cast<int64_t*>(memory(value)); };
+  const auto size = [&](ValueId value) { return value == kNoValue ? 0 : shapes_[at(value)][0]; };
+  for (const ValueId input : node.inputs) tables_.pull(input, size(input));
+  fill_tables(node);
+  for (const ValueId output : node.outputs) tables_.push(output, size(output));
+}
+
+void CallArray::fill_tables(const Node& node) {
+  const auto table = [&](ValueId value) { return tables_.at(value); };
   if (const auto* const of = node.as<StepRowTables>()) {
     const StepRows& rows = graph_.step_rows[static_cast<size_t>(of->number)];
     const StepSchedule& schedule = schedules_[static_cast<size_t>(rows.order)];
@@ -294,7 +320,7 @@ void CallArray::make_tables(const Node& node) {
                                   table(order.before),      table(order.last),        table(order.initial)};
   const int32_t around = order_around(graph_, static_cast<int32_t>(number));
   if (around < 0)
-    schedules_[number].make(table(rows.offsets), tn_dim_value(&rows.outer, symbols_), order.reverse, tables);
+    schedules_[number].make(table(rows.offsets), tn_dim_value(&rows.outer, sealed_.symbols), order.reverse, tables);
   else
     schedules_[number].make_nested(schedules_[static_cast<size_t>(around)], table(rows.offsets), order.reverse, tables);
 }
@@ -312,7 +338,7 @@ void CallArray::run_loops(size_t first, size_t last, const LoopCalls* around, Ph
     if (loop.around() != around || loop.first() < first || loop.first() >= last) continue;
     run_calls(first, loop.first(), phase, execution, errors);
     first = loop.first() + loop.calls();
-    loop.run(schedules_[static_cast<size_t>(loop.order_number())], symbols_,
+    loop.run(schedules_[static_cast<size_t>(loop.order_number())], sealed_.symbols,
              [&] { run_loops(loop.first(), first, &loop, phase, execution, errors); });
   }
   run_calls(first, last, phase, execution, errors);
@@ -344,7 +370,7 @@ void CallArray::run_call(Call& call, Phase phase, const tn_execution& execution,
   const Clock::time_point began = Clock::now();
   run_watched(call, phase, execution, errors);
   call.measured.seconds += std::chrono::duration<double>(Clock::now() - began).count();
-  const Work work = work_of(graph_, graph_.nodes[call.node], symbols_);
+  const Work work = work_of(graph_, graph_.nodes[call.node], sealed_.symbols);
   call.measured.work.operations += work.operations;
   call.measured.work.bytes += work.bytes;
   ++call.measured.runs;

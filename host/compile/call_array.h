@@ -11,6 +11,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/work.h"
 #include "host/compile/checks.h"
+#include "host/compile/host_tables.h"
 #include "host/compile/loop_calls.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
@@ -41,8 +42,7 @@ class CallArray {
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
   // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
   void bind_rows(ValueId value, void* values, const tn_row_sparse* rows);
-  // symbols: the sizes of the run, which the calls of loops see changed.
-  void seal(void* workspace, int64_t* symbols);
+  void seal(const SealedMemory& memory);
   [[nodiscard]] void* memory(ValueId value) const { return tensors_[static_cast<size_t>(value)].dl.data; }
 
   // Returns the most rows that one backward can write to a TN_ROW_SPARSE value: the number of all ids. symbols[symbol]:
@@ -52,8 +52,8 @@ class CallArray {
   void resize(const std::vector<int64_t>& symbols);
   // Sets the request of the output that writes `value`.
   void request(ValueId value, uint8_t request);
-  // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols that of seal.
-  // Those of kOnce are to run before a forward if the values that they read have changed.
+  // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols and stream those
+  // of seal. Those of kOnce are to run before a forward if the values that they read have changed.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds; with
@@ -106,7 +106,9 @@ class CallArray {
   void run_watched(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors);
   // The native call whose operands are checked while it runs; null if they are not.
   [[nodiscard]] const NativeCall* checked_operands(const Call& call) const;
+  void bind_tables();
   void make_tables(const Node& node);
+  void fill_tables(const Node& node);
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;
@@ -134,7 +136,8 @@ class CallArray {
   std::vector<StepSchedule> schedules_;  // per order
   std::deque<LoopCalls> loops_;          // each after the one around it, in the order of their calls
   LoopCalls* loop_ = nullptr;            // while calls are prepared: that of the node at hand
-  int64_t* symbols_ = nullptr;
+  SealedMemory sealed_ = {};
+  HostTables tables_;
   Checks checks_;
   uint64_t workspace_bytes_ = 0;
 };

@@ -2,7 +2,6 @@
 #include "host/compile/loop_calls.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/alignment.h"
 #include "core/graph/loops.h"
@@ -117,31 +116,37 @@ tn_tensor* LoopCalls::tensor(ValueId value, tn_tensor& whole) {
   return &made.tensor;
 }
 
-void LoopCalls::bind(const MemoryOf& memory) {
+void LoopCalls::bind(const MemoryOf& memory, const HostTables& tables, const SealedMemory& sealed) {
+  sealed_ = sealed;
   for (StepTensor& each : tensors_) each.base = static_cast<std::byte*>(memory(graph_.root(each.value)));
   for (auto& [value, to] : sums_) to = static_cast<std::byte*>(memory(value));
-  for (StepTable& each : tables_) each.whole = static_cast<const int64_t*>(memory(each.value));
+  for (StepTable& each : tables_) {
+    each.whole = tables.at(each.value);
+    if (sealed_.access->is_direct()) continue;
+    each.memory = DeviceMemory(sealed_.access->device(), each.of_step.size() * sizeof(int64_t));
+    each.tensor.dl.data = each.memory.data();
+  }
   for (Part& each : parts_)
-    if (each.rows != nullptr) each.offsets = static_cast<const int64_t*>(memory(each.rows->offsets));
+    if (each.rows != nullptr) each.offsets = tables.at(each.rows->offsets);
   states_.clear();
   for (const auto& [node, initial] : memories_) {
     const ValueId states = node->outputs[1], places = backward() ? order().last : order().initial;
-    states_.push_back({static_cast<std::byte*>(memory(states)), initial, static_cast<const int64_t*>(memory(places)),
-                       row_bytes(states)});
+    states_.push_back({static_cast<std::byte*>(memory(states)), initial, tables.at(places), row_bytes(states)});
   }
 }
 
 void LoopCalls::begin(const StepRange& range, const int64_t* symbols) const {
+  HostAccess& access = *sealed_.access;
   for (const auto& [value, to] : sums_)
-    std::memset(to, 0, static_cast<size_t>(tn_dim_value(graph_.spec(value).shape.data(), symbols) * row_bytes(value)));
+    access.zero(to, static_cast<uint64_t>(tn_dim_value(graph_.spec(value).shape.data(), symbols) * row_bytes(value)));
   for (const States& each : states_)
     for (int64_t i = 0; i < range.sequences; ++i) {
       std::byte* const to = each.states + each.places[range.first_sequence + i] * each.row_bytes;
       if (each.initial == nullptr)
-        std::memset(to, 0, static_cast<size_t>(each.row_bytes));
+        access.zero(to, static_cast<uint64_t>(each.row_bytes));
       else
-        std::memcpy(to, static_cast<const std::byte*>(each.initial->dl.data) + i * each.row_bytes,
-                    static_cast<size_t>(each.row_bytes));
+        access.move(to, static_cast<const std::byte*>(each.initial->dl.data) + i * each.row_bytes,
+                    static_cast<uint64_t>(each.row_bytes));
     }
 }
 
@@ -153,11 +158,15 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
     each.count = each.rows == nullptr ? running : each.offsets[start + running] - each.first;
     symbols[each.symbol] = each.count;
   }
+  put_symbols(sealed_, bounds_.size());
   for (StepTable& each : tables_) {
     each.size = each.of->count + each.more;
     const int64_t* const whole = each.whole + each.of->first;
     const int64_t first = each.into == nullptr ? 0 : each.into->first;
     for (int64_t i = 0; i < each.size; ++i) each.of_step[static_cast<size_t>(i)] = whole[i] - first;
+    if (!sealed_.access->is_direct())
+      sealed_.access->write(each.memory.data(), each.of_step.data(),
+                            static_cast<uint64_t>(each.size) * sizeof(int64_t));
   }
   for (StepTensor& each : tensors_) {
     int64_t first = each.part->first;
@@ -170,6 +179,7 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
 void LoopCalls::end(const StepRange& range, int64_t* symbols) const {
   for (const Part& each : parts_)
     symbols[each.symbol] = each.rows == nullptr ? range.elements : each.offsets[range.elements];
+  put_symbols(sealed_, bounds_.size());
 }
 
 }  // namespace tenon::host

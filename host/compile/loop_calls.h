@@ -9,11 +9,25 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "host/compile/host_tables.h"
 #include "host/compile/step_schedule.h"
 
 namespace tenon::host {
 
 using namespace core;
+
+// What all calls of a machine share. Borrowed.
+struct SealedMemory {
+  void* workspace;  // of the device
+  // The sizes of the run, which the calls of loops see changed: as the host writes them, and as calls read them. The
+  // same memory if the host addresses the device's.
+  int64_t *symbols, *device_symbols;
+  HostAccess* access;
+};
+// Copies the first `count` sizes to where calls read them.
+inline void put_symbols(const SealedMemory& sealed, size_t count) {
+  if (!sealed.access->is_direct()) sealed.access->write(sealed.device_symbols, sealed.symbols, count * sizeof(int64_t));
+}
 
 class LoopCalls {
  public:
@@ -39,8 +53,8 @@ class LoopCalls {
   [[nodiscard]] LoopCalls* around() const { return around_; }
 
   using MemoryOf = std::function<void*(ValueId value)>;
-  // Takes the memory of all values.
-  void bind(const MemoryOf& memory);
+  // Takes the memory of all values. Borrows the tables.
+  void bind(const MemoryOf& memory, const HostTables& tables, const SealedMemory& sealed);
   // Copies the initial values of memories into their states and clears sums, then calls step() for each step in order,
   // of a loop with another around for those within the step of that. symbols: the sizes of `steps` and of the rows that
   // steps see are those of the step meanwhile.
@@ -73,6 +87,7 @@ class LoopCalls {
     int64_t more = 0;                           // elements beside those of the part
     const int64_t* whole = nullptr;             // the table of all steps
     std::vector<int64_t> of_step;
+    DeviceMemory memory;  // of the tensor, if the device cannot read `of_step`
     int64_t size = 0;
     tn_tensor tensor = {};
   };
@@ -118,6 +133,7 @@ class LoopCalls {
   std::deque<Part> parts_;
   std::deque<StepTable> tables_;
   std::vector<States> states_;
+  SealedMemory sealed_ = {};
 };
 
 }  // namespace tenon::host

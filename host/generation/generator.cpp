@@ -44,14 +44,14 @@ Generator::Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registr
       parallel_(parallel),
       pool_(pool),
       options_(options),
-      history_(device_, options.machine.compute, shapes_of(model_.histories)) {
+      history_(set_->allocator(), options.machine.compute, shapes_of(model_.histories)) {
   if (options_.machine.max_samples < 1)
     fail(TN_INVALID, SubjectName{"max_samples"}, "option \"max_samples\" is ", options_.machine.max_samples,
          "; expected at least 1");
   if (!model_.outside.empty())
     outside_ = std::make_unique<Machine>(Topology::trace(model_.outside), set_, registry_, device_, parallel_,
                                          options_.machine);
-  for (size_t i = 0; i < model_.inputs.size(); ++i) values_.emplace_back(device_);
+  for (size_t i = 0; i < model_.inputs.size(); ++i) values_.emplace_back(set_->allocator());
   make_step(options_.machine.max_samples);
 }
 

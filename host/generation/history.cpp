@@ -9,8 +9,8 @@
 
 namespace tenon::host {
 
-History::History(std::shared_ptr<Device> device, tn_dtype dtype, const std::vector<std::vector<int64_t>>& shapes)
-    : device_(std::move(device)), dtype_(dtype) {
+History::History(std::shared_ptr<Allocator> allocator, tn_dtype dtype, const std::vector<std::vector<int64_t>>& shapes)
+    : allocator_(std::move(allocator)), dtype_(dtype) {
   for (const std::vector<int64_t>& shape : shapes) {
     Column& column = columns_.emplace_back();
     column.row_bytes = static_cast<uint64_t>(tn_dtype_bytes(dtype));
@@ -32,7 +32,7 @@ void History::begin(size_t rows) {
 // Makes room for `bytes` and keeps what is there.
 void History::grow(Column& column, uint64_t bytes) {
   if (column.memory.size() >= bytes) return;
-  DeviceMemory larger(device_, std::max(bytes, checked_multiply(column.memory.size(), uint64_t{2}, "history")));
+  Buffer larger(allocator_, std::max(bytes, checked_multiply(column.memory.size(), uint64_t{2}, "history")));
   const uint64_t kept = rows_ * column.row_bytes;
   if (kept > 0) std::memcpy(larger.data(), column.memory.data(), kept);
   column.memory = std::move(larger);
@@ -55,7 +55,7 @@ void History::advance(const std::vector<size_t>& parents) {
   std::vector<int64_t> ends{0};
   for (const size_t parent : parents) ends.push_back(ends.back() + length(parent) + 1);
   const uint64_t bytes = checked_multiply(static_cast<uint64_t>(ends.back()), sizeof(int64_t), "history");
-  if (next_past_.size() < bytes) next_past_ = DeviceMemory(device_, std::max(bytes, 2 * past_.size()));
+  if (next_past_.size() < bytes) next_past_ = Buffer(allocator_, std::max(bytes, 2 * past_.size()));
   const auto* const from = reinterpret_cast<const int64_t*>(past_.data());
   auto* to = reinterpret_cast<int64_t*>(next_past_.data());
   for (const size_t parent : parents) {

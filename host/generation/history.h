@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "host/plugins/device.h"
+#include "core/system.h"
 
 namespace tenon::host {
 
@@ -19,7 +19,7 @@ using namespace core;
 class History {
  public:
   // shapes: of the values that a row leaves, of this type. Borrows nothing.
-  History(std::shared_ptr<Device> device, tn_dtype dtype, const std::vector<std::vector<int64_t>>& shapes);
+  History(std::shared_ptr<Allocator> allocator, tn_dtype dtype, const std::vector<std::vector<int64_t>>& shapes);
 
   // Forgets all rows; the next step has `rows` rows, which continue none.
   void begin(size_t rows);
@@ -37,18 +37,18 @@ class History {
  private:
   // Memory that grows by doubling.
   struct Column {
-    DeviceMemory memory;
+    Buffer memory;
     uint64_t row_bytes = 0;
     std::vector<int64_t> shape;  // with the rows first
   };
   void grow(Column& column, uint64_t bytes);
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Allocator> allocator_;
   const tn_dtype dtype_;
   std::vector<Column> columns_;
   size_t rows_ = 0;                   // of the columns
   size_t added_ = 0;                  // of them by the last step
-  DeviceMemory past_, next_past_;     // advance writes `next_past_`, since it reads `past_`
+  Buffer past_, next_past_;           // advance writes `next_past_`, since it reads `past_`
   std::vector<int64_t> ends_;         // offsets of past_
   std::vector<int64_t> column_ends_;  // offsets of the columns
 };

@@ -21,7 +21,7 @@ uint64_t row_bytes(tn_dtype dtype, const std::vector<int64_t>& shape) {
 }  // namespace
 
 std::byte* RowValues::room(uint64_t bytes) {
-  if (next_.size() < bytes) next_ = DeviceMemory(device_, std::max(bytes, 2 * now_.size()));
+  if (next_.size() < bytes) next_ = Buffer(allocator_, std::max(bytes, 2 * now_.size()));
   return next_.data();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "host/plugins/device.h"
+#include "core/system.h"
 
 namespace tenon::host {
 
@@ -16,7 +16,7 @@ using namespace core;
 class RowValues {
  public:
   // Borrows nothing.
-  explicit RowValues(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit RowValues(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
 
   // Takes the entries `numbers` of `from`: samples of a dense array, or sequences of one level of a ragged one. `from`
   // may be view() of before.
@@ -29,8 +29,8 @@ class RowValues {
  private:
   std::byte* room(uint64_t bytes);
 
-  std::shared_ptr<Device> device_;
-  DeviceMemory now_, next_;  // a gather writes `next_`, since it may read `now_`
+  std::shared_ptr<Allocator> allocator_;
+  Buffer now_, next_;  // a gather writes `next_`, since it may read `now_`
   std::vector<int64_t> offsets_;
   ArrayView view_;
 };

@@ -25,9 +25,9 @@ void Machine::copy_carried(CompiledModel& to) const {
   for (size_t i = 0; i < model_.lowered.carried.size(); ++i) {
     const CarriedUse &from_use = model_.lowered.carried[i], &to_use = to.lowered.carried[i];
     const uint64_t bytes = carried_bytes(model_.calls->graph().spec(from_use.now), options_.max_samples).second;
-    std::memcpy(to.calls->memory(to_use.now), model_.calls->memory(from_use.now), bytes);
+    access_->move(to.calls->memory(to_use.now), model_.calls->memory(from_use.now), bytes);
     if (from_use.next != kNoValue && carried_samples_ > 0)
-      std::memcpy(to.calls->memory(to_use.next), model_.calls->memory(from_use.next), bytes);
+      access_->move(to.calls->memory(to_use.next), model_.calls->memory(from_use.next), bytes);
   }
 }
 
@@ -39,8 +39,8 @@ void Machine::advance_carried(int64_t samples) {
     auto* const now = static_cast<std::byte*>(model_.calls->memory(use.now));
     const uint64_t known =
         per_sample == 0 ? all : per_sample * static_cast<uint64_t>(std::min(samples, carried_samples_));
-    std::memcpy(now, model_.calls->memory(use.next), known);
-    std::memset(now + known, 0, all - known);
+    access_->move(now, model_.calls->memory(use.next), known);
+    access_->zero(now + known, all - known);
   }
   carried_samples_ = 0;
 }
@@ -50,8 +50,8 @@ void Machine::reset_carried() {
   if (!set_->has_values()) return;
   carried_samples_ = 0;
   for (const CarriedUse& use : model_.lowered.carried)
-    std::memset(model_.calls->memory(use.now), 0,
-                carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples).second);
+    access_->zero(model_.calls->memory(use.now),
+                  carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples).second);
 }
 
 Machine::Carried Machine::carried() const {
@@ -61,8 +61,8 @@ Machine::Carried Machine::carried() const {
     std::vector<std::byte>& value = result.values.emplace_back();
     if (use.next == kNoValue || carried_samples_ == 0) continue;
     const auto [per_sample, all] = carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples);
-    const auto* const next = static_cast<const std::byte*>(model_.calls->memory(use.next));
-    value.assign(next, next + (per_sample == 0 ? all : per_sample * static_cast<uint64_t>(carried_samples_)));
+    value.resize(per_sample == 0 ? all : per_sample * static_cast<uint64_t>(carried_samples_));
+    access_->read(value.data(), model_.calls->memory(use.next), value.size());
   }
   return result;
 }
@@ -84,7 +84,7 @@ void Machine::set_carried(const Carried& carried) {
   reset_carried();
   for (size_t i = 0; i < uses.size(); ++i)
     if (!carried.values[i].empty())
-      std::memcpy(model_.calls->memory(uses[i].next), carried.values[i].data(), carried.values[i].size());
+      access_->write(model_.calls->memory(uses[i].next), carried.values[i].data(), carried.values[i].size());
   carried_samples_ = carried.samples;
 }
 

@@ -18,14 +18,10 @@ bool is_below(const std::string& name, const std::string& of) {
 
 namespace {
 
-void check_options(const MachineOptions& options, const Device& device) {
+void check_options(const MachineOptions& options) {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
   if (options.compute != TN_F32 && options.compute != TN_F64)
     fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32 or float64");
-  if (!device.host_memory())
-    fail(TN_UNSUPPORTED, "device \"", device.kind(),
-         "\" does not share memory with the host; machines need replicas of the parameters there, which this version "
-         "does not make");
   if ((options.data_gradients || options.given_gradients) && !options.training)
     fail(TN_INVALID, "gradients of data layers and given gradients need a machine for training");
   if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
@@ -170,10 +166,10 @@ void place_sparse_gradients(CompiledModel& model, const CompileTarget& target) {
     if (use.gradient == kNoValue || model.calls->graph().spec(use.gradient).storage != TN_ROW_SPARSE) continue;
     const ParameterEntry& entry = target.set.find(use.name);
     auto gradient = std::make_unique<SparseGradient>(use.gradient, target.set.index(use.name), entry,
-                                                     model.calls->graph().spec(use.gradient).dtype);
+                                                     model.calls->graph().spec(use.gradient).dtype, target.access);
     const int64_t capacity = std::min(gradient->height(), model.calls->contributions(use.gradient, model.bounds));
     if (target.set.has_values())
-      gradient->resize(target.device, capacity);
+      gradient->resize(capacity);
     else
       gradient->plan(capacity);
     model.calls->bind_rows(gradient->value(), gradient->values(), &gradient->rows());
@@ -198,8 +194,7 @@ bool MachineOptions::is_immutable(const std::string& name) const {
 
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
                       RaggedBounds ragged_bounds) {
-  const Device& device = *target.device;
-  check_options(options, device);
+  check_options(options);
   CompiledModel model;
   model.ragged_bounds = std::move(ragged_bounds);
   model.bounds = bounds_of(topology, options, model.ragged_bounds);
@@ -238,7 +233,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
     if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);
   lay_out(model);
-  if (target.set.has_values()) allocate(model, target.set, target.device, options.seed);
+  if (target.set.has_values()) allocate(model, target.set, target.access, options.seed);
   return model;
 }
 

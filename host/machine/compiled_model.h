@@ -75,6 +75,7 @@ struct CompileTarget {
   ParameterSet& set;
   Registry& registry;
   const std::shared_ptr<Device>& device;
+  HostAccess& access;  // of the machine
 };
 
 // Compiles a topology for its bounds. Errors name the option, the parameter or the layer.

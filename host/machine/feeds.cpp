@@ -299,11 +299,12 @@ namespace {
 // Copies or binds the feeds of one minibatch.
 class FeedTaker {
  public:
-  FeedTaker(CompiledModel& model, const Device& device, const std::vector<int64_t>& symbols, FeedMode mode)
+  FeedTaker(CompiledModel& model, HostAccess& access, const std::vector<int64_t>& symbols, FeedMode mode)
       : model_(model),
+        access_(access),
         calls_(*model.calls),
         symbols_(symbols),
-        in_place_(mode == FeedMode::kLent && device.reads_host_memory()) {}
+        in_place_(mode == FeedMode::kLent && access.device()->reads_host_memory()) {}
 
   void take(const Feed& feed, const ArrayView& array) {
     if (feed.channels_first) return take_values(feed, channels_last(array));
@@ -323,13 +324,10 @@ class FeedTaker {
   [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
 
   void take_values(const Feed& feed, const ArrayView& array) {
-    if (array.dtype != feed.spec.dtype || !is_row_major(array)) {
-      copy_widened(array, feed.spec.dtype, model_.memory.fed.at(feed.value).own);
-      return place(feed.value, model_.memory.fed.at(feed.value).own);
-    }
-    uint64_t elements = 1;
-    for (const int64_t extent : array.shape) elements *= static_cast<uint64_t>(extent);
-    put(feed.value, array.data, tn_dtype_storage(array.dtype, elements));
+    if (array.dtype != feed.spec.dtype || !is_row_major(array))
+      return write(feed.value, element_bytes({feed.spec.dtype, array.shape}),
+                   [&](std::byte* to) { copy_widened(array, feed.spec.dtype, to); });
+    put(feed.value, array.data, element_bytes(array));
   }
 
   // Takes the entries of a sparse feed: ids, and values in the compute type (1 if the array has none).
@@ -342,11 +340,12 @@ class FeedTaker {
     const auto fill = [&](auto* to) {
       for (size_t i = 0; i < entries; ++i) to[i] = values == nullptr ? 1 : values[i];
     };
-    copy(feed.weights, nullptr, 0);
-    if (wide)
-      fill(static_cast<double*>(calls_.memory(feed.weights)));
-    else
-      fill(static_cast<float*>(calls_.memory(feed.weights)));
+    write(feed.weights, entries * (wide ? sizeof(double) : sizeof(float)), [&](std::byte* to) {
+      if (wide)
+        fill(reinterpret_cast<double*>(to));
+      else
+        fill(reinterpret_cast<float*>(to));
+    });
   }
 
   // Binds the array if that is possible, else copies it.
@@ -356,8 +355,12 @@ class FeedTaker {
     place(value, const_cast<void*>(from));  // an input: calls do not write to it
   }
   void copy(ValueId value, const void* from, uint64_t bytes) {
+    write(value, bytes, [&](std::byte* to) { std::memcpy(to, from, bytes); });
+  }
+  template <typename Fill>
+  void write(ValueId value, uint64_t bytes, const Fill& fill) {
     std::byte* const own = model_.memory.fed.at(value).own;
-    if (bytes > 0) std::memcpy(own, from, bytes);
+    access_.write_by(own, bytes, fill);
     place(value, own);
   }
   void place(ValueId value, void* memory) {
@@ -366,6 +369,7 @@ class FeedTaker {
   }
 
   CompiledModel& model_;
+  HostAccess& access_;
   CallArray& calls_;
   const std::vector<int64_t>& symbols_;
   bool in_place_;
@@ -373,9 +377,9 @@ class FeedTaker {
 
 }  // namespace
 
-void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
+void take_feeds(CompiledModel& model, HostAccess& access, const std::vector<ArrayView>& arrays,
                 const MinibatchSizes& sizes, FeedMode mode) {
-  FeedTaker taker(model, device, sizes.symbols, mode);
+  FeedTaker taker(model, access, sizes.symbols, mode);
   for (size_t i = 0; i < arrays.size(); ++i) taker.take(model.lowered.feeds[i], arrays[i]);
   for (size_t i = 0; i < sizes.derived_offsets.size(); ++i)
     if (!sizes.derived_offsets[i].empty()) taker.take_offsets(model.lowered.rows[i], sizes.derived_offsets[i]);

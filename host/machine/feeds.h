@@ -52,7 +52,7 @@ class FeedChecker {
 // Copies checked arrays into the memory of the model, widened if their types are narrower. With FeedMode::kLent, binds
 // aligned arrays instead of copying them if kernels can read host memory. Also copies the offsets of derived rows.
 // sizes: the result of check.
-void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
+void take_feeds(CompiledModel& model, HostAccess& access, const std::vector<ArrayView>& arrays,
                 const MinibatchSizes& sizes, FeedMode mode);
 
 }  // namespace tenon::host

@@ -42,7 +42,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = output_name(outputs[i]);
     const size_t number = given_gradient(outputs[i]);
-    check_gradient("layer \"" + name + "\"", name, gradients[i], view(model_.given[number].gradient));
+    check_gradient("layer \"" + name + "\"", name, gradients[i], described(model_.given[number].gradient));
     if (by_number[number] != nullptr)
       fail(TN_INVALID, SubjectName{name}, "the gradient of layer \"", name, "\" is given twice");
     by_number[number] = &gradients[i];
@@ -50,13 +50,12 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
   if (samples_ > 0) {
     for (size_t i = 0; i < by_number.size(); ++i) {
       auto* const to = static_cast<std::byte*>(model_.calls->memory(model_.given[i].gradient));
-      const ArrayView like = view(model_.given[i].gradient);
-      uint64_t elements = 1;
-      for (const int64_t extent : like.shape) elements *= static_cast<uint64_t>(extent);
+      const ArrayView like = described(model_.given[i].gradient);
+      const uint64_t bytes = element_bytes(like);
       if (by_number[i] == nullptr)
-        std::memset(to, 0, tn_dtype_storage(like.dtype, elements));
-      else if (elements > 0)
-        copy_widened(*by_number[i], like.dtype, to);
+        access_->zero(to, bytes);
+      else
+        access_->write_by(to, bytes, [&](std::byte* at) { copy_widened(*by_number[i], like.dtype, at); });
     }
   }
   run_backward();
@@ -74,15 +73,16 @@ void Machine::set_gradient(const std::string& parameter, const ArrayView& values
   if (updated_.contains(parameter))
     fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter,
                    "\" has been updated in this step; end the step first");
-  check_gradient("parameter \"" + parameter + "\"", parameter, values, view(use.gradient));
+  const ArrayView like = described(use.gradient);
+  check_gradient("parameter \"" + parameter + "\"", parameter, values, like);
   if (!accumulated_) {
     const MachineMemory& memory = model_.memory;
-    std::memset(memory.block.data() + memory.sections.gradients, 0, memory.sections.arena - memory.sections.gradients);
+    access_->zero(memory.block.data() + memory.sections.gradients, memory.sections.arena - memory.sections.gradients);
     for (const auto& gradient : model_.sparse_gradients) gradient->clear();
     accumulated_ = true;
   }
-  copy_widened(values, model_.calls->graph().spec(use.gradient).dtype,
-               static_cast<std::byte*>(model_.calls->memory(use.gradient)));
+  access_->write_by(model_.calls->memory(use.gradient), element_bytes(like),
+                    [&](std::byte* to) { copy_widened(values, like.dtype, to); });
 }
 
 ArrayView Machine::data_gradient(const std::string& data_layer) const {

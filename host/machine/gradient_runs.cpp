@@ -20,7 +20,7 @@ UsedNames UsedNames::without(const std::set<std::string>& names) const {
   return result;
 }
 
-std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set, const UsedNames& used) {
+std::vector<GradientRun> gradient_runs(const CompiledModel& model, const ParameterSet& set, const UsedNames& used) {
   const std::byte* const gradients = model.memory.block.data() + model.memory.sections.gradients;
   std::vector<GradientRun> runs;
   uint64_t end = 0;  // end of the last run, bytes into the section of gradients
@@ -33,7 +33,6 @@ std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet&
                        last->multipliers == entry.multipliers;
     if (!joins) {
       GradientRun run;
-      run.parameters = set.data(entry);
       run.gradients = gradients + gradient.offset;
       run.gradient_dtype = model.calls->graph().spec(gradient.value).dtype;
       run.slab = entry.slab;

@@ -31,7 +31,6 @@ class UsedNames {
 
 // A run of parameters that are adjacent in the set, have adjacent gradients, and have equal multipliers.
 struct GradientRun {
-  float* parameters = nullptr;
   const void* gradients = nullptr;
   tn_dtype gradient_dtype = TN_F32;
   size_t slab = 0;        // of the set
@@ -42,7 +41,7 @@ struct GradientRun {
 };
 
 // Returns the runs of the parameters in `used` that have dense gradients. The memory of the model must be allocated.
-[[nodiscard]] std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set,
+[[nodiscard]] std::vector<GradientRun> gradient_runs(const CompiledModel& model, const ParameterSet& set,
                                                      const UsedNames& used);
 
 }  // namespace tenon::host

@@ -19,10 +19,13 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
       device_(std::move(device)),
       parallel_(parallel),
       options_(options),
+      access_(std::make_unique<HostAccess>(device_, set_->allocator())),
       model_(compile(topology_, target(), options_, {})),
       memory_id_(std::make_shared<const MemoryId>()),
       symbols_(model_.bounds.size(), 0),
       errors_(device_->who(), device_->origin().tags) {}
+
+Machine::~Machine() { access_->finish(); }
 
 void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model_, std::numeric_limits<int64_t>::max()).check(arrays));
@@ -39,7 +42,7 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
-    take_feeds(model_, *device_, arrays, sizes, mode);
+    take_feeds(model_, *access_, arrays, sizes, mode);
     advance_carried(samples);
     run_once();
     run(Phase::kForward);
@@ -101,20 +104,22 @@ void Machine::replace_model(CompiledModel larger) {
   std::vector<int64_t> symbols(larger.bounds.size(), 0);
   if (accumulated_) {
     const MachineMemory &from = model_.memory, &to = larger.memory;
-    std::memcpy(to.block.data() + to.sections.gradients, from.block.data() + from.sections.gradients,
-                from.sections.arena - from.sections.gradients);
+    access_->move(to.block.data() + to.sections.gradients, from.block.data() + from.sections.gradients,
+                  from.sections.arena - from.sections.gradients);
     for (size_t i = 0; i < model_.sparse_gradients.size(); ++i) {
       const SparseGradient& kept = *model_.sparse_gradients[i];
       SparseGradient& gradient = *larger.sparse_gradients[i];
       if (gradient.capacity() < kept.count()) {
-        gradient.resize(device_, kept.count());
+        gradient.resize(kept.count());
         larger.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
       }
       gradient.copy(kept);
     }
   }
   copy_carried(larger);
+  access_->wait();  // before the former memory is released
   model_ = std::move(larger);
+  access_->drop_views();
   memory_id_ = std::move(memory_id);
   symbols_ = std::move(symbols);
 }
@@ -128,17 +133,20 @@ void Machine::settle_rows() {
 void Machine::begin_step(const std::vector<int64_t>& symbols) {
   const bool changed = symbols != symbols_;
   symbols_ = symbols;
+  bring_residents(model_.memory);
   if (options_.training) model_.memory.random->step = set_->updates();
   std::copy(symbols.begin(), symbols.end(), model_.memory.symbols);
-  for (const auto& [symbol, value] : model_.inverses.by_symbol()) {
+  for (const auto& by_symbol : model_.inverses.by_symbol()) {
+    const int32_t symbol = by_symbol.first;
     const int64_t size = symbols[static_cast<size_t>(symbol)];
     const double inverse = size > 0 ? 1.0 / static_cast<double>(size) : 0.0;
-    void* const to = model_.calls->memory(value);
+    std::byte* const to = model_.memory.inverses + static_cast<size_t>(symbol) * sizeof(double);
     if (options_.compute == TN_F64)
-      *static_cast<double*>(to) = inverse;
+      *reinterpret_cast<double*>(to) = inverse;
     else
-      *static_cast<float*>(to) = static_cast<float>(inverse);
+      *reinterpret_cast<float*>(to) = static_cast<float>(inverse);
   }
+  put_control(model_.memory, *access_);
   if (changed) model_.calls->resize(symbols);
 }
 
@@ -147,11 +155,18 @@ void Machine::run(Phase phase) {
   tn_execution execution = {};
   execution.size = sizeof execution;
   execution.device = device_->instance();
-  execution.symbols = model_.memory.symbols;
-  execution.random = model_.memory.random;
+  execution.stream = access_->stream();
+  execution.symbols = model_.memory.device_symbols;
+  execution.random = model_.memory.device_random;
   execution.parallel = parallel_;
   execution.errors = errors_.get();
-  model_.calls->run(phase, execution, errors_);
+  try {
+    model_.calls->run(phase, execution, errors_);
+  } catch (...) {
+    access_->finish();
+    throw;
+  }
+  access_->wait();
 }
 
 void Machine::run_once() {
@@ -189,6 +204,7 @@ void Machine::backward() {
 void Machine::run_backward() {
   if (samples_ > 0 && accumulated_)
     for (const auto& gradient : model_.sparse_gradients) reserve_rows(*gradient);  // may fail: nothing has changed yet
+  bring_residents(model_.memory);  // the application may have set some since the forward
   fresh_ = false;
   data_gradients_ = samples_ == 0;
   if (samples_ == 0) return;
@@ -208,7 +224,7 @@ void Machine::reserve_rows(SparseGradient& gradient) {
                checked_add(gradient.count(), model_.calls->contributions(gradient.value(), symbols_), "rows"));
   if (most <= gradient.capacity()) return;
   auto memory_id = std::make_shared<const MemoryId>();
-  gradient.resize(device_, std::min(gradient.height(), std::max(most, gradient.capacity() * 2)));
+  gradient.resize(std::min(gradient.height(), std::max(most, gradient.capacity() * 2)));
   model_.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
   memory_id_ = std::move(memory_id);
 }
@@ -218,19 +234,32 @@ void Machine::commit(const UsedNames& used) {
   for (const BufferUse& buffer : model_.lowered.buffers) {
     if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;
     if (!used.contains(buffer.name)) continue;
-    const uint64_t count = set_->find(buffer.name).count;
-    float* kept = set_->data(buffer.name);
-    const void* next = model_.calls->memory(buffer.next);
-    if (options_.compute == TN_F32)
-      std::memcpy(kept, next, count * sizeof(float));
-    else
-      std::transform(static_cast<const double*>(next), static_cast<const double*>(next) + count, kept,
-                     [](double value) { return static_cast<float>(value); });
+    commit_buffer(buffer);
   }
+  access_->wait();  // other machines may read the buffers now
   accumulated_ = false;
   updated_.clear();
   used_ = true;
   set_->count_update();
+}
+
+// Makes the next values of a buffer the present ones.
+void Machine::commit_buffer(const BufferUse& buffer) {
+  const size_t number = set_->index(buffer.name);
+  const auto resident = std::find_if(model_.memory.residents.begin(), model_.memory.residents.end(),
+                                     [&](const MachineMemory::Resident& each) { return each.entry == number; });
+  const void* const next = model_.calls->memory(buffer.next);
+  if (options_.compute == TN_F32) {
+    access_->move(resident->data(), next, resident->part.bytes);
+  } else {
+    const uint64_t count = resident->part.bytes / sizeof(float);
+    const auto* const wide = static_cast<const double*>(access_->view(next, count * sizeof(double)));
+    access_->write_by(resident->data(), resident->part.bytes, [&](std::byte* to) {
+      std::transform(wide, wide + count, reinterpret_cast<float*>(to),
+                     [](double value) { return static_cast<float>(value); });
+    });
+  }
+  resident->residence.changed(resident->part);
 }
 
 std::vector<GradientRun> Machine::gradient_runs(const UsedNames& used) const {

@@ -15,6 +15,7 @@
 #include "host/machine/feeds.h"
 #include "host/machine/gradient_runs.h"
 #include "host/plugins/device.h"
+#include "host/plugins/host_access.h"
 
 namespace tenon::host {
 
@@ -30,6 +31,9 @@ class Machine {
  public:
   Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
           const tn_parallel* parallel, const MachineOptions& options);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
   // The data layers, in the order in which forward takes their arrays.
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model_.lowered.feeds; }
@@ -92,6 +96,8 @@ class Machine {
 
   [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return set_; }
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  // How the host reads and writes the memory of the machine.
+  [[nodiscard]] HostAccess& access() const { return *access_; }
   [[nodiscard]] const tn_parallel* parallel() const { return parallel_; }
 
   // For updaters. Whether backward has run since the last update.
@@ -115,13 +121,14 @@ class Machine {
   [[nodiscard]] nlohmann::json describe() const;
 
  private:
-  [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_}; }
+  [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_, *access_}; }
   void grow(const std::vector<int64_t>& symbols);
   void replace_model(CompiledModel larger);
   void copy_carried(CompiledModel& to) const;
   void advance_carried(int64_t samples);
   void reserve_rows(SparseGradient& gradient);
   void begin_step(const std::vector<int64_t>& symbols);
+  void commit_buffer(const BufferUse& buffer);
   void settle_rows();
   void run(Phase phase);
   void run_once();
@@ -131,8 +138,10 @@ class Machine {
   [[nodiscard]] const ParameterUse& with_gradient(const std::string& parameter) const;
   [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
   [[nodiscard]] const SparseGradient* sparse_gradient(ValueId value) const;
+  [[nodiscard]] SparseGradientView rows_of(const SparseGradient& gradient) const;
   [[nodiscard]] ArrayView dense_copy(const SparseGradient& gradient);
   [[nodiscard]] double scalar(ValueId value) const;
+  [[nodiscard]] ArrayView described(ValueId value) const;
   [[nodiscard]] ArrayView view(ValueId value) const;
   [[nodiscard]] bool is_kept(ValueId value) const;
 
@@ -142,11 +151,12 @@ class Machine {
   std::shared_ptr<Device> device_;
   const tn_parallel* parallel_;
   MachineOptions options_;
+  std::unique_ptr<HostAccess> access_;
   CompiledModel model_;
   std::shared_ptr<const MemoryId> memory_id_;
   std::set<std::string> updated_;  // parameters, by parts of this step
   std::vector<int64_t> symbols_;   // sizes by symbol in the last forward
-  DeviceMemory dense_gradient_;    // returned by gradient()
+  Buffer dense_gradient_;          // returned by gradient()
   ErrorSink errors_;
   std::optional<uint64_t> version_;  // of the parameters
   int64_t samples_ = -1;             // of the last forward; -1: none, or it failed

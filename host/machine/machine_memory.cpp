@@ -49,26 +49,30 @@ uint64_t gradient_bytes(const CompiledModel& model) {
   return bytes;
 }
 
-void bind_control(CompiledModel& model, uint64_t seed) {
+void bind_control(CompiledModel& model, HostAccess& access, uint64_t seed) {
   MachineMemory& memory = model.memory;
-  std::byte* const control = memory.block.data() + memory.sections.control;
+  std::byte* const block = memory.block.data() + memory.sections.control;
+  if (!access.is_direct()) memory.control = Buffer(access.allocator(), memory.sections.feeds);
+  std::byte* const control = access.is_direct() ? block : memory.control.data();
+  const uint64_t symbols_at = whole_lines(sizeof(tn_random)), inverses_at = symbols_at + bytes_by_symbol(model);
+  std::memset(control, 0, memory.sections.feeds);
   memory.random = new (control) tn_random{seed, 0};
-  std::byte* const symbols = control + whole_lines(sizeof(tn_random));
-  std::byte* const inverses = symbols + bytes_by_symbol(model);
-  std::memset(symbols, 0, 2 * bytes_by_symbol(model));
-  memory.symbols = reinterpret_cast<int64_t*>(symbols);
+  memory.symbols = reinterpret_cast<int64_t*>(control + symbols_at);
+  memory.inverses = control + inverses_at;
+  memory.device_random = reinterpret_cast<tn_random*>(block);
+  memory.device_symbols = reinterpret_cast<int64_t*>(block + symbols_at);
   for (const auto& [symbol, inverse] : model.inverses.by_symbol())
-    model.calls->bind(inverse, inverses + static_cast<size_t>(symbol) * sizeof(double));
+    model.calls->bind(inverse, block + inverses_at + static_cast<size_t>(symbol) * sizeof(double));
   for (const RaggedUse& rows : model.lowered.rows)
-    if (rows.is_written()) model.calls->bind(rows.of.count, memory.symbols + rows.symbol);
+    if (rows.is_written()) model.calls->bind(rows.of.count, memory.device_symbols + rows.symbol);
 }
 
 // Binds constants and copies their elements; binds carried states and sets them to zero.
-void bind_fixed(CompiledModel& model) {
+void bind_fixed(CompiledModel& model, HostAccess& access) {
   std::byte* next = model.memory.block.data() + model.memory.sections.fixed;
-  std::memset(next, 0, fixed_bytes(model));
+  access.zero(next, fixed_bytes(model));
   for (const ConstantUse& constant : model.lowered.constants) {
-    if (!constant.bytes.empty()) std::memcpy(next, constant.bytes.data(), constant.bytes.size());
+    access.write(next, constant.bytes.data(), constant.bytes.size());
     model.calls->bind(constant.value, next);
     next += bytes_of(model.calls->graph().spec(constant.value), model.bounds);
   }
@@ -85,6 +89,16 @@ void bind_feeds(CompiledModel& model) {
     model.memory.fed[fed].own = next;
     next += bytes_of(model.calls->graph().spec(fed), model.bounds);
   }
+}
+
+// Binds a parameter or buffer to where the device has it.
+void bind_resident(CompiledModel& model, ParameterSet& set, const HostAccess& access, const std::string& name,
+                   ValueId stored) {
+  const size_t number = set.index(name);
+  const ParameterEntry& entry = set.entries()[number];
+  const MachineMemory::Resident resident{number, Residence(set.home(entry), access), ParameterSet::part(entry)};
+  model.calls->bind(stored, resident.data());
+  model.memory.residents.push_back(resident);
 }
 
 // Binds every view to the memory of the value that it is a view of.
@@ -119,26 +133,36 @@ void lay_out(CompiledModel& model) {
   sections.total = total;
 }
 
-void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Device>& device, uint64_t seed) {
+void put_control(const MachineMemory& memory, HostAccess& access) {
+  if (!access.is_direct())
+    access.write(memory.block.data() + memory.sections.control, memory.control.data(), memory.control.size());
+}
+
+void bring_residents(const MachineMemory& memory) {
+  for (const MachineMemory::Resident& resident : memory.residents) resident.residence.bring(resident.part);
+}
+
+void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint64_t seed) {
   const MachineMemory::Sections& sections = model.memory.sections;
   CallArray& calls = *model.calls;
-  model.memory.block = DeviceMemory(device, sections.total);
+  model.memory.block = DeviceMemory(access.device(), sections.total);
   std::byte* const base = model.memory.block.data();
-  std::memset(base + sections.gradients, 0, gradient_bytes(model));
-  bind_control(model, seed);
+  access.zero(base + sections.gradients, gradient_bytes(model));
+  bind_control(model, access, seed);
   bind_feeds(model);
   for (const GivenGradient& given : model.given)  // finite before the first is given
-    std::memset(calls.memory(given.gradient), 0, bytes_of(calls.graph().spec(given.gradient), model.bounds));
-  bind_fixed(model);
-  for (const ParameterUse& use : model.lowered.parameters) calls.bind(use.stored, set.data(use.name));
-  for (const BufferUse& use : model.lowered.buffers) calls.bind(use.stored, set.data(use.name));
+    access.zero(calls.memory(given.gradient), bytes_of(calls.graph().spec(given.gradient), model.bounds));
+  bind_fixed(model, access);
+  for (const ParameterUse& use : model.lowered.parameters) bind_resident(model, set, access, use.name, use.stored);
+  for (const BufferUse& use : model.lowered.buffers) bind_resident(model, set, access, use.name, use.stored);
   for (const PlacedGradient& gradient : model.gradients)
     calls.bind(gradient.value, base + sections.gradients + gradient.offset);
   const std::vector<uint64_t>& offsets = model.memory_plan.offsets;
   for (size_t i = 0; i < offsets.size(); ++i)
     if (offsets[i] != MemoryPlan::kNotHere) calls.bind(static_cast<ValueId>(i), base + sections.arena + offsets[i]);
   bind_views(model);
-  calls.seal(base + sections.workspace, model.memory.symbols);
+  calls.seal({base + sections.workspace, model.memory.symbols, model.memory.device_symbols, &access});
+  access.wait();  // before anybody may release the block
 }
 
 }  // namespace tenon::host

@@ -10,6 +10,7 @@
 #include "core/graph/graph.h"
 #include "core/parameter_set.h"
 #include "host/plugins/device.h"
+#include "host/plugins/host_access.h"
 
 namespace tenon::host {
 
@@ -26,17 +27,36 @@ struct MachineMemory {
     std::vector<ValueId> views;  // the value and all its views
   };
 
+  // A parameter or buffer that calls read.
+  struct Resident {
+    size_t entry = 0;  // number in the set
+    Residence residence;
+    Home::Part part;
+    [[nodiscard]] std::byte* data() const { return residence.data() + part.offset; }
+  };
+
   Sections sections;
   DeviceMemory block;
   std::map<ValueId, FeedMemory> fed;  // by value: everything that a minibatch feeds
-  // Step control. Lies in the block, because kernels read it.
-  int64_t* symbols = nullptr;  // sizes, by symbol
+  std::vector<Resident> residents;
+  // Step control, as the host reads and writes it: in the block, from which kernels read it, or in `control`, from
+  // which it is copied to the block.
+  Buffer control;
+  int64_t* symbols = nullptr;     // sizes, by symbol
+  std::byte* inverses = nullptr;  // of them, in the compute type, 8 bytes apart
   tn_random* random = nullptr;
+  // The same in the block.
+  int64_t* device_symbols = nullptr;
+  tn_random* device_random = nullptr;
 };
 
 // Computes model.memory.sections.
 void lay_out(CompiledModel& model);
 // Allocates the block and binds every value of the model to its place in the block or in the set. Call lay_out before.
-void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Device>& device, uint64_t seed);
+void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint64_t seed);
+// Copies the step control to the block, if it is not there.
+void put_control(const MachineMemory& memory, HostAccess& access);
+// Brings the newest parameters and buffers to the device.
+void bring_residents(const MachineMemory& memory);
 
 }  // namespace tenon::host

@@ -9,9 +9,11 @@
 
 namespace tenon::host {
 
-SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype)
+SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype,
+                               HostAccess& access)
     : value_(value),
       entry_(number),
+      access_(access),
       height_(entry.shape[0]),
       width_(height_ == 0 ? 0 : static_cast<int64_t>(entry.count) / height_),
       dtype_(dtype) {}
@@ -32,29 +34,31 @@ void SparseGradient::plan(int64_t capacity) {
   rows_ = {sizeof rows_, 0, capacity, nullptr, nullptr};
 }
 
-void SparseGradient::resize(const std::shared_ptr<Device>& device, int64_t capacity) {
+void SparseGradient::resize(int64_t capacity) {
   const Layout to = layout(capacity);
-  DeviceMemory memory(device, to.total);
-  std::memset(memory.data(), 0, kCacheLine);
+  DeviceMemory memory(access_.device(), to.total);
+  access_.zero(memory.data(), kCacheLine);
   auto* ids = reinterpret_cast<int64_t*>(memory.data() + to.ids);
   std::byte* values = memory.data() + to.values;
   if (memory_.data() != nullptr) {
     const auto kept = static_cast<uint64_t>(count());
-    std::memcpy(memory.data(), memory_.data(), sizeof(int64_t));
-    std::memcpy(ids, rows_.ids, kept * sizeof(int64_t));
-    std::memcpy(values, values_, kept * row_bytes());
+    access_.move(memory.data(), memory_.data(), sizeof(int64_t));
+    access_.move(ids, rows_.ids, kept * sizeof(int64_t));
+    access_.move(values, values_, kept * row_bytes());
   }
+  access_.wait();  // before the memory is released
   bytes_ = to.total;
   memory_ = std::move(memory);
-  rows_ = {sizeof rows_, 0, capacity, &counter(), ids};
+  rows_ = {sizeof rows_, 0, capacity, reinterpret_cast<int64_t*>(memory_.data()), ids};
   values_ = values;
 }
 
 void SparseGradient::copy(const SparseGradient& from) {
   const auto rows = static_cast<size_t>(from.count());
-  counter() = from.count();
-  std::memcpy(const_cast<int64_t*>(rows_.ids), from.rows_.ids, rows * sizeof(int64_t));
-  std::memcpy(values_, from.values_, rows * row_bytes());
+  access_.move(memory_.data(), from.memory_.data(), sizeof(int64_t));
+  access_.move(rows_.ids, from.rows_.ids, rows * sizeof(int64_t));
+  access_.move(values_, from.values_, rows * row_bytes());
+  access_.wait();
 }
 
 }  // namespace tenon::host

@@ -8,6 +8,7 @@
 #include "core/graph/graph.h"
 #include "core/parameter_set.h"
 #include "host/plugins/device.h"
+#include "host/plugins/host_access.h"
 
 namespace tenon::host {
 
@@ -17,16 +18,17 @@ using namespace core;
 class SparseGradient {
  public:
   // The gradient of entry number `number` of a set. Its capacity is 0 until plan() or resize().
-  SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype);
+  // Borrows `access`, by which the host reads and writes it.
+  SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype, HostAccess& access);
   SparseGradient(const SparseGradient&) = delete;
   SparseGradient& operator=(const SparseGradient&) = delete;
 
   // Sets the capacity and the bytes that it needs, without allocating memory.
   void plan(int64_t capacity);
   // Allocates device memory for `capacity` rows, and copies the rows so far.
-  void resize(const std::shared_ptr<Device>& device, int64_t capacity);
+  void resize(int64_t capacity);
   // Drops all rows. After resize() only.
-  void clear() { counter() = 0; }
+  void clear() { access_.zero(memory_.data(), sizeof(int64_t)); }
   // Copies the rows of another gradient of the same parameter. The capacity must suffice.
   void copy(const SparseGradient& from);
 
@@ -40,17 +42,22 @@ class SparseGradient {
   [[nodiscard]] int64_t capacity() const { return rows_.capacity; }
   [[nodiscard]] const tn_row_sparse& rows() const { return rows_; }
   [[nodiscard]] void* values() const { return values_; }
-  [[nodiscard]] int64_t count() const { return *rows_.count; }  // after resize() only
+  // After resize() only. Waits for what the device writes.
+  [[nodiscard]] int64_t count() const {
+    int64_t count = 0;
+    access_.read(&count, rows_.count, sizeof count);
+    return count;
+  }
 
  private:
   struct Layout {  // offsets into the memory, bytes
     uint64_t ids = 0, values = 0, total = 0;
   };
   [[nodiscard]] Layout layout(int64_t capacity) const;
-  [[nodiscard]] int64_t& counter() const { return *reinterpret_cast<int64_t*>(memory_.data()); }
 
   ValueId value_;
   size_t entry_;
+  HostAccess& access_;
   int64_t height_, width_;
   tn_dtype dtype_;
   tn_row_sparse rows_ = {};

@@ -11,9 +11,9 @@ namespace tenon::host {
 
 double Machine::scalar(ValueId value) const {
   if (samples_ <= 0) return 0;
-  const void* data = model_.calls->memory(value);
-  return model_.calls->graph().spec(value).dtype == TN_F64 ? *static_cast<const double*>(data)
-                                                           : static_cast<double>(*static_cast<const float*>(data));
+  const bool wide = model_.calls->graph().spec(value).dtype == TN_F64;
+  const void* data = access_->view(model_.calls->memory(value), wide ? sizeof(double) : sizeof(float));
+  return wide ? *static_cast<const double*>(data) : static_cast<double>(*static_cast<const float*>(data));
 }
 
 double Machine::cost() const {
@@ -32,12 +32,18 @@ std::vector<double> Machine::metric_state(const LayerRef& metric) const {
   fail(TN_NOT_FOUND, "the machine has no metric \"", metric->name, "\"");
 }
 
-ArrayView Machine::view(ValueId value) const {
+// Returns type and shape of a value, without its data.
+ArrayView Machine::described(ValueId value) const {
   const Spec& spec = model_.calls->graph().spec(value);
   ArrayView result;
   result.dtype = spec.dtype;
-  result.data = model_.calls->memory(value);
   for (const Dim& dim : spec.shape) result.shape.push_back(tn_dim_value(&dim, symbols_.data()));
+  return result;
+}
+
+ArrayView Machine::view(ValueId value) const {
+  ArrayView result = described(value);
+  result.data = access_->view(model_.calls->memory(value), element_bytes(result));
   const Spec ragged = model_.calls->graph().in_sequences(value);
   if (ragged.storage != TN_RAGGED) return result;
   result.storage = TN_RAGGED;
@@ -47,7 +53,9 @@ ArrayView Machine::view(ValueId value) const {
   Dim rows = ragged.shape[0];
   for (size_t level = ragged.outer.size(); level-- > 0;) {  // innermost first
     const RaggedDim& of = graph.rows.at(rows.symbol);
-    result.offsets[level] = static_cast<const int64_t*>(model_.calls->memory(of.offsets));
+    const auto offsets = static_cast<uint64_t>(tn_dim_value(&of.outer, symbols_.data())) + 1;
+    result.offsets[level] =
+        static_cast<const int64_t*>(access_->view(model_.calls->memory(of.offsets), offsets * sizeof(int64_t)));
     rows = of.outer;
   }
   return result;
@@ -129,21 +137,30 @@ Machine::SparseGradientView Machine::sparse_gradient(const std::string& paramete
   const SparseGradient* const gradient = sparse_gradient(differentiated(parameter).gradient);
   if (gradient == nullptr)
     fail_parameter(TN_INVALID, parameter, "parameter \"", parameter, "\" has a dense gradient, not one of rows");
+  return rows_of(*gradient);
+}
+
+Machine::SparseGradientView Machine::rows_of(const SparseGradient& gradient) const {
+  const int64_t count = gradient.count();
   SparseGradientView rows;
-  rows.ids = {TN_I64, {gradient->count()}, gradient->rows().ids};
-  rows.values = {gradient->dtype(), set_->entries()[gradient->entry()].shape, gradient->values()};
-  rows.values.shape[0] = gradient->count();
+  rows.ids = {TN_I64, {count}};
+  rows.ids.data = access_->view(gradient.rows().ids, element_bytes(rows.ids));
+  rows.values = {gradient.dtype(), set_->entries()[gradient.entry()].shape};
+  rows.values.shape[0] = count;
+  rows.values.data = access_->view(gradient.values(), element_bytes(rows.values));
   return rows;
 }
 
 ArrayView Machine::dense_copy(const SparseGradient& gradient) {
   const uint64_t row_bytes = gradient.row_bytes();
   const uint64_t bytes = checked_multiply(static_cast<uint64_t>(gradient.height()), row_bytes, "gradient");
-  if (dense_gradient_.size() < bytes) dense_gradient_ = DeviceMemory(device_, bytes);
-  std::memset(dense_gradient_.data(), 0, bytes);
-  for (int64_t i = 0; i < gradient.count(); ++i)
-    std::memcpy(dense_gradient_.data() + static_cast<uint64_t>(gradient.rows().ids[i]) * row_bytes,
-                static_cast<const std::byte*>(gradient.values()) + static_cast<uint64_t>(i) * row_bytes, row_bytes);
+  if (dense_gradient_.size() < bytes) dense_gradient_ = Buffer(set_->allocator(), bytes);
+  if (bytes > 0) std::memset(dense_gradient_.data(), 0, bytes);
+  const SparseGradientView rows = rows_of(gradient);
+  const auto* const ids = static_cast<const int64_t*>(rows.ids.data);
+  for (int64_t i = 0; i < rows.ids.shape[0]; ++i)
+    std::memcpy(dense_gradient_.data() + static_cast<uint64_t>(ids[i]) * row_bytes,
+                static_cast<const std::byte*>(rows.values.data) + static_cast<uint64_t>(i) * row_bytes, row_bytes);
   return {gradient.dtype(), set_->entries()[gradient.entry()].shape, dense_gradient_.data()};
 }
 

@@ -82,17 +82,36 @@ tn_tensor Device::tensor(tn_dtype dtype, int32_t storage) const {
   return tensor;
 }
 
-void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
+void* Device::create_stream() {
   ErrorSink sink(who_, type_.tags);
-  const tn_copy what = {sizeof what, kind, nullptr, to, from, bytes};
+  void* stream = nullptr;
+  sink.check(call_plugin(type_, who_, {Tag::kSetup, "stream_create"}, type_.table.stream_create, instance_, sink.get(),
+                         &stream));
+  return stream;
+}
+
+void Device::destroy_stream(void* stream) noexcept {
+  free_by_plugin(type_, who_, {Tag::kSetup, "stream_destroy"}, type_.table.stream_destroy, instance_, stream);
+}
+
+void Device::copy(void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
+  ErrorSink sink(who_, type_.tags);
+  const tn_copy what = {sizeof what, kind, stream, to, from, bytes};
   const std::lock_guard lock(copying_);
   sink.check(call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, sink.get(), &what));
 }
 
-void Device::wait() {
+void Device::fill(void* stream, void* to, uint8_t value, uint64_t bytes) {
   ErrorSink sink(who_, type_.tags);
-  sink.check(call_plugin(type_, who_, {Tag::kAny, "stream_wait"}, type_.table.stream_wait, instance_, sink.get(),
-                         static_cast<void*>(nullptr)));
+  const std::lock_guard lock(copying_);
+  sink.check(call_plugin(type_, who_, {Tag::kRun, "fill", this}, type_.table.fill, instance_, sink.get(), stream, to,
+                         value, bytes));
+}
+
+void Device::wait(void* stream) {
+  ErrorSink sink(who_, type_.tags);
+  sink.check(
+      call_plugin(type_, who_, {Tag::kAny, "stream_wait"}, type_.table.stream_wait, instance_, sink.get(), stream));
 }
 
 const void* Device::table_by_id(const char* id, size_t bytes) const {

@@ -40,10 +40,14 @@ class Device {
   [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }
   // Returns a tensor of the device without shape and data.
   [[nodiscard]] tn_tensor tensor(tn_dtype dtype, int32_t storage) const;
-  // Copies in the order of the device's first stream. kind: TN_COPY_*.
-  void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
-  // Waits until all work of the device's first stream is done; throws the failure of earlier work.
-  void wait();
+  // Streams; null is the device's first one.
+  [[nodiscard]] void* create_stream();
+  void destroy_stream(void* stream) noexcept;
+  // Copy and fill in the order of a stream. kind: TN_COPY_*.
+  void copy(void* stream, void* to, const void* from, uint64_t bytes, int32_t kind);
+  void fill(void* stream, void* to, uint8_t value, uint64_t bytes);
+  // Waits until all work of a stream is done; throws the failure of earlier work.
+  void wait(void* stream);
   // Returns a full-size copy of the device's own table of primitives by id, missing members null; null if it does not
   // offer it.
   template <typename Table>

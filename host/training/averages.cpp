@@ -56,8 +56,8 @@ Averages::Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<Param
     fail(TN_INVALID, SubjectName{"parameters"}, "average: the averages need another set than that of the training");
   check_equal(*of_, *to_);
   for (const ParameterEntry& entry : of_->entries()) {
-    const float* const from = of_->data(entry);
-    float* const into = to_->data(entry.name);
+    const float* const from = of_->address(entry);
+    float* const into = to_->address(to_->find(entry.name));
     for (uint64_t at = 0; at < entry.count; at += kPiece)
       pieces_.push_back({from + at, into + at, total_ + at, std::min(kPiece, entry.count - at), entry.buffer});
     if (!entry.buffer) total_ += entry.count;
@@ -110,6 +110,8 @@ void Averages::average(const Piece& piece, const Step& step) {
 }
 
 void Averages::run(const Step& step) {
+  of_->bring_home();
+  to_->bring_home();
   struct Work {
     Averages& averages;
     const Step& step;
@@ -119,6 +121,7 @@ void Averages::run(const Step& step) {
     given.averages.average(given.averages.pieces_[static_cast<size_t>(index)], given.step);
   };
   pool_.for_each(pool_.self, static_cast<int64_t>(pieces_.size()), task, &work);
+  to_->changed();
 }
 
 void Averages::begin() {
@@ -142,7 +145,7 @@ std::vector<Updater::StateValues> Averages::views(float* average, float* block, 
   uint64_t at = 0;
   for (const ParameterEntry& entry : of_->entries()) {
     if (entry.buffer) continue;
-    float* const values = average == nullptr ? to_->data(entry.name) : average + at;
+    float* const values = average == nullptr ? to_->change(entry.name) : average + at;
     result.push_back({"average", entry.name, entry.shape, values, entry.count});
     if (options_.window > 0) {
       result.push_back({"block", entry.name, entry.shape, block + at, entry.count});
@@ -170,6 +173,7 @@ void Averages::adopt(Restored& restored, uint64_t seen) {
   begin();  // the buffers
   for (const Piece& piece : pieces_)
     if (!piece.buffer) std::copy_n(floats(restored.average) + piece.at, piece.count, piece.to);
+  to_->changed();
   block_ = std::move(restored.block);
   former_ = std::move(restored.former);
   seen_ = seen;

@@ -80,7 +80,7 @@ void require_writable(const fs::path& folder) {
 
 bool is_finite(const ParameterSet& set) {
   for (const ParameterEntry& entry : set.entries()) {
-    const float* const values = set.data(entry);
+    const float* const values = set.values(entry);
     if (!std::all_of(values, values + entry.count, [](float value) { return std::isfinite(value); })) return false;
   }
   return true;

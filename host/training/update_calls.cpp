@@ -28,7 +28,6 @@ std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<
       const ParameterEntry& entry = machine.set()->entries()[number];
       const uint64_t within = entry.offset - run.offset;
       GradientRun part = run;
-      part.parameters = run.parameters + within;
       part.gradients = static_cast<const std::byte*>(run.gradients) + tn_dtype_storage(run.gradient_dtype, within);
       part.offset = entry.offset;
       part.elements = entry.count;
@@ -50,6 +49,10 @@ uint64_t StateLayout::count(const ParameterEntry& entry, uint8_t extent) {
   uint64_t result = 1;
   for (const int64_t each : shape(entry, extent)) result *= static_cast<uint64_t>(each);
   return result;
+}
+
+Home::Part StateLayout::part(const ParameterSet& set, size_t number, uint8_t extent) const {
+  return {offset(number, extent) * sizeof(float), count(set.entries()[number], extent) * sizeof(float)};
 }
 
 StateLayout::StateLayout(const ParameterSet& set) {
@@ -115,7 +118,7 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
 }
 
 UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan,
-                         const std::vector<SlabStates>& states, ErrorSink& sink)
+                         std::vector<SlabStates>& states, ErrorSink& sink)
     : memory_id_(machine.memory_id()),
       used_(used),
       runs_(machine.gradient_runs(used)),
@@ -159,15 +162,27 @@ std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandC
   return inputs;
 }
 
-void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabStates>& states,
+std::vector<OperandCall::Operand> UpdateCalls::changed_by(Machine& machine, const UpdatePlan& plan,
+                                                          std::vector<SlabStates>& states,
+                                                          const std::vector<size_t>& entries) {
+  ParameterSet& set = *machine.set();
+  const size_t slab = set.entries()[entries[0]].slab;
+  std::vector<OperandCall::Operand> operands;
+  const auto add = [&](Home& home, const auto& part_of) {  // a run of elements begins with its first entry
+    const Residence residence(home, machine.access());
+    operands.push_back({TN_F32, residence.data() + part_of(entries[0]).offset});
+    for (const size_t entry : entries) changed_.push_back({residence, part_of(entry)});
+  };
+  add(set.home(set.entries()[entries[0]]), [&](size_t entry) { return ParameterSet::part(set.entries()[entry]); });
+  for (size_t i = 0; i < plan.states.size(); ++i)
+    add(states[slab][i], [&](size_t entry) { return layout_.part(set, entry, plan.states[i].extent); });
+  return operands;
+}
+
+void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, std::vector<SlabStates>& states,
                             ErrorSink& sink) {
   for (const GradientRun& part : stretches_of(machine, runs_, plan.grain)) {
-    std::vector<OperandCall::Operand> changed{{TN_F32, part.parameters}};
-    for (size_t i = 0; i < plan.states.size(); ++i) {
-      // A run of elements begins with its first entry.
-      const uint64_t offset = layout_.offset(part.entries[0], plan.states[i].extent);
-      changed.push_back({TN_F32, reinterpret_cast<float*>(states[part.slab][i].data()) + offset});
-    }
+    const std::vector<OperandCall::Operand> changed = changed_by(machine, plan, states, part.entries);
     std::vector<OperandCall::Operand> inputs = changed;
     inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
     const auto elements = static_cast<int64_t>(part.elements);
@@ -183,16 +198,12 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
 }
 
 void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
-                             const std::vector<SlabStates>& states, ErrorSink& sink) {
+                             std::vector<SlabStates>& states, ErrorSink& sink) {
   const ParameterEntry& entry = machine.set()->entries()[gradient.entry()];
   if (plan.grain == TN_GRAIN_TENSOR || plan.grain == TN_GRAIN_MATRIX)
     fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
          "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
-  std::vector<OperandCall::Operand> changed{{TN_F32, machine.set()->data(entry)}};
-  for (size_t i = 0; i < plan.states.size(); ++i) {
-    const uint64_t offset = layout_.offset(gradient.entry(), plan.states[i].extent);
-    changed.push_back({TN_F32, reinterpret_cast<float*>(states[entry.slab][i].data()) + offset});
-  }
+  const std::vector<OperandCall::Operand> changed = changed_by(machine, plan, states, {gradient.entry()});
   std::vector<OperandCall::Operand> inputs = changed;
   inputs.insert(inputs.begin() + 1, {gradient.dtype(), gradient.values(), &gradient.rows()});
   stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.capacity(),
@@ -235,7 +246,7 @@ void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
 }
 
 void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
-  Device& device = *machine.device();
+  HostAccess& access = machine.access();
   std::byte* at = staged_.data() + scalars_at_;
   for (const Stretch& stretch : stretches_) {
     const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate(),
@@ -251,20 +262,29 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
       at += kScalarBytes;
     }
   }
-  device.copy(control_.data(), staged_.data(), staged_.size(), TN_COPY_TO_DEVICE);
+  for (const Changed& each : changed_) each.residence.bring(each.part);
+  access.write(control_.data(), staged_.data(), staged_.size());
   auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);
   for (size_t i = 0; i < sparse_.size(); ++i)
-    device.copy(symbols + TN_SYMBOL_FIRST_RAGGED + i, sparse_[i]->rows().count, sizeof(int64_t), TN_COPY_ON_DEVICE);
+    access.move(symbols + TN_SYMBOL_FIRST_RAGGED + i, sparse_[i]->rows().count, sizeof(int64_t));
   tn_execution execution = {};
   execution.size = sizeof execution;
-  execution.device = device.instance();
+  execution.device = machine.device()->instance();
+  execution.stream = access.stream();
   execution.symbols = symbols;
   execution.random = &control()->random;
   execution.parallel = machine.parallel();
   execution.errors = sink.get();
+  for (const Changed& each : changed_) each.residence.changed(each.part);  // a part of it, if a call fails
   const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
-  for (const auto& call : clipping_) call->run(execution, sink);
-  for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
+  try {
+    for (const auto& call : clipping_) call->run(execution, sink);
+    for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
+  } catch (...) {
+    access.finish();
+    throw;
+  }
+  access.wait();
   count_written();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/home.h"
 #include "core/program.h"
 #include "core/system.h"
 #include "host/machine/machine.h"
@@ -26,7 +27,7 @@ struct StateDeclaration {
 };
 
 // The states of one slab, by state number: memory in the layout of StateLayout. Empty for slabs of buffers.
-using SlabStates = std::vector<Buffer>;
+using SlabStates = std::vector<Home>;
 
 // The layout of states: for each entry the floats of an extent, 64-byte aligned, in the slab's order; full states lie
 // as the parameters do.
@@ -39,6 +40,8 @@ class StateLayout {
   // The shape of the state of an entry.
   static std::vector<int64_t> shape(const ParameterEntry& entry, uint8_t extent);
   static uint64_t count(const ParameterEntry& entry, uint8_t extent);
+  // The part of the memory of a state that belongs to entry number `number` of the set.
+  [[nodiscard]] Home::Part part(const ParameterSet& set, size_t number, uint8_t extent) const;
 
  private:
   std::array<std::vector<uint64_t>, TN_FULL + 1> offsets_, sizes_;  // by extent
@@ -94,7 +97,7 @@ class UpdateCalls {
  public:
   // Prepares one call for each stretch of neighbouring parameters and each row-sparse gradient, for the parameters that
   // `used` contains. The calls work in place: outputs are the memory of the inputs.
-  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, const std::vector<SlabStates>& states,
+  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, std::vector<SlabStates>& states,
               ErrorSink& sink);
 
   // Whether the calls are bound to the machine's present memory and to `used`.
@@ -121,9 +124,12 @@ class UpdateCalls {
     Multipliers multipliers;
     double row_elements = 0;
   };
-  void add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabStates>& states, ErrorSink& sink);
+  void add_dense(Machine& machine, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
   void add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
-                  const std::vector<SlabStates>& states, ErrorSink& sink);
+                  std::vector<SlabStates>& states, ErrorSink& sink);
+  // Returns the parameter and the states from entry number `first` of the set on, which a call changes in `entries`.
+  std::vector<OperandCall::Operand> changed_by(Machine& machine, const UpdatePlan& plan,
+                                               std::vector<SlabStates>& states, const std::vector<size_t>& entries);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
   void add_clipping(Device& device, ErrorSink& sink, double limit);
   void lay_out(size_t stretches);
@@ -152,6 +158,11 @@ class UpdateCalls {
   size_t next_scalar_ = 0;                 // used by the constructor
   std::vector<std::byte> staged_;          // Control, symbols and scalars, to copy to control_
   DeviceMemory control_;                   // Control, symbols, for each stretch its scalars, then the sums of squares
+  struct Changed {
+    Residence residence;
+    Home::Part part;
+  };
+  std::vector<Changed> changed_;  // by the calls: parameters and states
   std::vector<std::unique_ptr<OperandCall>> clipping_;
   std::vector<Stretch> stretches_;
   DeviceMemory workspace_;

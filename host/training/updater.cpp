@@ -257,14 +257,14 @@ void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
   while (state.slabs.size() < set.slabs().size()) {
     const size_t number = state.slabs.size();
     const ParameterSlab& slab = set.slabs()[number];
-    SlabStates buffers;
+    SlabStates states;
     for (const StateDeclaration& each : declared_) {
       if (slab.buffer) break;
       const uint64_t floats = layout.size(number, each.extent);
-      buffers.emplace_back(set.allocator(), floats * sizeof(float));
-      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(each.initial));
+      states.emplace_back(set.allocator(), floats * sizeof(float));
+      std::fill_n(reinterpret_cast<float*>(states.back().data()), floats, static_cast<float>(each.initial));
     }
-    state.slabs.push_back(std::move(buffers));
+    state.slabs.push_back(std::move(states));
   }
 }
 
@@ -280,7 +280,7 @@ nlohmann::json Updater::describe() const {
 }
 
 // state: null for a list without values.
-std::vector<Updater::StateValues> Updater::views(const SetState* state, const ParameterSet& set) const {
+std::vector<Updater::StateValues> Updater::views(SetState* state, const ParameterSet& set) const {
   std::vector<StateValues> result;
   const StateLayout layout(set);
   for (size_t i = 0; i < set.entries().size(); ++i) {
@@ -288,17 +288,20 @@ std::vector<Updater::StateValues> Updater::views(const SetState* state, const Pa
     if (entry.buffer) continue;
     for (size_t number = 0; number < declared_.size(); ++number) {
       const uint8_t extent = declared_[number].extent;
-      auto* const slab = state == nullptr ? nullptr : reinterpret_cast<float*>(state->slabs[entry.slab][number].data());
+      Home* const home = state == nullptr ? nullptr : &state->slabs[entry.slab][number];
+      const Home::Part part = layout.part(set, i, extent);
       result.push_back({declared_[number].name, entry.name, StateLayout::shape(entry, extent),
-                        slab == nullptr ? nullptr : slab + layout.offset(i, extent),
-                        StateLayout::count(entry, extent)});
+                        home == nullptr ? nullptr : reinterpret_cast<float*>(home->data() + part.offset),
+                        StateLayout::count(entry, extent), home, part});
     }
   }
   return result;
 }
 
 std::vector<Updater::StateValues> Updater::states(const std::shared_ptr<ParameterSet>& set) {
-  return views(&state_for(set), *set);
+  std::vector<StateValues> states = views(&state_for(set), *set);
+  for (const StateValues& each : states) each.bring_home();
+  return states;
 }
 
 uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {

@@ -48,8 +48,19 @@ class Updater {
     std::vector<int64_t> shape;
     float* values;
     uint64_t count;
+    Home* home = nullptr;  // of `values`, if machines of devices change them
+    Home::Part part = {};
+
+    void bring_home() const {
+      if (home != nullptr) home->bring_home(part);
+    }
+    // After the values have been written.
+    void changed() const {
+      if (home != nullptr) home->changed(part);
+    }
   };
-  // Returns the states of all parameters of a set, and allocates them if no update has. Valid until the next update.
+  // Returns the states of all parameters of a set, brought home; allocates them if no update has. Valid until the next
+  // update.
   [[nodiscard]] std::vector<StateValues> states(const std::shared_ptr<ParameterSet>& set);
   // Returns the same list without values: names and shapes.
   [[nodiscard]] std::vector<StateValues> state_shapes(const ParameterSet& set) const { return views(nullptr, set); }
@@ -76,7 +87,7 @@ class Updater {
   void check_grain() const;
   SetState& state_for(const std::shared_ptr<ParameterSet>& set);
   void add_slabs(SetState& state, const ParameterSet& set) const;
-  [[nodiscard]] std::vector<StateValues> views(const SetState* state, const ParameterSet& set) const;
+  [[nodiscard]] std::vector<StateValues> views(SetState* state, const ParameterSet& set) const;
   UpdateCalls& calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink);
   [[nodiscard]] const SetState* known(const std::shared_ptr<ParameterSet>& set) const;
 

@@ -52,7 +52,7 @@ std::string bytes_of(const ParameterSet& set, const std::vector<std::string>& na
 std::vector<float> all_values(const ParameterSet& set) {
   std::vector<float> values;
   for (const ParameterEntry& entry : set.entries())
-    values.insert(values.end(), set.data(entry), set.data(entry) + entry.count);
+    values.insert(values.end(), set.values(entry), set.values(entry) + entry.count);
   return values;
 }
 
@@ -103,7 +103,7 @@ TEST(ModelFile, ReadsBackWhatItWrote) {
       memory());
   EXPECT_EQ(load_model(files, kPath, *other, &file), file);
   for (const ParameterEntry& entry : set->entries())
-    EXPECT_EQ(std::vector<float>(set->data(entry), set->data(entry) + entry.count),
+    EXPECT_EQ(std::vector<float>(set->values(entry), set->values(entry) + entry.count),
               std::vector<float>(other->data(entry.name), other->data(entry.name) + entry.count))
         << entry.name;
 }

@@ -43,7 +43,7 @@ std::shared_ptr<ParameterSet> make(const std::vector<ParameterDeclaration>& decl
 
 std::vector<float> values(const ParameterSet& set, const std::string& name) {
   const ParameterEntry& entry = set.find(name);
-  return {set.data(entry), set.data(entry) + entry.count};
+  return {set.values(entry), set.values(entry) + entry.count};
 }
 
 TEST(ParameterSet, LaysEntriesOutInAlignedSlabs) {
@@ -59,7 +59,7 @@ TEST(ParameterSet, LaysEntriesOutInAlignedSlabs) {
   for (const ParameterEntry& entry : set->entries()) {
     order.push_back(entry.name);
     EXPECT_EQ(entry.slab, entry.buffer ? 1u : 0u);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(set->data(entry)) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(set->values(entry)) % 64, 0u);
   }
   EXPECT_EQ(order, (std::vector<std::string>{"b", "mean", "a", "empty", "c"}));
   EXPECT_EQ(set->find("a").offset, 32u);
@@ -285,10 +285,10 @@ TEST(ParameterSet, SetChecksWhatItIsGiven) {
 
 TEST(ParameterSet, GrowsWithoutMoving) {
   const auto set = make({declare("a", {20}, kNormal)}, 1);
-  const float* const data = set->data("a");
+  const float* const data = set->values("a");
   const std::vector<float> old = values(*set, "a");
   set->add({declare("b", {20}, kNormal), declare("a", {20}, kUniform), declare("m", {3}, {}, true)}, 1);
-  EXPECT_EQ(set->data("a"), data);
+  EXPECT_EQ(set->values("a"), data);
   EXPECT_EQ(values(*set, "a"), old);
   EXPECT_EQ(set->slabs().size(), 3u);
   EXPECT_EQ(set->find("b").slab, 1u);
@@ -339,7 +339,7 @@ TEST(ParameterSet, DeclaredHasEntriesWithoutMemory) {
     EXPECT_EQ(error.code(), TN_MISUSE) << error.message();
     EXPECT_THAT(error.message(), HasSubstr("only declared"));
   };
-  refused([&] { (void)set->data("b"); });
+  refused([&] { (void)set->values("b"); });
   refused([&] { set->set("b", {TN_F32, {17}, value}); });
   refused([&] { set->add({declare("more", {2})}, 1); });
   EXPECT_EQ(allocator->calls, 0);
@@ -370,15 +370,15 @@ TEST(ParameterSet, DeclaredGetsItsMemoryLater) {
   for (const ParameterEntry& entry : set->entries()) {
     EXPECT_EQ(entry.offset, like->find(entry.name).offset);
     EXPECT_EQ(entry.slab, like->find(entry.name).slab);
-    for (uint64_t i = entry.count; i % 16 != 0; ++i) EXPECT_EQ(set->data(entry)[i], 0) << "padding " << i;
+    for (uint64_t i = entry.count; i % 16 != 0; ++i) EXPECT_EQ(set->values(entry)[i], 0) << "padding " << i;
   }
-  const float* const place = set->data("w");  // machines are bound to it
+  const float* const place = set->values("w");  // machines are bound to it
   fresh = set->allocate();
   std::fill_n(fresh.data(set->find("w")), 17, 5.0F);
   std::fill_n(fresh.data(set->find("m")), 3, 6.0F);
   EXPECT_THAT(values(*set, "w"), Each(3.0F));
   set->replace(std::move(fresh));
-  EXPECT_EQ(set->data("w"), place);
+  EXPECT_EQ(set->values("w"), place);
   EXPECT_THAT(values(*set, "w"), Each(5.0F));
   EXPECT_THAT(values(*set, "m"), Each(6.0F));
   set->add({declare("more", {2}, {TN_INIT_CONSTANT, 0, 5, 0})}, 1);

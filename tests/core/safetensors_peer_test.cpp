@@ -126,7 +126,7 @@ print('done')
   EXPECT_FALSE(file.verified);
   EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"note", "x"}}));
   for (const ParameterEntry& entry : expected->entries())
-    EXPECT_EQ(std::vector<float>(set->data(entry.name), set->data(entry.name) + entry.count),
+    EXPECT_EQ(std::vector<float>(set->values(entry.name), set->values(entry.name) + entry.count),
               std::vector<float>(expected->data(entry), expected->data(entry) + entry.count))
         << entry.name;
 }

@@ -127,6 +127,9 @@ class LateDevice : public WrappedCpu {
   LateDevice() : WrappedCpu("late") {
     armed = false;
     failed = 0;
+    type.properties = [](void*, const tn_errors*, tn_device_properties*) -> tn_status {
+      return TN_OK;
+    };  // no memory of the host
     type.copy = [](void* device, const tn_errors* errors, const tn_copy* copy) -> tn_status {
       if (const tn_status status = earlier(errors); status != TN_OK) return status;
       if (armed) failed = copy->bytes;
@@ -161,11 +164,8 @@ TEST(LateFailures, TheirTextArrives) {
   };
   step();
   LateDevice::armed = true;
-  step();  // its copy fails, unnoticed so far
+  EXPECT_THAT(message_of(step), testing::MatchesRegex(".*device \"late\": a copy of [0-9]+ bytes was lost on the way"));
   LateDevice::armed = false;
-  EXPECT_THAT(message_of(step),
-              testing::MatchesRegex(".*: updater \"sgd\": .*|.*device \"late\": a copy of [0-9]+ bytes "
-                                    "was lost on the way"));
   EXPECT_EQ(message_of(step), "") << "it is reported once";
 }
 

@@ -43,7 +43,7 @@ class AddedParameters : public testing::Test {
   }
   // Sets every number of a table to 1; `step` computes the expected number by the formula.
   void begin(const std::string& name) {
-    std::fill_n(set_->data(name + ".weight"), kRows * kRows, 1.0F);
+    std::fill_n(set_->change(name + ".weight"), kRows * kRows, 1.0F);
     expected_[name] = {};
   }
   void step(Machine& machine, Updater& updater, const std::vector<std::string>& names) {
@@ -61,7 +61,7 @@ class AddedParameters : public testing::Test {
     }
     for (const auto& [name, number] : expected_)
       for (int64_t i = 0; i < kRows * kRows; ++i)
-        ASSERT_NEAR(static_cast<double>(set_->data(name + ".weight")[i]), number.value, 1e-6) << name << " " << i;
+        ASSERT_NEAR(static_cast<double>(set_->values(name + ".weight")[i]), number.value, 1e-6) << name << " " << i;
   }
 
   Host host_;

@@ -36,7 +36,7 @@ class Seams : public testing::Test {
     const LayerOutput line = host_.factory.layer("fc", "line", {inputs}, {{"size", int64_t{1}}, {"bias", false}});
     const Topology topology = Topology::trace({host_.factory.layer("square_error", "cost", {line, labels}, {})});
     set_ = ParameterSet::create(topology.declarations(), 1, host_.allocator);
-    std::fill_n(set_->data("line.weight"), kColumns, 0.0F);
+    std::fill_n(set_->change("line.weight"), kColumns, 0.0F);
     MachineOptions wanted;
     wanted.max_samples = kSamples, wanted.training = true;
     machine_ = std::make_unique<Machine>(topology, set_, host_.registry, host_.device("cpu"), host_.parallel, wanted);

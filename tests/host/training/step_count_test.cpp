@@ -102,7 +102,7 @@ class StepCount : public testing::Test {
     const LayerOutput line = host_.factory.layer("fc", "line", {inputs}, {{"size", int64_t{1}}, {"bias", false}});
     const Topology topology = Topology::trace({host_.factory.layer("square_error", "cost", {line, labels}, {})});
     set_ = ParameterSet::create(topology.declarations(), 1, host_.allocator);
-    std::fill_n(set_->data("line.weight"), kColumns, 0.0F);
+    std::fill_n(set_->change("line.weight"), kColumns, 0.0F);
     MachineOptions wanted;
     wanted.max_samples = 1, wanted.training = true;
     machine_ = std::make_unique<Machine>(topology, set_, host_.registry, host_.device("cpu"), host_.parallel, wanted);
@@ -135,7 +135,7 @@ class StepCount : public testing::Test {
     const UpdatePlan plan = {recorded.program, recorded.scalars, recorded.states, TN_GRAIN_ELEMENT, 0};
     UpdateCalls calls(*machine_, UsedNames(), plan, states, sink);
     calls.run(*machine_, 0.5, step, sink);
-    const float* weights = set_->data("line.weight");
+    const float* weights = set_->values("line.weight");
     return {weights, weights + kColumns};
   }
 
@@ -166,7 +166,7 @@ TEST_F(StepCount, OfAdamFollowsTheFormula) {
   const double beta1 = 1 - 1e-8, beta2 = 1 - 3e-8, epsilon = 1e-8, rate = 0.5;
   const Values attributes = {{"beta1", beta1}, {"beta2", beta2}, {"epsilon", epsilon}};
   for (const uint64_t step : {uint64_t{1}, kFloatEnd, kFloatEnd + 3, 4 * kFloatEnd + 5}) {
-    std::fill_n(set_->data("line.weight"), kColumns, 0.0F);
+    std::fill_n(set_->change("line.weight"), kColumns, 0.0F);
     const std::vector<float> weights = update("adam", attributes, step);
     const auto t = static_cast<double>(step);
     for (size_t i = 0; i < weights.size(); ++i) {

@@ -1,0 +1,342 @@
+// Machines on a device whose memory the host cannot address give the bits of the cpu.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/far.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <tenon/tenon_machine.hpp>
+#include <tenon/tenon_predictor.hpp>
+
+#include "tests/support/fashion.h"
+
+namespace tenon_tests {
+
+namespace {
+
+constexpr int64_t kSamples = 6;
+
+DataOptions floats(const std::string& name, const std::vector<int64_t>& shape) {
+  DataOptions options;
+  options.name = name, options.shape = shape;
+  return options;
+}
+DataOptions integers(const std::string& name, int64_t limit) {
+  DataOptions options;
+  options.name = name, options.dtype = TN_I32, options.index_limit = limit;
+  return options;
+}
+
+// Layers over dense data with buffers, draws, a metric and several outputs.
+struct DenseModel {
+  explicit DenseModel(const Host& host) {
+    const Layer input = host.data(floats("x", {8})), wanted = host.data(integers("label", 4));
+    const Layer normed = host.layer("batch_norm", {input}, {}, "norm");
+    hidden = host.layer("fc", {normed}, {{"size", 16}, {"act", "tanh"}, {"drop_rate", 0.25}}, "hidden");
+    scores = host.layer("fc", {hidden}, {{"size", 4}}, "scores");
+    cost = host.layer("cross_entropy", {scores, wanted}, {{"from_logits", true}}, "cost");
+    accuracy = host.layer("accuracy", {scores, wanted}, {}, "accuracy");
+  }
+  [[nodiscard]] Layers outputs() const { return {cost, accuracy, scores, hidden}; }
+  [[nodiscard]] std::vector<Feed> feeds(uint64_t step, int64_t samples = kSamples) {
+    x = drawn(static_cast<size_t>(samples * 8), step);
+    label.clear();
+    for (int64_t i = 0; i < samples; ++i) label.push_back(static_cast<int32_t>((static_cast<uint64_t>(i) + step) % 4));
+    return {{"x", {TN_F32, {samples, 8}, x.data()}}, {"label", {TN_I32, {samples}, label.data()}}};
+  }
+
+  Layer hidden, scores, cost, accuracy;
+  std::vector<float> x;
+  std::vector<int32_t> label;
+};
+
+using Bytes = std::vector<std::vector<uint8_t>>;
+
+void add(Bytes& to, double number) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(&number);
+  to.emplace_back(bytes, bytes + sizeof number);
+}
+
+void add_parameters(Bytes& to, const Parameters& parameters) {
+  for (const auto& entry : nlohmann::json::parse(parameters.describe()))
+    to.push_back(bytes_of(parameters.get(entry.at("name").get<std::string>())));
+}
+
+// What `run` collects on the two devices is equal, and not empty.
+template <typename Run>
+void expect_equal(const Run& run) {
+  const Bytes near = run("cpu"), far = run("far");
+  ASSERT_EQ(near.size(), far.size());
+  ASSERT_FALSE(near.empty());
+  for (size_t i = 0; i < near.size(); ++i) EXPECT_EQ(near[i], far[i]) << "number " << i << " of " << near.size();
+}
+
+class FarMachine : public testing::TestWithParam<tn_dtype> {
+ protected:
+  [[nodiscard]] MachineOptions options(const std::string& device, bool training) const {
+    MachineOptions options;
+    options.max_samples = kSamples;
+    options.training = training;
+    options.compute = GetParam();
+    options.device = device;
+    options.seed = 7;
+    return options;
+  }
+
+  FarHost host_;
+};
+
+TEST_P(FarMachine, AnswersAlike) {
+  DenseModel model(*host_);
+  expect_equal([&](const char* device) {
+    const Parameters parameters = host_->parameters(model.outputs(), 1);
+    const Machine machine = host_->machine(parameters, model.outputs(), options(device, false));
+    Bytes result;
+    for (const int64_t samples : {kSamples, int64_t{1}, int64_t{0}, int64_t{4}}) {
+      machine.forward(model.feeds(3, samples));
+      add(result, machine.cost());
+      for (const Layer& layer : {model.scores, model.hidden}) result.push_back(bytes_of(machine.output(layer)));
+    }
+    return result;
+  });
+}
+
+TEST_P(FarMachine, TrainsAlike) {
+  DenseModel model(*host_);
+  expect_equal([&](const char* device) {
+    const Parameters parameters = host_->parameters(model.outputs(), 1);
+    MachineOptions training = options(device, true);
+    training.flags = TN_MACHINE_DATA_GRADIENTS;
+    const Machine machine = host_->machine(parameters, model.outputs(), training);
+    const Updater updater = host_->updater("adam", {{"learning_rate", 0.1}, {"clip_norm", 0.5}});
+    Bytes result;
+    for (uint64_t step = 0; step < 4; ++step) {
+      for (uint64_t pass = 0; pass <= step % 2; ++pass) {  // gradients add up
+        machine.forward(model.feeds(step + 10 * pass));
+        machine.backward();
+      }
+      add(result, machine.cost());
+      result.push_back(bytes_of(machine.gradient("hidden.weight")));
+      result.push_back(bytes_of(data_gradient(machine, "x")));
+      if (step == 2) {
+        const std::vector<float> given = drawn(16, 9);
+        set_gradient(machine, "hidden.bias", {TN_F32, {16}, given.data()});
+      }
+      if (step == 3) parameters.set("scores.bias", {TN_F32, {4}, model.x.data()});
+      updater.update(machine);
+      add_parameters(result, parameters);
+    }
+    return result;
+  });
+}
+
+TEST_P(FarMachine, SharesParametersWithMachinesOfTheCpu) {
+  DenseModel model(*host_);
+  // Steps alternate between the devices; each sees what the other one has changed.
+  const auto run = [&](const std::vector<const char*>& devices) {
+    const Parameters parameters = host_->parameters(model.outputs(), 1);
+    const Updater updater = host_->updater("sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}});
+    std::vector<Machine> machines;
+    for (const char* device : devices)
+      machines.push_back(host_->machine(parameters, model.outputs(), options(device, true)));
+    Bytes result;
+    for (uint64_t step = 0; step < 6; ++step) {
+      const Machine& machine = machines[step % machines.size()];
+      machine.forward(model.feeds(step));
+      machine.backward();
+      add(result, machine.cost());
+      updater.update(machine);
+      if (step == 2) result.push_back(bytes_of(parameters.get("scores.weight")));
+    }
+    add_parameters(result, parameters);
+    return result;
+  };
+  const Bytes near = run({"cpu", "cpu"});
+  EXPECT_EQ(near, run({"cpu", "far"}));
+  EXPECT_EQ(near, run({"far", "cpu"}));
+  EXPECT_EQ(near, run({"far", "far"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, FarMachine, testing::Values(TN_F32, TN_F64),
+                         [](const auto& it) { return it.param == TN_F32 ? "Float32" : "Float64"; });
+
+TEST(FarPredictor, AnswersAlike) {
+  const FarHost host;
+  DenseModel model(*host);
+  expect_equal([&](const char* device) {
+    const Parameters parameters = host->parameters(model.outputs(), 1);
+    PredictorOptions options;
+    options.device = device, options.max_samples = kSamples, options.machines = 2;
+    const Predictor predictor(parameters, {model.scores}, options);
+    Bytes result;
+    const auto predict = [&] {
+      predictor.predict({model.feeds(5)[0]},
+                        [&](const std::vector<Array>& outputs) { result.push_back(bytes_of(outputs.at(0))); });
+    };
+    predict();
+    parameters.set("scores.bias", {TN_F32, {4}, model.x.data()});
+    predict();  // a snapshot
+    predictor.refresh(parameters);
+    predict();
+    return result;
+  });
+}
+
+TEST(FarTraining, GivesEqualModelsAndAverages) {
+  const FarHost host;
+  const Perceptron model = perceptron(*host, 32);
+  expect_equal([&](const char* device) {
+    TrainOptions options;
+    options.outputs = model.outputs();
+    options.parameters = host->parameters(options.outputs, 5);
+    options.updater = host->updater("adam", {});
+    options.reader = fashion(*host, "train", 600, 128, 5);
+    options.passes = 2;
+    options.device = device;
+    options.average = AverageOptions{host->parameters(options.outputs, 6), 0.9};
+    Bytes result;
+    options.handler = [&](Event& event) {
+      if (event.kind() == TN_END_ITERATION) add(result, event.cost());
+      if (event.kind() == TN_END_PASS) add(result, event.metrics().at(0).value);
+    };
+    train(options);
+    add_parameters(result, options.parameters);
+    add_parameters(result, options.average->parameters);
+    return result;
+  });
+}
+
+// Two convolutions with pools, and two layers of products.
+TEST(FarTraining, TrainsAConvolutionalModelAlike) {
+  const FarHost host;
+  Perceptron model = perceptron(*host);
+  Layer x = host->layer("reshape", {model.image}, {{"shape", std::vector<int64_t>{28, 28, 1}}}, "square");
+  for (const int64_t filters : {4, 8}) {
+    const std::string number = std::to_string(filters);
+    x = host->layer("conv", {x}, {{"filters", filters}, {"kernel", 5}, {"act", "relu"}}, "conv" + number);
+    x = host->layer("pool", {x}, {{"kind", "max"}, {"kernel", 2}}, "pool" + number);
+  }
+  x = host->layer("fc", {x}, {{"size", 24}, {"act", "relu"}}, "inner");
+  model.prediction = host->layer("fc", {x}, {{"size", 10}}, "scores");
+  model.cost = host->layer("cross_entropy", {model.prediction, model.label}, {{"from_logits", true}}, "loss");
+  expect_equal([&](const char* device) {
+    TrainOptions options;
+    options.outputs = {model.cost};
+    options.parameters = host->parameters(options.outputs, 5);
+    options.updater = host->updater("sgd", {{"learning_rate", 0.05}, {"momentum", 0.9}});
+    options.reader = fashion(*host, "train", 160, 32, 5);
+    options.device = device;
+    Bytes result;
+    options.handler = [&](Event& event) {
+      if (event.kind() == TN_END_ITERATION) add(result, event.cost());
+    };
+    train(options);
+    add_parameters(result, options.parameters);
+    return result;
+  });
+}
+
+// Ragged ids in a table with row-sparse gradients, beside sparse rows of numbers; sequences through a recurrence.
+struct SequenceModel {
+  static constexpr int64_t kWords = 20;
+  explicit SequenceModel(const Host& host) {
+    DataOptions ids = integers("words", kWords);
+    ids.storage = TN_RAGGED, ids.levels = 1;
+    DataOptions bag = floats("bag", {kWords});
+    bag.storage = TN_CSR;
+    const Layer vectors = host.layer("embedding", {host.data(ids)}, {{"vocabulary", kWords}, {"size", 6}}, "vectors");
+    const Layer rows = host.layer("gru", {host.layer("fc", {vectors}, {{"size", 15}}, "mixed")}, {{"size", 5}}, "gru");
+    const Layer pooled = host.layer("sequence_pool", {rows}, {{"kind", "last"}}, "last");
+    const Layer from_bag = host.layer("fc", {host.data(bag)}, {{"size", 5}}, "from_bag");
+    scores = host.layer("fc", {pooled, from_bag}, {{"size", 4}}, "scores");
+    cost = host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost");
+    states = rows;
+  }
+  // Each step has more rows than the one before, so that machines grow.
+  [[nodiscard]] std::vector<Feed> feeds(uint64_t step) {
+    words.clear(), offsets = {0}, entries.clear(), ends = {0}, label.clear();
+    for (int64_t i = 0; i < kSamples; ++i) {
+      for (uint64_t k = 0; k < (static_cast<uint64_t>(i) * 5 + step) % 4 + 12 * step; ++k)
+        words.push_back(static_cast<int32_t>((k * k + step + static_cast<uint64_t>(i)) % kWords));
+      offsets.push_back(static_cast<int64_t>(words.size()));
+      for (int64_t k = 0; k < i % 3; ++k) entries.push_back((k * 7 + i + static_cast<int64_t>(step)) % kWords);
+      ends.push_back(static_cast<int64_t>(entries.size()));
+      label.push_back(static_cast<int32_t>(i % 4));
+    }
+    numbers = drawn(entries.size(), step);
+    const Array sequences = Array::sequences(TN_I32, {offsets.back()}, words.data(), kSamples, offsets.data());
+    const Array sparse = Array::sparse(kSamples, kWords, ends.data(), entries.data(), numbers.data());
+    return {{"words", sequences}, {"bag", sparse}, {"label", {TN_I32, {kSamples}, label.data()}}};
+  }
+
+  Layer scores, cost, states;
+  std::vector<int32_t> words, label;
+  std::vector<int64_t> offsets, entries, ends;
+  std::vector<float> numbers;
+};
+
+TEST_P(FarMachine, TrainsOnSequencesAlike) {
+  SequenceModel model(*host_);
+  expect_equal([&](const char* device) {
+    const Parameters parameters = host_->parameters({model.cost}, 1);
+    const Machine machine = host_->machine(parameters, {model.cost, model.states}, options(device, true));
+    const Updater updater = host_->updater("adam", {{"learning_rate", 0.1}, {"clip_norm", 0.5}});
+    Bytes result;
+    for (uint64_t step = 0; step < 4; ++step) {
+      for (uint64_t pass = 0; pass <= step % 2; ++pass) {
+        machine.forward(model.feeds(step + pass));
+        machine.backward();
+      }
+      add(result, machine.cost());
+      result.push_back(bytes_of(machine.output(model.states)));
+      const Machine::Rows rows = machine.sparse_gradient("vectors.weight");
+      result.push_back(bytes_of(rows.ids));
+      result.push_back(bytes_of(rows.values));
+      result.push_back(bytes_of(machine.gradient("vectors.weight")));
+      updater.update(machine);
+      add_parameters(result, parameters);
+    }
+    return result;
+  });
+}
+
+// A checkpoint of one device resumes on the other one, and the training ends with the same model.
+TEST(FarTraining, ResumesOnTheOtherDevice) {
+  const FarHost host;
+  const Perceptron model = perceptron(*host, 16);
+  const auto run = [&](const char* first, const char* second) {
+    const TemporaryFolder folder;
+    Parameters last;
+    for (const bool resumes : {false, true}) {
+      TrainOptions options;
+      options.outputs = model.outputs();
+      options.parameters = last = host->parameters(options.outputs, 5);
+      options.updater = host->updater("adam", {});
+      options.reader = fashion(*host, "train", 400, 64, 5);
+      options.passes = 2;
+      options.device = resumes ? second : first;
+      CheckpointOptions checkpoint;
+      checkpoint.folder = folder.path().string();
+      checkpoint.every_batches = 3;
+      checkpoint.outputs = {model.prediction};
+      if (resumes) checkpoint.start = TN_START_RESUME_INEXACTLY;
+      options.checkpoint = checkpoint;
+      int64_t batches = 0;
+      options.handler = [&](Event& event) {
+        if (event.kind() == TN_END_ITERATION && ++batches == 4 && !resumes) event.stop();
+      };
+      train(options);
+    }
+    Bytes result;
+    add_parameters(result, last);
+    return result;
+  };
+  const Bytes near = run("cpu", "cpu");
+  EXPECT_EQ(near, run("far", "cpu"));
+  EXPECT_EQ(near, run("cpu", "far"));
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
