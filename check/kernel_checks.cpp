@@ -79,9 +79,6 @@ const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
 }
 
 void check_draws(Context& context) {
-  const Subject& subject = context.subject();
-  if (subject.kind == "device" && OpenDevice(subject.file, subject.device).properties().host_memory == 0)
-    throw Skip("the guarded operands are memory of the host, which the device cannot read");
   const Loaded loaded(context.subject().file);
   const Host guarded = host_of(context, guarded_of(context.subject(), *loaded.descriptor()));
   each_case(context, [&](const LayerCase& of) {
@@ -126,8 +123,11 @@ void check_chosen(Context& context) {
 
 void check_guard_pages(Context& context) {
   if (context.subject().device.empty() && !has_kernels(context)) throw Skip("the plugin has no native kernel for it");
-  const Loaded loaded(context.subject().file);
-  const Host guarded = host_of(context, guarded_of(context.subject(), *loaded.descriptor()));
+  const Subject& subject = context.subject();
+  if (subject.kind == "device" && OpenDevice(subject.file, subject.device).properties().host_memory == 0)
+    throw Skip("the guarded operands are memory of the host, which the device cannot read");
+  const Loaded loaded(subject.file);
+  const Host guarded = host_of(context, guarded_of(subject, *loaded.descriptor()));
   each_case(context, [&](const LayerCase& of) {
     const Bench bench = bench_in(guarded, context, of);
     const Bench plain = bench_of(context, of);

@@ -45,7 +45,7 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
       steps_of_(values_of_steps(graph_, kept)),
       schedules_(graph_.orders.size()),
       checks_(checks) {
-  if (!device_->host_memory()) checks_ = {};
+  if (!device_->host_memory()) checks_.operands = false;  // kernels cannot run on copies in memory of the host
   make_tensors();
   makers_.assign(graph_.values.size(), {~size_t{0}, 0});
   for (const auto& [symbol, rows] : graph_.rows)
@@ -259,9 +259,7 @@ void CallArray::expect_rows(int32_t symbol, const Dim& bound) { expected_rows_[s
 void CallArray::settle(const Call& call, int32_t symbol) {
   int64_t* const symbols = sealed_.symbols;
   const RaggedDim& rows = graph_.rows.at(symbol);
-  if (!sealed_.access->is_direct())
-    sealed_.access->read(symbols + symbol, sealed_.device_symbols + symbol, sizeof(int64_t));
-  const int64_t count = symbols[symbol];
+  const int64_t count = sealed_.take_symbol(symbol);
   const int64_t most = tn_dim_value(&expected_rows_.at(symbol), symbols);
   const int64_t sequences = tn_dim_value(&rows.outer, symbols);
   tables_.pull(rows.offsets, sequences + 1);
@@ -283,7 +281,7 @@ void CallArray::settle(const Call& call, int32_t symbol) {
     set_shapes(order.steps.symbol, symbols);
     set_shapes(order.states.symbol, symbols);
   }
-  put_symbols(sealed_, bounds_.size());
+  sealed_.put_symbols(bounds_.size());
 }
 
 // Sets the sizes of the dimensions of one symbol.
@@ -369,6 +367,7 @@ void CallArray::run_call(Call& call, Phase phase, const tn_execution& execution,
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   run_watched(call, phase, execution, errors);
+  sealed_.access->wait();  // a run may only have enqueued the work
   call.measured.seconds += std::chrono::duration<double>(Clock::now() - began).count();
   const Work work = work_of(graph_, graph_.nodes[call.node], sealed_.symbols);
   call.measured.work.operations += work.operations;
@@ -391,17 +390,30 @@ void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& e
 void CallArray::check_given() const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (graph_.values[i].producer >= 0 || tensors_[i].dl.data == nullptr) continue;
-    if (const std::string found = first_not_finite(tensors_[i]); !found.empty())
+    if (const std::string found = not_finite(tensors_[i]); !found.empty())
       fail(TN_INVALID, SubjectName{graph_.values[i].name}, "\"", graph_.values[i].name,
            "\", which the model reads, is ", found);
   }
+}
+
+// As first_not_finite, of a tensor of the device.
+std::string CallArray::not_finite(const tn_tensor& tensor) const {
+  HostAccess& access = *sealed_.access;
+  if (access.is_direct() || tensor.storage == TN_ROW_SPARSE) return first_not_finite(tensor);
+  tn_tensor copied = tensor;
+  const Buffer numbers(access.allocator(), tn_dtype_storage(TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits),
+                                                            static_cast<uint64_t>(tn_elements(&tensor))));
+  access.read(numbers.data(), tn_data(&tensor), numbers.size());
+  copied.dl.data = numbers.data();
+  copied.dl.byte_offset = 0;
+  return first_not_finite(copied);
 }
 
 void CallArray::check_finite(const Call& call) const {
   const Node& node = graph_.nodes[call.node];
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i] == nullptr || call.requests[i] == TN_REQUEST_NONE) continue;
-    const std::string found = first_not_finite(*call.outputs[i]);
+    const std::string found = not_finite(*call.outputs[i]);
     if (found.empty()) continue;
     const std::string& name = graph_.values[at(node.outputs[i])].name;
     fail(TN_INVALID, ComponentName{who(node, name)}, SubjectName{name}, name.empty() ? "a value" : "\"" + name + "\"",

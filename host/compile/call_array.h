@@ -112,6 +112,7 @@ class CallArray {
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;
+  [[nodiscard]] std::string not_finite(const tn_tensor& tensor) const;
 
   Graph graph_;
   std::shared_ptr<Device> device_;

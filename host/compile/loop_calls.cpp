@@ -158,7 +158,7 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
     each.count = each.rows == nullptr ? running : each.offsets[start + running] - each.first;
     symbols[each.symbol] = each.count;
   }
-  put_symbols(sealed_, bounds_.size());
+  sealed_.put_symbols(bounds_.size());
   for (StepTable& each : tables_) {
     each.size = each.of->count + each.more;
     const int64_t* const whole = each.whole + each.of->first;
@@ -179,7 +179,7 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
 void LoopCalls::end(const StepRange& range, int64_t* symbols) const {
   for (const Part& each : parts_)
     symbols[each.symbol] = each.rows == nullptr ? range.elements : each.offsets[range.elements];
-  put_symbols(sealed_, bounds_.size());
+  sealed_.put_symbols(bounds_.size());
 }
 
 }  // namespace tenon::host

@@ -10,24 +10,12 @@
 
 #include "core/graph/graph.h"
 #include "host/compile/host_tables.h"
+#include "host/compile/sealed_memory.h"
 #include "host/compile/step_schedule.h"
 
 namespace tenon::host {
 
 using namespace core;
-
-// What all calls of a machine share. Borrowed.
-struct SealedMemory {
-  void* workspace;  // of the device
-  // The sizes of the run, which the calls of loops see changed: as the host writes them, and as calls read them. The
-  // same memory if the host addresses the device's.
-  int64_t *symbols, *device_symbols;
-  HostAccess* access;
-};
-// Copies the first `count` sizes to where calls read them.
-inline void put_symbols(const SealedMemory& sealed, size_t count) {
-  if (!sealed.access->is_direct()) sealed.access->write(sealed.device_symbols, sealed.symbols, count * sizeof(int64_t));
-}
 
 class LoopCalls {
  public:

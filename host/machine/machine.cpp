@@ -231,10 +231,10 @@ void Machine::reserve_rows(SparseGradient& gradient) {
 
 void Machine::commit(const UsedNames& used) {
   if (!accumulated_) return;
-  for (const BufferUse& buffer : model_.lowered.buffers) {
+  for (size_t i = 0; i < model_.lowered.buffers.size(); ++i) {
+    const BufferUse& buffer = model_.lowered.buffers[i];
     if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;
-    if (!used.contains(buffer.name)) continue;
-    commit_buffer(buffer);
+    if (used.contains(buffer.name)) commit_buffer(i);
   }
   access_->wait();  // other machines may read the buffers now
   accumulated_ = false;
@@ -243,23 +243,21 @@ void Machine::commit(const UsedNames& used) {
   set_->count_update();
 }
 
-// Makes the next values of a buffer the present ones.
-void Machine::commit_buffer(const BufferUse& buffer) {
-  const size_t number = set_->index(buffer.name);
-  const auto resident = std::find_if(model_.memory.residents.begin(), model_.memory.residents.end(),
-                                     [&](const MachineMemory::Resident& each) { return each.entry == number; });
-  const void* const next = model_.calls->memory(buffer.next);
+// Makes the next values of a buffer the present ones. number: in Lowered::buffers.
+void Machine::commit_buffer(size_t number) {
+  const MachineMemory::Resident& kept = model_.memory.residents[model_.lowered.parameters.size() + number];
+  const void* const next = model_.calls->memory(model_.lowered.buffers[number].next);
   if (options_.compute == TN_F32) {
-    access_->move(resident->data(), next, resident->part.bytes);
+    access_->move(kept.data(), next, kept.part.bytes);
   } else {
-    const uint64_t count = resident->part.bytes / sizeof(float);
+    const uint64_t count = kept.part.bytes / sizeof(float);
     const auto* const wide = static_cast<const double*>(access_->view(next, count * sizeof(double)));
-    access_->write_by(resident->data(), resident->part.bytes, [&](std::byte* to) {
+    access_->write_by(kept.data(), kept.part.bytes, [&](std::byte* to) {
       std::transform(wide, wide + count, reinterpret_cast<float*>(to),
                      [](double value) { return static_cast<float>(value); });
     });
   }
-  resident->residence.changed(resident->part);
+  kept.residence.changed(kept.part);
 }
 
 std::vector<GradientRun> Machine::gradient_runs(const UsedNames& used) const {

@@ -128,7 +128,7 @@ class Machine {
   void advance_carried(int64_t samples);
   void reserve_rows(SparseGradient& gradient);
   void begin_step(const std::vector<int64_t>& symbols);
-  void commit_buffer(const BufferUse& buffer);
+  void commit_buffer(size_t number);
   void settle_rows();
   void run(Phase phase);
   void run_once();

@@ -94,9 +94,8 @@ void bind_feeds(CompiledModel& model) {
 // Binds a parameter or buffer to where the device has it.
 void bind_resident(CompiledModel& model, ParameterSet& set, const HostAccess& access, const std::string& name,
                    ValueId stored) {
-  const size_t number = set.index(name);
-  const ParameterEntry& entry = set.entries()[number];
-  const MachineMemory::Resident resident{number, Residence(set.home(entry), access), ParameterSet::part(entry)};
+  const ParameterEntry& entry = set.find(name);
+  const MachineMemory::Resident resident{Residence(set.home(entry), access), ParameterSet::part(entry)};
   model.calls->bind(stored, resident.data());
   model.memory.residents.push_back(resident);
 }
@@ -146,6 +145,7 @@ void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint6
   const MachineMemory::Sections& sections = model.memory.sections;
   CallArray& calls = *model.calls;
   model.memory.block = DeviceMemory(access.device(), sections.total);
+  const HostAccess::Finishing finishing(access);
   std::byte* const base = model.memory.block.data();
   access.zero(base + sections.gradients, gradient_bytes(model));
   bind_control(model, access, seed);
@@ -162,7 +162,7 @@ void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint6
     if (offsets[i] != MemoryPlan::kNotHere) calls.bind(static_cast<ValueId>(i), base + sections.arena + offsets[i]);
   bind_views(model);
   calls.seal({base + sections.workspace, model.memory.symbols, model.memory.device_symbols, &access});
-  access.wait();  // before anybody may release the block
+  access.wait();
 }
 
 }  // namespace tenon::host

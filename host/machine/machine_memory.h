@@ -29,7 +29,6 @@ struct MachineMemory {
 
   // A parameter or buffer that calls read.
   struct Resident {
-    size_t entry = 0;  // number in the set
     Residence residence;
     Home::Part part;
     [[nodiscard]] std::byte* data() const { return residence.data() + part.offset; }
@@ -38,7 +37,7 @@ struct MachineMemory {
   Sections sections;
   DeviceMemory block;
   std::map<ValueId, FeedMemory> fed;  // by value: everything that a minibatch feeds
-  std::vector<Resident> residents;
+  std::vector<Resident> residents;    // the parameters, then the buffers, in the order of Lowered
   // Step control, as the host reads and writes it: in the block, from which kernels read it, or in `control`, from
   // which it is copied to the block.
   Buffer control;

@@ -37,6 +37,7 @@ void SparseGradient::plan(int64_t capacity) {
 void SparseGradient::resize(int64_t capacity) {
   const Layout to = layout(capacity);
   DeviceMemory memory(access_.device(), to.total);
+  const HostAccess::Finishing finishing(access_);
   access_.zero(memory.data(), kCacheLine);
   auto* ids = reinterpret_cast<int64_t*>(memory.data() + to.ids);
   std::byte* values = memory.data() + to.values;

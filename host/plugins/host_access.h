@@ -57,8 +57,19 @@ class HostAccess {
 
   // Waits until all work is done; throws the failure of the first that failed.
   void wait();
-  // Waits after a failure of the host, which has precedence over those of the work.
+  // Waits, and drops the failures of the work: after one of the host, which has precedence.
   void finish() noexcept;
+  // Calls finish() at the end of its scope, before memory is released that was allocated earlier in the scope.
+  class Finishing {
+   public:
+    explicit Finishing(HostAccess& access) : access_(access) {}
+    ~Finishing() { access_.finish(); }
+    Finishing(const Finishing&) = delete;
+    Finishing& operator=(const Finishing&) = delete;
+
+   private:
+    HostAccess& access_;
+  };
 
  private:
   // Returns room that no copy reads any more after the next wait.

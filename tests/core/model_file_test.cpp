@@ -104,7 +104,7 @@ TEST(ModelFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(load_model(files, kPath, *other, &file), file);
   for (const ParameterEntry& entry : set->entries())
     EXPECT_EQ(std::vector<float>(set->values(entry), set->values(entry) + entry.count),
-              std::vector<float>(other->data(entry.name), other->data(entry.name) + entry.count))
+              std::vector<float>(other->values(entry.name), other->values(entry.name) + entry.count))
         << entry.name;
 }
 
