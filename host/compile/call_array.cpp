@@ -259,7 +259,7 @@ void CallArray::expect_rows(int32_t symbol, const Dim& bound) { expected_rows_[s
 void CallArray::settle(const Call& call, int32_t symbol) {
   int64_t* const symbols = sealed_.symbols;
   const RaggedDim& rows = graph_.rows.at(symbol);
-  const int64_t count = sealed_.take_symbol(symbol);
+  const int64_t count = symbols[symbol];
   const int64_t most = tn_dim_value(&expected_rows_.at(symbol), symbols);
   const int64_t sequences = tn_dim_value(&rows.outer, symbols);
   tables_.pull(rows.offsets, sequences + 1);
@@ -382,6 +382,7 @@ void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& e
                                ? call.prepared.run(execution, call.call)
                                : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
   if (status != TN_OK) errors.check(status, call.prepared.who());
+  for (const int32_t symbol : call.rows) sealed_.take_symbol(symbol);  // all, before settle puts symbols
   for (const int32_t symbol : call.rows) settle(call, symbol);
   if (checks_.finite) check_finite(call);
 }

@@ -20,10 +20,9 @@ struct SealedMemory {
   void put_symbols(size_t count) const {
     if (!access->is_direct()) access->write(device_symbols, symbols, count * sizeof(int64_t));
   }
-  // Copies the size that a call has written to where the host reads it, and returns it.
-  [[nodiscard]] int64_t take_symbol(int32_t symbol) const {
+  // Copies the size that a call has written to where the host reads it.
+  void take_symbol(int32_t symbol) const {
     if (!access->is_direct()) access->read(symbols + symbol, device_symbols + symbol, sizeof(int64_t));
-    return symbols[symbol];
   }
 };
 

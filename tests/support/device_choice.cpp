@@ -1,38 +1,73 @@
 // Runs the machines of a test on another device: with TENON_TEST_DEVICE=far in the environment a test that asks its
-// host for "cpu" gets the test device "far". The linker puts this function in the place of Host::device (--wrap).
-// SPDX-License-Identifier: Apache-2.0
+// host for "cpu" gets the test device "far", and native kernels for "cpu" run there, too. The linker puts these
+// functions in the place of Host::device and Registry::add (--wrap). SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <tenon/plugin.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
+#include <vector>
 
 #include "host/api/host.h"
+#include "tests/support/far_kernels.h"
 #include "tests/support/paths.h"
 
 using tenon::host::Device;
 using tenon::host::Host;
+using tenon::host::Registry;
 
+// The functions themselves, and what is called in their place.
 extern "C" {
-// Host::device(const std::string&) itself, and what is called in its place.
 std::shared_ptr<Device> __real__ZN5tenon4host4Host6deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
     Host*, const std::string&);
+std::shared_ptr<Device> __wrap__ZN5tenon4host4Host6deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
+    Host*, const std::string&);
+void __real__ZN5tenon4host8Registry3addERK9tn_plugin(Registry*, const tn_plugin&);
+void __wrap__ZN5tenon4host8Registry3addERK9tn_plugin(Registry*, const tn_plugin&);
+}
+
+namespace {
+
+const char* chosen() { return std::getenv("TENON_TEST_DEVICE"); }
+
+const tn_plugin* plugin_of(const std::filesystem::path& file) {
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  return reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME))();
+}
+
+void add_kernels(Registry* registry, const tn_plugin& plugin) {
+  if (const tn_plugin* const kernels = tenon_tests::far_kernels(plugin))
+    __real__ZN5tenon4host8Registry3addERK9tn_plugin(registry, *kernels);
+}
+
+// Adds the device, and kernels for it for the layers that come with Tenon.
+void add_device(Registry* registry, const std::string& kind) {
+  __real__ZN5tenon4host8Registry3addERK9tn_plugin(
+      registry, *plugin_of(tenon_tests::test_plugin_folder() + "/devices/" + kind + ".so"));
+  for (const auto& entry : std::filesystem::directory_iterator(tenon_tests::plugin_folder() + "/layers"))
+    add_kernels(registry, *plugin_of(entry.path()));
+}
+
+}  // namespace
+
 std::shared_ptr<Device> __wrap__ZN5tenon4host4Host6deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(
     Host* host, const std::string& kind) {
   const auto device = [host](const std::string& of) {
     return __real__ZN5tenon4host4Host6deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(host, of);
   };
-  const char* const chosen = std::getenv("TENON_TEST_DEVICE");
-  if (chosen == nullptr || kind != "cpu") return device(kind);
+  if (chosen() == nullptr || kind != "cpu") return device(kind);
   try {
-    return device(chosen);
+    return device(chosen());
   } catch (const tenon::core::Error& error) {
-    if (error.code() != TN_NOT_FOUND) throw;  // its plugin is not in the folders of this host
+    if (error.code() != TN_NOT_FOUND) throw;
   }
-  const std::string path = tenon_tests::test_plugin_folder() + "/devices/" + chosen + ".so";
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(dlerror());
-  host->registry.add(*reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME))());
-  return device(chosen);
+  add_device(&host->registry, chosen());
+  return device(chosen());
 }
+
+void __wrap__ZN5tenon4host8Registry3addERK9tn_plugin(Registry* registry, const tn_plugin& plugin) {
+  __real__ZN5tenon4host8Registry3addERK9tn_plugin(registry, plugin);
+  if (chosen() != nullptr) add_kernels(registry, plugin);
 }

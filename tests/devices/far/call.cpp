@@ -102,7 +102,12 @@ void destroy(void* binding) {
 }  // namespace
 
 void prepare_late(Device& device, const tn_prepared& inner, tn_prepared* prepared) {
-  prepared->binding = new Binding{device, inner};
+  try {
+    prepared->binding = new Binding{device, inner};
+  } catch (...) {
+    if (inner.destroy != nullptr) inner.destroy(inner.binding);
+    throw;
+  }
   prepared->destroy = &destroy;
   prepared->run = &run;
   prepared->traits = inner.traits;

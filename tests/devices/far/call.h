@@ -48,7 +48,8 @@ class Operands {
   const tn_random* random_;
 };
 
-// What the functions of the device's tables set in `prepared`: runs `inner` later. `inner` is a call of the cpu.
+// What the functions of the device's tables set in `prepared`: runs `inner` later. `inner` is a call of the cpu, whose
+// binding is taken, also on failure.
 void prepare_late(Device& device, const tn_prepared& inner, tn_prepared* prepared);
 
 }  // namespace tenon::far

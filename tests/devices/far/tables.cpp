@@ -6,6 +6,7 @@
 #include <tenon/base.hpp>
 
 #include "call.h"
+#include "late.h"
 #include "primitives.h"
 
 namespace tenon::far {
@@ -66,7 +67,13 @@ constexpr Rows kRowSparse = {sizeof(Rows), TN_OPSET,
                              &prepare<&cpu::row_sparse_table, &Rows::prepare_coalesce, tn_coalesce>,
                              &prepare<&cpu::row_sparse_table, &Rows::prepare_update, tn_row_sparse_update>};
 
-constexpr cpu::Primitive kTables[] = {{cpu::argsort_id, &kArgsort},
+tn_status prepare_kernel(void* device, const tn_errors* errors, const tn_prepared* inner, tn_prepared* prepared) {
+  return tn::guarded(errors, [&] { prepare_late(*static_cast<Device*>(device), *inner, prepared); });
+}
+constexpr far_late_table kLate = {sizeof(far_late_table), 0, &prepare_kernel};
+
+constexpr cpu::Primitive kTables[] = {{FAR_LATE, &kLate},
+                                      {cpu::argsort_id, &kArgsort},
                                       {cpu::conv_id, &kConv},
                                       {cpu::conv_epilogue_id, &kConvEpilogue},
                                       {cpu::gather_id, &kGather},
@@ -80,7 +87,7 @@ constexpr cpu::Primitive kTables[] = {{cpu::argsort_id, &kArgsort},
                                       {cpu::resize_id, &kResize},
                                       {cpu::row_sparse_id, &kRowSparse},
                                       {cpu::segment_id, &kSegment}};
-static_assert(std::size(kTables) == std::size(cpu::kPrimitives), "each primitive of the cpu has a table here");
+static_assert(std::size(kTables) == std::size(cpu::kPrimitives) + 1, "each primitive of the cpu has a table here");
 
 struct Ids {
   const char* list[std::size(kTables) + 1];
