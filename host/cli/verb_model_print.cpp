@@ -1,5 +1,7 @@
 // tenon model print: the layers of a file as a program; loads their plugins. SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <tenon/tenon_topology.hpp>
 
 #include "host/cli/options.h"
@@ -18,7 +20,11 @@ int run_model_print(const Arguments& arguments) {
                              "also write the topology without values, as a file that `model print` and programs read");
   plugins.add_to(options);
   if (!options.parse(arguments)) return kDone;
-  const Layers outputs = load_topology(plugins.host(), options.operand(0));
+  const std::string& file = options.operand(0);
+  std::error_code none;
+  if (!topology.empty() && std::filesystem::equivalent(topology, file, none))
+    options.fail("--topology: \"" + topology + "\" is the file that is read, and would be replaced");
+  const Layers outputs = load_topology(plugins.host(), file);
   if (!topology.empty()) save_topology(outputs, topology);
   std::cout << plain_lines(print(outputs));
   return kDone;

@@ -176,6 +176,8 @@ int run_plan(const Arguments& arguments) {
   common.add_to(options);
   deadline.add_to(options);
   if (!options.parse(arguments)) return kDone;
+  if (given.program && (given.as_json || given.list || given.inference))
+    options.fail("--program: it goes with none of --json, --layers and --inference");
   return run_verb_in_child(deadline.seconds(options),
                            [&] { return plan_here(common.load(options, options.operand(0)), common, given); });
 }

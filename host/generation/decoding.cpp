@@ -64,7 +64,7 @@ void check_strategy(const DecodingOptions& options) {
 
 void check(const DecodingOptions& options, int64_t vocabulary) {
   const auto check_id = [&](const char* option, int64_t id) {
-    require(id >= -1 && id < vocabulary, option, id, text("an id of 0 to ", vocabulary - 1, ", or -1 for none"));
+    require(id >= -1 && id < vocabulary, option, id, text("an id of 0 to ", vocabulary - 1, ", or none"));
   };
   check_id("begin_id", options.begin_id);
   check_id("end_id", options.end_id);

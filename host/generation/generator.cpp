@@ -95,15 +95,14 @@ std::vector<std::vector<int64_t>> Generator::given_ids(const DecodingOptions& de
 int64_t Generator::count_samples(const std::vector<ArrayView>& fed, const NamedArray* prompts) const {
   const std::string& name = model_.ids->name;
   int64_t samples = fed.empty() ? -1 : samples_of(fed.front());
-  if (prompts == nullptr && samples < 0)
-    fail(TN_INVALID, SubjectName{name}, "data layer \"", name,
-         "\": the prompts are missing, of which one may be empty");
-  if (prompts == nullptr) return samples;
+  if (prompts == nullptr) return samples < 0 ? 1 : samples;
   const ArrayView& array = prompts->array;
   if (array.storage != TN_RAGGED || array.levels != 1 || array.shape.size() != 1 ||
       (array.dtype != TN_I64 && !widens(array.dtype, TN_I64)))
     fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": expected sequences of integers as prompts, got ",
          storage_name(array.storage), " ", dtype_name(array.dtype), " of rank ", array.shape.size());
+  if (array.shape[0] > 0 && array.data == nullptr)
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": its ", array.shape[0], " rows have no data");
   if (samples >= 0 && array.samples != samples)
     fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": prompts of ", array.samples,
          " samples; the other data layers have ", samples);
@@ -113,8 +112,8 @@ int64_t Generator::count_samples(const std::vector<ArrayView>& fed, const NamedA
       fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": its offsets are missing or fall, at sequence ",
            i);
   if (array.samples < 0 || (array.samples > 0 ? offsets[array.samples] : 0) != array.shape[0])
-    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": its offsets do not end at its ", array.shape[0],
-         " rows");
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": the offsets of its ", array.samples,
+         " samples do not end at its ", array.shape[0], " rows");
   return array.samples;
 }
 
@@ -140,6 +139,9 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
   if (found != feeds.end()) {
     prompts = *found;
     feeds.erase(found);
+    for (const NamedArray& each : feeds)
+      if (each.name == prompts->name)
+        fail(TN_INVALID, SubjectName{each.name}, "data layer \"", each.name, "\" is fed twice");
   }
   const std::vector<ArrayView> fed =
       by_number(outside_ ? outside_->feeds() : std::vector<Feed>(), feeds, input.unknown);
@@ -304,7 +306,8 @@ void Generator::choose(Part& part, const Rows& rows) {
   if (bad != work.bad.end())
     fail(TN_BAD_DATA, ComponentName{layer_label(*model_.scores.layer)}, "the scores for sample ",
          part.first + static_cast<int64_t>(rows.searches[static_cast<size_t>(bad - work.bad.begin())]), " are not ",
-         options_.from_logits ? "finite numbers" : "probabilities");
+         options_.from_logits ? "finite numbers"
+                              : "probabilities; option \"from_logits\" takes numbers before a softmax");
   for (size_t row = 0; row < count;) {
     Search& search = part.searches[rows.searches[row]];
     std::vector<std::vector<Candidate>> of;

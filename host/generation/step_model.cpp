@@ -185,8 +185,8 @@ class Cutter {
   } catch (const Error& error) {
     const std::string label = layer_label(layer), begin = label + ": ";
     const std::string cause = error.message().substr(error.message().starts_with(begin) ? begin.size() : 0);
-    fail(error.code(), ComponentName{label}, SubjectName{ids_->name},
-         "it cannot be in a step that generates ids of \"", ids_->name, "\" one after the other: ", cause);
+    fail(error.code(), ComponentName{label}, SubjectName{ids_->name}, "it cannot be in a step that generates ids of \"",
+         ids_->name, "\" one after the other: ", cause);
   }
 
   // Whether an output of a layer has the same entries in a step as before: one for each row, or for each row of a

@@ -29,7 +29,8 @@ def whole(value: Any, name: str, component: str, least: int = 0, most: int = _MO
     """Returns a whole number within bounds, of Python or NumPy."""
     found = None if isinstance(value, bool) or not hasattr(value, "__index__") else _index(value)
     if found is None or not least <= found <= most:
-        bounds = f"from {least} to {most}" if most != _MOST else f"from {least} on"
+        large = found is not None and found > most
+        bounds = f"from {least} to {most}" if large or most != _MOST else f"from {least} on"
         refuse(value, f"a whole number {bounds}", name, component)
     return found
 

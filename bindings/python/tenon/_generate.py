@@ -54,7 +54,8 @@ class Generator:
             _check.refuse(compute, '"float32" or "float64"', "compute", "generate")
         wide = compute == "float64"
         most = _check.whole(max_samples, "max_samples", "generate", 1)
-        self._core = _core.Generator(parameters.core, cores[0], self.ids, bool(from_logits), most, wide)
+        logits = bool(_check.instance(from_logits, (bool, np.bool_), "True or False", "from_logits", "generate"))
+        self._core = _core.Generator(parameters.core, cores[0], self.ids, logits, most, wide)
 
     def generate(
         self,
@@ -91,7 +92,7 @@ class Generator:
             "method": _METHODS[method],
             "begin_id": -1 if begin_id is None else _check.whole(begin_id, "begin_id", of),
             "end_id": -1 if end_id is None else _check.whole(end_id, "end_id", of),
-            "max_length": _check.whole(max_length, "max_length", of),
+            "max_length": _check.whole(max_length, "max_length", of, 1),
             "results": _check.whole(results, "results", of, 1),
             "beam_size": _check.whole(beam_size, "beam_size", of, 1),
             "length_penalty": _check.number(length_penalty, "length_penalty", of),
@@ -114,6 +115,8 @@ class Generator:
                 _check.refuse(given, f"a dict of values by data layer: {names}", "input", "generate")
             given = {self.ids: given}
         types = {name: type for name, type in self._types.items() if name in given}
+        if not types:
+            _check.mapping(given, "input", "generate", self._types)
         return _arrays.feeds({name: given[name] for name in types}, types)[0]
 
 

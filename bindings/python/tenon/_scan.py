@@ -48,7 +48,9 @@ def scan(
     one value for each sequence, or a whole sequence for each. reverse: from the last row to the first.
     """
     who = f'scan "{name}"' if name else "scan"
-    starts = dict(memories or {})
+    starts = dict(_check.mapping(memories or {}, "memories", who))
+    if not callable(step):
+        _check.refuse(step, "a function", "step", who)
     with _Group(_rows(inputs), reverse, name) as group:
         made = {each: group.memory(start, f"{name}.{each}" if name else "", f'{who}: memory "{each}"') for each, start in starts.items()}
         returned = step(*group.rows, **made)
@@ -60,7 +62,9 @@ def scan(
             results, nexts = returned
         for each in nexts:
             if each not in made:
-                raise error.InvalidError(f'{who}: step leaves a value in "{each}"{error.suggestion(each, made)}', who, each)
+                known = ", ".join(made)
+                message = f'{who}: step leaves a value in "{each}", which is no memory; known: {known}'
+                raise error.InvalidError(message + error.suggestion(each, made), who, each)
         for each, memory in made.items():
             if each in nexts:  # a memory without a value is refused by the library
                 group.next(memory, nexts[each])

@@ -279,7 +279,7 @@ class Block(_Part):
         _check.attributes(attributes, who)
         core = add(
             _check.text(type, "type", "operator"),
-            [(port, [each._core for each in _listed(value, port, who)]) for port, value in read.items()],
+            [(port, [each._core for each in _listed(value, port or "inputs", who)]) for port, value in read.items()],
             [(port, [each._core for each in _listed(value, port, who)]) for port, value in written.items()],
             attributes,
             _check.text(name, "name", "operator"),
@@ -430,7 +430,11 @@ class Program:
         layers, parameters: new names by those before; a parameter's includes everything below it. Parameters that are
         not renamed are shared by name with this program.
         """
-        return Program._of(self._core.clone(list((layers or {}).items()), list((parameters or {}).items())))
+        renamed = [
+            list(_check.mapping(given or {}, name, "program").items())
+            for name, given in (("layers", layers), ("parameters", parameters))
+        ]
+        return Program._of(self._core.clone(*renamed))
 
     @property
     def outputs(self) -> list[Layer]:

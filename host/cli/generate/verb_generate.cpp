@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -97,12 +98,16 @@ void print(const std::string& text) {
 void require_positive(const char* option, double value) {
   if (!(value > 0)) throw Failure(kUsage, std::string(option) + ": expected a number above 0, got " + shown(value));
 }
+void require_positive(const char* option, int64_t value) {
+  if (value < 1)
+    throw Failure(kUsage, std::string(option) + ": expected a whole number from 1 on, got " + std::to_string(value));
+}
 
 GenerateOptions options_of(const JobGeneration& given, const Texts& texts, int64_t seed) {
   require_positive("--temperature", given.temperature);
   require_positive("--top-p", given.top_p);
-  require_positive("--results", static_cast<double>(given.results));
-  require_positive("--beam-size", static_cast<double>(given.beam_size));
+  require_positive("--results", given.results);
+  require_positive("--beam-size", given.beam_size);
   GenerateOptions options;
   options.method = method_of(given.method);
   options.begin_id = texts.id("--begin", given.begin);
@@ -142,10 +147,17 @@ class Writer {
     const auto begin = [&] {
       if (!std::exchange(begun, true)) print(prompts.text(texts_, 0, {}, -1));
     };
-    const auto results = generate({prompts.feed(ids_)}, texts.size(), stream, [&](int64_t id) {
-      if (streams) begin();
-      if (streams && id != options_.end_id) print(texts_.text(id, std::exchange(first, false)));
-    });
+    const auto results = [&] {
+      try {
+        return generate({prompts.feed(ids_)}, texts.size(), stream, [&](int64_t id) {
+          if (streams) begin();
+          if (streams && id != options_.end_id) print(texts_.text(id, std::exchange(first, false)));
+        });
+      } catch (...) {
+        if (begun) print("\n");  // the message begins a line
+        throw;
+      }
+    }();
     if (streams) begin();
     std::vector<nlohmann::json> heads;
     for (const std::string& text : texts) heads.push_back(nlohmann::json::object({{"prompt", text}}));
@@ -232,6 +244,7 @@ int converse(const Writer& writer) {
     }
     if (Interrupt::signal() != 0 && Interrupt::signal() != SIGINT) return kSignalled + Interrupt::signal();
   }
+  if (std::ferror(stdin) != 0) throw Failure(kIo, "cannot read standard input");
   if (terminal) std::cerr << std::endl;
   return kDone;
 }
@@ -271,7 +284,7 @@ class Samples {
   std::vector<std::pair<size_t, std::string>> fed_;  // the number of a slot, and the data layer that it feeds
 };
 
-int answer_samples(const Writer& writer, const Samples& samples) {
+int answer_samples(const Writer& writer, const Samples& samples, const JobReader& reader) {
   const Interrupt interrupt;
   int64_t done = 0;
   while (Interrupt::signal() == 0) {
@@ -281,6 +294,7 @@ int answer_samples(const Writer& writer, const Samples& samples) {
     writer.answer(std::move(feeds), static_cast<size_t>(count), done);
     done += count;
   }
+  if (Interrupt::signal() == 0) require_samples(reader, done);
   return Interrupt::signal() == 0 ? kDone : kSignalled + Interrupt::signal();
 }
 
@@ -288,7 +302,9 @@ int generate(const GenerateArguments& given, const Host& host, const std::string
   const Model model = host.load(path);
   const Writer writer(given, model, path, job.seed);
   const std::string& reader = given.generation.reader;
-  if (!reader.empty()) return answer_samples(writer, Samples(host, job, reader, model, writer.scores(), writer.ids()));
+  if (!reader.empty())
+    return answer_samples(writer, Samples(host, job, reader, model, writer.scores(), writer.ids()),
+                          reader_of(job, reader));
   if (given.interactive) return converse(writer);
   const Interrupt interrupt;
   writer.continue_prompts(given.prompts, 0);

@@ -4,7 +4,8 @@
 //   tenon::GenerateOptions options;
 //   options.method = TN_GENERATE_BEAM, options.beam_size = 4, options.end_id = 0, options.max_length = 50;
 //   options.feeds = {{"words", prompts}};
-//   for (const tenon::Generation& each : generator.generate(options)[0]) use(each.ids, each.score);
+//   const auto results = generator.generate(options);  // of each sample
+//   for (const tenon::Generation& each : results[0]) use(each.ids, each.score);
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_GENERATE_HPP

@@ -157,7 +157,7 @@ def test_mistakes_are_named(model):
     }.items():
         with pytest.raises(invalid, match=message.replace('"', "['\"]")):
             generator.generate(data, max_length=5, **options)
-    with pytest.raises(invalid, match='"max_length" is 0; expected at least 1'):
+    with pytest.raises(invalid, match="max_length is 0; expected a whole number from 1 on"):
         generator.generate(data, max_length=0, begin_id=0)
     with pytest.raises(invalid, match="the prompt of sample 0 has 3 ids"):
         generator.generate({"topic": TOPICS[:1], "words": [[1, 2, 3]]}, max_length=3)

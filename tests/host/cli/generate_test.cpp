@@ -199,6 +199,8 @@ TEST_F(GenerateTest, SamplesOfAReaderAreAnswered) {
   refused("topics.toml --reader tests", 78, "the job has no [reader.tests]");
   refused("topics.toml --set reader.test.choose='{words=\"theme\"}'", 78,
           "[reader.test]: no slot feeds data layer \"topic\"");
+  write("asked.txt", "\n");
+  refused("topics.toml", 65, "[reader.test] gave no samples");
   refused("topics.safetensors --scores score --reader test", 64, "--reader: a model file has no readers");
   refused("job.toml --reader train", 64, "--reader: layer \"score\" reads nothing but the ids, \"words\"");
 }
@@ -238,7 +240,9 @@ TEST_F(GenerateTest, MistakesAreNamed) {
           "--ids: layer \"score\" depends on no data layer \"word\"; did you mean \"words\"?");
   refused("job.toml --method best", 64, "--method: expected greedy, sample or beam, got \"best\"");
   refused("job.toml --temperature 0", 64, "--temperature: expected a number above 0, got 0");
-  refused("job.toml --results 0", 64, "--results: expected a number above 0, got 0");
+  refused("job.toml --results 0", 64, "--results: expected a whole number from 1 on, got 0");
+  refused("job.toml -p " + std::string(5000, 'x'), 64, "--prompt: \"" + std::string(60, 'x') + "...\" is not among");
+  refused("job.toml -i < .", 74, "cannot read standard input");
   refused("job.toml --format xml", 64, "--format: expected text or json, got \"xml\"");
   refused("job.toml -i -p ab", 64, "--interactive: prompts are read from standard input");
   refused("job.toml -i --format json", 64, "--interactive: expected the format text");

@@ -60,7 +60,7 @@ TEST_F(Refusals, Options) {
   };
   refused([](Options& o) { o.method = 3; }, "options.method is 3; expected TN_GENERATE_*");
   refused([](Options& o) { o.end_id = -1; }, "option \"end_id\" is missing: beam search compares results that end");
-  refused([](Options& o) { o.end_id = 4; }, "option \"end_id\" is 4; expected an id of 0 to 3, or -1 for none");
+  refused([](Options& o) { o.end_id = 4; }, "option \"end_id\" is 4; expected an id of 0 to 3, or none");
   refused([](Options& o) { o.begin_id = -2; }, "option \"begin_id\" is -2; expected an id of 0 to 3");
   refused([](Options& o) { o.max_length = 0; }, "option \"max_length\" is 0; expected at least 1");
   refused([](Options& o) { o.max_length = 5; },
@@ -84,6 +84,7 @@ TEST_F(Refusals, Options) {
 TEST_F(Refusals, Feeds) {
   expect_options([](GenerateOptions& o) { o.feeds.pop_back(); }, TN_INVALID, "data layer \"topic\" is not fed");
   expect_options([](GenerateOptions& o) { o.feeds.push_back({"x", {}}); }, TN_NOT_FOUND, "\"x\"");
+  expect_options([](GenerateOptions& o) { o.feeds.push_back(o.feeds[0]); }, TN_INVALID, "\" is fed twice");
   const std::vector<int64_t> ids = {1, 4}, ends = {0, 1, 2}, falling = {0, 3, 2};
   const std::vector<float> topics(6, 0), numbers = {1, 2};
   const auto with = [&](const Array& words, tn_status code, const std::string& part) {
@@ -98,7 +99,10 @@ TEST_F(Refusals, Feeds) {
   with(Array::sequences(TN_I64, {1}, ids.data(), 1, ends.data()), TN_INVALID,
        "data layer \"words\": prompts of 1 samples; the other data layers have 2");
   with(Array::sequences(TN_I64, {2}, ids.data(), 2, falling.data()), TN_INVALID, "its offsets are missing or fall");
-  with(Array::sequences(TN_I64, {1}, ids.data(), 2, ends.data()), TN_INVALID, "its offsets do not end at its 1 rows");
+  with(Array::sequences(TN_I64, {1}, ids.data(), 2, ends.data()), TN_INVALID,
+       "the offsets of its 2 samples do not end at its 1 rows");
+  with(Array::sequences(TN_I64, {2}, nullptr, 2, ends.data()), TN_INVALID,
+       "data layer \"words\": its 2 rows have no data");
   with({TN_I64, {2}, ids.data()}, TN_INVALID, "expected sequences of integers as prompts, got dense int64 of rank 1");
   with(Array::sequences(TN_F32, {2}, numbers.data(), 2, ends.data()), TN_INVALID, "got ragged float32 of rank 1");
 }
