@@ -51,6 +51,8 @@ def run(side, outside=None):
             errors.seek(0)
             raise NotComparable(f"{side.name} ended with {process.returncode}: {errors.read().strip()[-400:]}")
     result = json.loads(out.strip().splitlines()[-1])
+    if outside:  # the figures of a step are not those of the process
+        result = {"loss": result["loss"]} if "loss" in result else {}
     if outside == "seconds":
         result["seconds"] = seconds
     elif outside == "memory":

@@ -92,6 +92,15 @@ class Rounds(unittest.TestCase):
         result = self.measure([sides.Side("tenon", [path], {}), self.probe()], [0.0])
         self.assertEqual(result["problem"], "tenon ended with 3: no such plugin")
 
+    def test_a_process_measured_from_outside_has_no_limit(self):
+        tenon = side(self.folder, "tenon", seconds=2e-6, loss=1.0, flops=1000.0, p99=1.0)
+        with mock.patch.object(rounds, "share_of_others", lambda *_: 0.0):
+            result = rounds.measure([tenon, self.probe()], WORKLOAD | {"outside": "memory"}, 1, options())
+        self.assertIsNone(result["limit"])
+        self.assertNotIn("p99", result["sides"]["tenon"])
+        self.assertGreater(result["sides"]["tenon"]["median"], 1e5)  # bytes
+        self.assertEqual(result["loss"], 1.0)
+
     def test_medians_not_means(self):
         kept = [{"tenon": {"seconds": s}, "peer": {"seconds": 2.0}, "probe": {"flops": 1, "bandwidth": 1}}
                 for s in (1.0, 1.0, 100.0)]

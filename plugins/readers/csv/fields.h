@@ -13,14 +13,15 @@ namespace tenon::csv {
 
 // Bit i of the result says whether byte i of the 64 at `at` is `byte`.
 inline uint64_t find_bytes(const char* at, char byte) {
-  constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7F7F7F7F7F7F7F7F;
+  using Bytes [[gnu::vector_size(16)]] = uint8_t;
+  using Words [[gnu::vector_size(16)]] = uint64_t;
+  constexpr uint64_t kOnes = 0x0101010101010101, kBits = 0x8040201008040201;
   uint64_t result = 0;
-  for (unsigned i = 0; i < 64; i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, at + i, sizeof word);
-    word ^= kOnes * static_cast<uint8_t>(byte);
-    const uint64_t zeros = ~(((word & kLow) + kLow) | word | kLow);  // the high bit of each byte that is 0
-    result |= ((zeros >> 7) * 0x0102040810204080 >> 56) << i;        // gathers these bits
+  for (unsigned i = 0; i < 64; i += 16) {
+    Bytes text;
+    std::memcpy(&text, at + i, sizeof text);
+    const Words found = reinterpret_cast<Words>(text == static_cast<uint8_t>(byte)) & kBits;  // a bit for each byte
+    result |= (found[0] * kOnes >> 56 | found[1] * kOnes >> 56 << 8) << i;                    // their sums
   }
   return result;
 }
