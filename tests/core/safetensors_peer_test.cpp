@@ -127,7 +127,7 @@ print('done')
   EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"note", "x"}}));
   for (const ParameterEntry& entry : expected->entries())
     EXPECT_EQ(std::vector<float>(set->values(entry.name), set->values(entry.name) + entry.count),
-              std::vector<float>(expected->data(entry), expected->data(entry) + entry.count))
+              std::vector<float>(expected->values(entry), expected->values(entry) + entry.count))
         << entry.name;
 }
 

@@ -22,14 +22,7 @@ Texts::Texts(const Parameters& parameters, std::string layer, std::string separa
 
 namespace {
 
-// Returns the first bytes of a text for a message, whole characters of UTF-8.
-std::string shortened(const std::string& text) {
-  constexpr size_t kMost = 60;
-  if (text.size() <= kMost) return text;
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
+constexpr size_t kMostShown = 60;  // bytes of a name in a message
 
 int64_t number_of(const std::string& option, const std::string& name) {
   size_t used = 0;
@@ -38,8 +31,8 @@ int64_t number_of(const std::string& option, const std::string& name) {
     if (used == name.size()) return result;
   } catch (const std::logic_error&) {  // is not a number
   }
-  throw Failure(kUsage,
-                option + ": the ids of the model have no names; expected a number, got \"" + shortened(name) + "\"");
+  throw Failure(kUsage, option + ": the ids of the model have no names; expected a number, got \"" +
+                            shortened(name, kMostShown) + "\"");
 }
 
 }  // namespace
@@ -49,8 +42,8 @@ int64_t Texts::id(const std::string& option, const std::string& name) const {
   if (names_.empty()) return number_of(option, name);
   const auto found = ids_.find(name);
   if (found == ids_.end())
-    throw Failure(kUsage, option + ": \"" + shortened(name) + "\" is not among the names of \"" + layer_ + "\"" +
-                              suggestion(name, names_));
+    throw Failure(kUsage, option + ": \"" + shortened(name, kMostShown) + "\" is not among the names of \"" + layer_ +
+                              "\"" + suggestion(name, names_));
   return found->second;
 }
 

@@ -241,7 +241,7 @@ TEST_F(GenerateTest, MistakesAreNamed) {
   refused("job.toml --method best", 64, "--method: expected greedy, sample or beam, got \"best\"");
   refused("job.toml --temperature 0", 64, "--temperature: expected a number above 0, got 0");
   refused("job.toml --results 0", 64, "--results: expected a whole number from 1 on, got 0");
-  refused("job.toml -p " + std::string(5000, 'x'), 64, "--prompt: \"" + std::string(60, 'x') + "...\" is not among");
+  refused("job.toml -p " + std::string(5000, 'x'), 64, "--prompt: \"" + std::string(40, 'x') + " ... ");
   refused("job.toml -i < .", 74, "cannot read standard input");
   refused("job.toml --format xml", 64, "--format: expected text or json, got \"xml\"");
   refused("job.toml -i -p ab", 64, "--interactive: prompts are read from standard input");
