@@ -62,6 +62,7 @@ GenerationInput generation_input(const tn_generate_options& given) {
     input.sink = [sink = given.sink, user = given.user](int64_t sample, int64_t result, int64_t id) {
       return sink(user, sample, result, id) == 0;
     };
+  if (given.poll != nullptr) input.poll = [poll = given.poll, user = given.user] { return poll(user) == 0; };
   return input;
 }
 

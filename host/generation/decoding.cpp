@@ -83,13 +83,14 @@ bool log_probabilities(const ArrayView& scores, int64_t row, bool from_logits, i
   const int64_t count = scores.shape.at(1);
   to.resize(static_cast<size_t>(count));
   const int64_t first = row * count;
-  double most = kImpossible;
+  double most = kImpossible, total = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double score = scores.dtype == TN_F64
                              ? static_cast<const double*>(scores.data)[first + i]
                              : static_cast<double>(static_cast<const float*>(scores.data)[first + i]);
     if (std::isnan(score) || (!from_logits && score < 0)) return false;
     most = std::max(most, score);
+    total += score;
     to[static_cast<size_t>(i)] = score;
   }
   if (!std::isfinite(most)) return false;
@@ -99,6 +100,8 @@ bool log_probabilities(const ArrayView& scores, int64_t row, bool from_logits, i
     const double log_sum = std::log(sum);  // of at least 1
     for (double& each : to) each -= log_sum;
   } else {
+    constexpr double kRounding = 1e-3;  // of a sum of float32
+    if (std::abs(total - 1) > kRounding) return false;
     for (double& each : to) each = std::min(0.0, std::log(each));
   }
   to.resize(static_cast<size_t>(vocabulary));

@@ -169,7 +169,7 @@ Generated Generator::run(const DecodingOptions& decoding, const GenerationInput&
       outside_->forward(range.arrays());
       for (const LayerOutput& output : model_.outside) part.outside.push_back(outside_->output(output));
     }
-    run_part(part);
+    run_part(part, input.poll);
     for (const Search& search : part.searches) add(result, search);
   }
   return result;
@@ -208,7 +208,7 @@ Generator::Rows Generator::rows_of(const std::vector<Search>& searches) {
   return rows;
 }
 
-void Generator::run_part(Part& part) {
+void Generator::run_part(Part& part, const std::function<bool()>& poll) {
   laid_out_.clear();
   std::vector<size_t> begins(part.searches.size(), 0);  // of each search, in the rows of the step before
   for (bool first = true;; first = false) {
@@ -216,6 +216,7 @@ void Generator::run_part(Part& part) {
       for (Search& search : part.searches) search.stop();
     Rows rows = rows_of(part.searches);
     if (rows.ids.empty()) return;
+    if (poll && !poll()) fail(TN_CANCELLED, "cancelled while ids are generated");
     for (size_t row = 0; row < rows.ids.size(); ++row) rows.parents[row] += begins[rows.searches[row]];
     for (size_t row = rows.ids.size(); row-- > 0;) begins[rows.searches[row]] = row;
     feed(part, rows, first);

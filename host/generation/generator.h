@@ -40,6 +40,7 @@ struct GenerationInput {
   std::vector<int64_t> streams;  // of draws, one for each sample; empty: the samples' numbers
   // Receives the ids of a sample as they are chosen, not with beam search; returns false to end all.
   std::function<bool(int64_t sample, int64_t result, int64_t id)> sink;
+  std::function<bool()> poll;  // called before each step; returns false to end the run with TN_CANCELLED
 };
 
 // Two machines: one computes once for each sample what the steps read, the other one step for all rows. Rows of samples
@@ -76,7 +77,7 @@ class Generator {
   [[nodiscard]] Search search_of(int64_t sample, const DecodingOptions& decoding, const GenerationInput& input,
                                  std::vector<int64_t> given);
   void make_step(int64_t rows);
-  void run_part(Part& part);
+  void run_part(Part& part, const std::function<bool()>& poll);
   void check_length(const DecodingOptions& decoding) const;
   [[nodiscard]] static Rows rows_of(const std::vector<Search>& searches);
   void feed(const Part& part, const Rows& rows, bool first);

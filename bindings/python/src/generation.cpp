@@ -43,6 +43,11 @@ nb::list generate(const Generator& generator, const NamedValues& feeds, const nb
       const Entered entered;
       return nb::cast<bool>(options.sink(sample, result, id));
     };
+  options.given.poll = [] {  // Ctrl-C and other signals end the call
+    const Entered entered;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return true;
+  };
   const auto results = unlocked([&] { return generator.generate(options.given); });
   nb::list samples;
   for (const std::vector<tenon::Generation>& sample : results) {

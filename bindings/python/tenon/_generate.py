@@ -208,8 +208,7 @@ def _ids(scores: Layer, types: Mapping[str, data_type.DataType]) -> str:
         if type.storage == _core.RAGGED and type.levels == 1 and np.dtype(type.dtype).kind in "iu" and type.shape == ()
     ]
     if len(found) != 1:
-        listed = ", ".join(f'"{name}"' for name in found) or "none"
-        raise error.InvalidError(
-            f'generate: layer "{scores.name}" depends on these sequences of integers: {listed}; name one as ids', "generate", "ids"
-        )
+        listed = ", ".join(f'"{name}"' for name in found)
+        seen = f"these sequences of integers: {listed}; name one as ids" if found else "no sequences of integers"
+        raise error.InvalidError(f'generate: layer "{scores.name}" depends on {seen}', "generate", "ids")
     return found[0]

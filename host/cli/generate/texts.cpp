@@ -60,7 +60,10 @@ std::vector<int64_t> Texts::ids(const std::string& prompt) const {
 
 std::string Texts::text(int64_t id, bool first) const {
   const auto at = static_cast<size_t>(id);
-  return (first ? "" : separator_) + (names_.empty() ? std::to_string(id) : plain(names_.at(at)));
+  const std::string named = names_.empty()       ? std::to_string(id)
+                            : at < names_.size() ? plain(names_[at])
+                                                 : "<" + std::to_string(id) + ">";  // an id without a name
+  return (first ? "" : separator_) + named;
 }
 
 size_t Texts::longest_at(const std::string& prompt, size_t at) const {

@@ -79,6 +79,7 @@ std::string ids_of(const Layer& scores, const std::string& name) {
   if (!name.empty())
     throw Failure(kUsage, "--ids: " + label + " depends on no data layer \"" + name + "\"" + suggestion(name, known));
   if (found.size() == 1) return found[0];
+  if (found.empty()) throw Failure(kUsage, "--scores: " + label + " depends on no data layer with sequences of ids");
   throw Failure(kUsage,
                 "--ids: name the data layer of the ids; " + label + " depends on these sequences: " + listed(found));
 }
@@ -196,7 +197,14 @@ class Writer {
         each(id);
         return Interrupt::signal() == 0;
       };
-    return generator_.generate(options);
+    else
+      options.poll = [] { return Interrupt::signal() == 0; };
+    try {
+      return generator_.generate(options);
+    } catch (const Error& error) {
+      if (error.code() != TN_CANCELLED) throw;
+      return {};
+    }
   }
   // heads: of each sample, what its JSON object begins with.
   void print_results(const std::vector<std::vector<Generation>>& results, const Prompts& prompts,

@@ -80,6 +80,9 @@ typedef struct tn_generate_options {
    * not use the generator. Non-zero ends all results after this step, as they are then. TN_INVALID with beam search. */
   int32_t (*sink)(void* user, int64_t sample, int64_t result, int64_t id);
   void* user;
+  /* Called before each step, on the calling thread; null: not. May not use the generator. Non-zero ends the call with
+   * TN_CANCELLED, also beam search. */
+  int32_t (*poll)(void* user);
 } tn_generate_options;
 
 /* Results, borrowed until the next call on the generator. */

@@ -49,6 +49,8 @@ struct GenerateOptions {
   std::vector<int64_t> streams = {};  // of draws, one for each sample; empty: the samples' numbers
   // Receives each id as it is chosen, not with beam search; returns false to end. Its exceptions are passed on.
   std::function<bool(int64_t sample, int64_t result, int64_t id)> sink = {};
+  // Called before each step; returns false to end with TN_CANCELLED. Its exceptions are passed on.
+  std::function<bool()> poll = {};
 };
 
 struct Generation {
@@ -85,7 +87,10 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
     const tn_generate_options given = c_options(options, feeds, target);
     tn_generated made = {};
     made.size = sizeof made;
-    detail::checked([&](tn_error* error) { return tn_generate(host(), handle(), &given, &made, error); });
+    detail::checked([&](tn_error* error) {
+      const tn_status status = tn_generate(host(), handle(), &given, &made, error);
+      return target.failure ? tn_status{TN_OK} : status;
+    });
     if (target.failure) std::rethrow_exception(target.failure);
     const auto* const ids = static_cast<const int64_t*>(made.ids.data);
     const auto* const scores = static_cast<const double*>(made.scores.data);
@@ -106,6 +111,15 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
     Target& to = *static_cast<Target*>(user);
     try {
       return to.options.sink(sample, result, id) ? 0 : 1;
+    } catch (...) {
+      to.failure = std::current_exception();
+      return 1;
+    }
+  }
+  static int32_t proceed(void* user) {
+    Target& to = *static_cast<Target*>(user);
+    try {
+      return to.options.poll() ? 0 : 1;
     } catch (...) {
       to.failure = std::current_exception();
       return 1;
@@ -132,6 +146,7 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
     given.streams = options.streams.empty() ? nullptr : options.streams.data();
     given.streams_count = detail::count_of(options.streams.size());
     given.sink = options.sink ? &receive : nullptr;
+    given.poll = options.poll ? &proceed : nullptr;
     given.user = &target;
     return given;
   }

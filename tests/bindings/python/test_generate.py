@@ -1,5 +1,7 @@
 """Generation with models that were trained on whole sequences. SPDX-License-Identifier: Apache-2.0"""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,23 @@ def test_ids_arrive_as_they_are_chosen(model):
     assert short[0][0].ids.tolist() == [2, 3]
     with pytest.raises(ZeroDivisionError):
         generator.generate({"topic": TOPICS[:1]}, sink=lambda *chosen: 1 / 0, **options)
+
+
+def test_a_signal_ends_a_long_call(model):
+    scores, parameters, _ = model
+    generator = tenon.Generator(scores, parameters)
+
+    def interrupt(signal_number, frame):
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(InterruptedError):
+            generator.generate({"topic": TOPICS}, begin_id=BEGIN, max_length=3_000_000)  # many seconds
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_the_names_of_2016(model):

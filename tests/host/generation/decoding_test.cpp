@@ -110,11 +110,12 @@ TEST(Decoding, ScoresBecomeLogarithmsOfProbabilities) {
   ASSERT_TRUE(log_probabilities(view, 1, true, 1, made));
   EXPECT_EQ(made.size(), 1U);
   EXPECT_NEAR(made[0], 1 - std::log(std::exp(1) + std::exp(2) + std::exp(3)), 1e-12);
-  const std::vector<double> probabilities = {0.25, 0, 1 + 1e-7};
-  const ArrayView shares{TN_F64, {1, 3}, probabilities.data()};
+  const std::vector<double> probabilities = {0.25, 0, 0.75, 0, 0, 1 + 1e-7};
+  const ArrayView shares{TN_F64, {2, 3}, probabilities.data()};
   ASSERT_TRUE(log_probabilities(shares, 0, false, 3, made));
   EXPECT_EQ(made[0], std::log(0.25));
   EXPECT_EQ(made[1], -std::numeric_limits<double>::infinity());
+  ASSERT_TRUE(log_probabilities(shares, 1, false, 3, made));
   EXPECT_EQ(made[2], 0);  // rounding does not make a probability above 1
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   for (const std::vector<double>& wrong :
@@ -122,7 +123,8 @@ TEST(Decoding, ScoresBecomeLogarithmsOfProbabilities) {
     const ArrayView bad{TN_F64, {1, 2}, wrong.data()};
     EXPECT_FALSE(log_probabilities(bad, 0, true, 2, made));
   }
-  for (const std::vector<double>& wrong : std::vector<std::vector<double>>{{0.5, nan}, {0.5, -0.1}, {0, 0}}) {
+  for (const std::vector<double>& wrong :
+       std::vector<std::vector<double>>{{0.5, nan}, {1.1, -0.1}, {0, 0}, {0.5, 0.4}}) {
     const ArrayView bad{TN_F64, {1, 2}, wrong.data()};
     EXPECT_FALSE(log_probabilities(bad, 0, false, 2, made));
   }

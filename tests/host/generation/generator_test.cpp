@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "tenon/tenon_generate.hpp"
 #include "tests/host/generation/word_model.h"
@@ -156,6 +157,27 @@ TEST_F(Generators, ABeamOfOneIsGreedy) {
   for (size_t i = 0; i < samples_.count(); ++i) {
     const GenerateOptions options = options_of(feeds_, TN_GENERATE_BEAM);
     expect_equal(greedy[i], Reference(model_, samples_, i, options).beam());
+  }
+}
+
+TEST_F(Generators, PollsCancelARun) {
+  const Generator generator = model_.generator();
+  for (const uint32_t method : {TN_GENERATE_GREEDY, TN_GENERATE_BEAM}) {
+    GenerateOptions options = options_of(feeds_, method);
+    const Results whole = generator.generate(options);
+    int steps = 0;
+    options.poll = [&] { return ++steps < 3; };
+    try {
+      static_cast<void>(generator.generate(options));
+      ADD_FAILURE() << "nothing was cancelled";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_CANCELLED) << error.what();
+    }
+    EXPECT_EQ(steps, 3);
+    options.poll = []() -> bool { throw std::out_of_range("of the application"); };
+    EXPECT_THROW(static_cast<void>(generator.generate(options)), std::out_of_range);
+    options.poll = [] { return true; };
+    expect_same_bits(whole, generator.generate(options));
   }
 }
 
