@@ -32,6 +32,19 @@ void Home::changed(const Part& part) noexcept {
   if (known != replicas_->newest.end()) known->second.assign(1, kAtHome);  // does not allocate: it is never empty
 }
 
+void Home::open(const Part& part) {
+  bring_home(part);
+  changed(part);
+  const std::lock_guard lock(replicas_->mutex);
+  replicas_->open.insert(part.offset);
+}
+
+void Home::close(const Part& part) noexcept {
+  changed(part);
+  const std::lock_guard lock(replicas_->mutex);
+  replicas_->open.erase(part.offset);
+}
+
 Replica& Home::replica(const void* device, const std::function<std::unique_ptr<Replica>()>& make) {
   const std::lock_guard lock(replicas_->mutex);
   std::unique_ptr<Replica>& replica = replicas_->by_device[device];
@@ -47,13 +60,17 @@ void Home::bring_to(Replica& replica, const Part& part) {
   if (has(copies, &replica)) return;
   bring_home(copies, data(), part);
   replica.write(part.offset, data() + part.offset, part.bytes);
-  copies.push_back(&replica);
+  if (!replicas_->open.contains(part.offset)) copies.push_back(&replica);
 }
 
 void Home::changed_at(Replica& replica, const Part& part) {
   if (part.bytes == 0) return;
   const std::lock_guard lock(replicas_->mutex);
-  replicas_->newest[part.offset].assign(1, &replica);
+  Copies& copies = replicas_->newest[part.offset];
+  copies.assign(1, &replica);
+  if (!replicas_->open.contains(part.offset)) return;
+  bring_home(copies, data(), part);
+  copies.assign(1, kAtHome);
 }
 
 }  // namespace tenon::core

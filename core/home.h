@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "core/system.h"
@@ -47,6 +48,9 @@ class Home {
   [[nodiscard]] uint64_t size() const { return memory_.size(); }
   void bring_home(const Part& part) const;
   void changed(const Part& part) noexcept;
+  // The host may change the part at any time until close(): whoever is about to use it copies it each time.
+  void open(const Part& part);
+  void close(const Part& part) noexcept;
 
   // Returns the replica on a device, which lives as long as this home. `make` makes it, if it is not there yet.
   Replica& replica(const void* device, const std::function<std::unique_ptr<Replica>()>& make);
@@ -63,6 +67,7 @@ class Home {
     std::atomic<bool> any{false};
     std::map<const void*, std::unique_ptr<Replica>> by_device;
     std::map<uint64_t, Copies> newest;  // by offset of the part; not in it: at home
+    std::set<uint64_t> open;            // offsets of parts
   };
   static bool has(const Copies& copies, const Replica* copy);
   static void bring_home(Copies& copies, std::byte* home, const Part& part);

@@ -151,7 +151,7 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 };
 
-// A view of the values of an entry of a set. A writing one has changed them when it ends.
+// A view of the values of an entry of a set. While a writing one lives, they may change at any time.
 class SetLease : public Lease {
  public:
   SetLease(std::shared_ptr<HeldParameters> of, const ParameterEntry& entry, bool writing)
@@ -160,9 +160,15 @@ class SetLease : public Lease {
         part_(ParameterSet::part(entry)),
         writing_(writing) {
     parameters_->gate.begin_lease(writing_);
+    try {
+      if (writing_) home_.open(part_);
+    } catch (...) {
+      parameters_->gate.end_lease(writing_, by_);
+      throw;
+    }
   }
   ~SetLease() override {
-    if (writing_) home_.changed(part_);
+    if (writing_) home_.close(part_);
     parameters_->gate.end_lease(writing_, by_);
   }
 

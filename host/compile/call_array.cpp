@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -330,6 +331,20 @@ void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& error
   run_loops(of == 0 ? 0 : ends[of - 1], ends[of], nullptr, phase, execution, errors);
 }
 
+void CallArray::run_stepwise(Phase phase, const tn_execution& execution, ErrorSink& errors) {
+  bare_.assign(calls_.size(), {});
+  stepwise_ = true;
+  std::exception_ptr failure;
+  try {
+    run(phase, execution, errors);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  stepwise_ = false;
+  make_bare();
+  if (failure) std::rethrow_exception(failure);
+}
+
 void CallArray::run_loops(size_t first, size_t last, const LoopCalls* around, Phase phase,
                           const tn_execution& execution, ErrorSink& errors) {
   for (LoopCalls& loop : loops_) {
@@ -382,6 +397,7 @@ void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& e
                                ? call.prepared.run(execution, call.call)
                                : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
   if (status != TN_OK) errors.check(status, call.prepared.who());
+  if (stepwise_) sealed_.access->wait(call.prepared.who());
   for (const int32_t symbol : call.rows) sealed_.take_symbol(symbol);  // all, before settle puts symbols
   for (const int32_t symbol : call.rows) settle(call, symbol);
   if (checks_.finite) check_finite(call);
@@ -391,30 +407,17 @@ void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& e
 void CallArray::check_given() const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (graph_.values[i].producer >= 0 || tensors_[i].dl.data == nullptr) continue;
-    if (const std::string found = not_finite(tensors_[i]); !found.empty())
+    if (const std::string found = first_not_finite(tensors_[i], *sealed_.access); !found.empty())
       fail(TN_INVALID, SubjectName{graph_.values[i].name}, "\"", graph_.values[i].name,
            "\", which the model reads, is ", found);
   }
-}
-
-// As first_not_finite, of a tensor of the device.
-std::string CallArray::not_finite(const tn_tensor& tensor) const {
-  HostAccess& access = *sealed_.access;
-  if (access.is_direct() || tensor.storage == TN_ROW_SPARSE) return first_not_finite(tensor);
-  tn_tensor copied = tensor;
-  const Buffer numbers(access.allocator(), tn_dtype_storage(TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits),
-                                                            static_cast<uint64_t>(tn_elements(&tensor))));
-  access.read(numbers.data(), tn_data(&tensor), numbers.size());
-  copied.dl.data = numbers.data();
-  copied.dl.byte_offset = 0;
-  return first_not_finite(copied);
 }
 
 void CallArray::check_finite(const Call& call) const {
   const Node& node = graph_.nodes[call.node];
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i] == nullptr || call.requests[i] == TN_REQUEST_NONE) continue;
-    const std::string found = not_finite(*call.outputs[i]);
+    const std::string found = first_not_finite(*call.outputs[i], *sealed_.access);
     if (found.empty()) continue;
     const std::string& name = graph_.values[at(node.outputs[i])].name;
     fail(TN_INVALID, ComponentName{who(node, name)}, SubjectName{name}, name.empty() ? "a value" : "\"" + name + "\"",

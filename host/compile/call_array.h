@@ -56,6 +56,10 @@ class CallArray {
   // of seal. Those of kOnce are to run before a forward if the values that they read have changed.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
+  // The same, with a wait after each call: names the component of a failure that comes later than its run. The sizes
+  // that calls write are to be as before the run.
+  void run_stepwise(Phase phase, const tn_execution& execution, ErrorSink& errors);
+
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds; with
   // Checks::time also `measured`, over all runs.
   [[nodiscard]] nlohmann::json describe() const;
@@ -112,7 +116,6 @@ class CallArray {
   [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;
-  [[nodiscard]] std::string not_finite(const tn_tensor& tensor) const;
 
   Graph graph_;
   std::shared_ptr<Device> device_;
@@ -140,6 +143,7 @@ class CallArray {
   SealedMemory sealed_ = {};
   HostTables tables_;
   Checks checks_;
+  bool stepwise_ = false;
   uint64_t workspace_bytes_ = 0;
 };
 

@@ -247,4 +247,15 @@ std::string first_not_finite(const tn_tensor& tensor) {
   return text(value, " at [", place, "]");
 }
 
+std::string first_not_finite(const tn_tensor& tensor, HostAccess& access) {
+  if (access.is_direct() || tensor.storage == TN_ROW_SPARSE) return first_not_finite(tensor);
+  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
+  const Buffer numbers(access.allocator(), tn_dtype_storage(dtype, static_cast<uint64_t>(tn_elements(&tensor))));
+  access.read(numbers.data(), tn_data(&tensor), numbers.size());
+  tn_tensor copied = tensor;
+  copied.dl.data = numbers.data();
+  copied.dl.byte_offset = 0;
+  return first_not_finite(copied);
+}
+
 }  // namespace tenon::host

@@ -7,6 +7,7 @@
 
 #include "core/graph/graph.h"
 #include "host/plugins/device.h"
+#include "host/plugins/host_access.h"
 
 namespace tenon::host {
 
@@ -29,5 +30,7 @@ tn_status run_checked(const Prepared& prepared, const NativeCall& native, bool b
 // Returns the first element of a dense or ragged tensor of floats that is not finite, "" if there is none:
 // "nan at [2, 7]". Tensors of other types have none.
 [[nodiscard]] std::string first_not_finite(const tn_tensor& tensor);
+// The same of a tensor of a device. Waits for the work that `access` orders.
+[[nodiscard]] std::string first_not_finite(const tn_tensor& tensor, HostAccess& access);
 
 }  // namespace tenon::host

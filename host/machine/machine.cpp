@@ -162,11 +162,30 @@ void Machine::run(Phase phase) {
   execution.errors = errors_.get();
   try {
     model_.calls->run(phase, execution, errors_);
+    access_->wait();
+  } catch (const Error& error) {
+    access_->finish();
+    const bool late = !access_->is_direct() && error.component() == device_->who();
+    if (late && phase == Phase::kForward) name_failure(execution);
+    throw;
   } catch (...) {
     access_->finish();
     throw;
   }
-  access_->wait();
+}
+
+// Runs a forward again of which work failed later than its run, to throw the failure with its component. A backward
+// has overwritten what it read.
+void Machine::name_failure(const tn_execution& execution) {
+  std::copy(symbols_.begin(), symbols_.end(), model_.memory.symbols);
+  put_control(model_.memory, *access_);
+  model_.calls->resize(symbols_);
+  try {
+    model_.calls->run_stepwise(Phase::kForward, execution, errors_);
+  } catch (...) {
+    access_->finish();
+    throw;
+  }
 }
 
 void Machine::run_once() {

@@ -132,6 +132,7 @@ class Machine {
   void settle_rows();
   void run(Phase phase);
   void run_once();
+  void name_failure(const tn_execution& execution);
   void run_backward();
   void check_backward() const;
   [[nodiscard]] size_t given_gradient(const LayerOutput& output) const;

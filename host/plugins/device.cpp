@@ -108,10 +108,11 @@ void Device::fill(void* stream, void* to, uint8_t value, uint64_t bytes) {
                          value, bytes));
 }
 
-void Device::wait(void* stream) {
+void Device::wait(void* stream, const std::string& who) {
   ErrorSink sink(who_, type_.tags);
   sink.check(
-      call_plugin(type_, who_, {Tag::kAny, "stream_wait"}, type_.table.stream_wait, instance_, sink.get(), stream));
+      call_plugin(type_, who_, {Tag::kAny, "stream_wait"}, type_.table.stream_wait, instance_, sink.get(), stream),
+      who);
 }
 
 const void* Device::table_by_id(const char* id, size_t bytes) const {

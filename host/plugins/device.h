@@ -46,8 +46,8 @@ class Device {
   // Copy and fill in the order of a stream. kind: TN_COPY_*.
   void copy(void* stream, void* to, const void* from, uint64_t bytes, int32_t kind);
   void fill(void* stream, void* to, uint8_t value, uint64_t bytes);
-  // Waits until all work of a stream is done; throws the failure of earlier work.
-  void wait(void* stream);
+  // Waits until all work of a stream is done; throws the failure of earlier work as one of component `who`.
+  void wait(void* stream, const std::string& who);
   // Returns a full-size copy of the device's own table of primitives by id, missing members null; null if it does not
   // offer it.
   template <typename Table>

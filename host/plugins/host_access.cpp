@@ -71,10 +71,10 @@ const void* HostAccess::view(const void* at, uint64_t bytes) {
   return known.data();
 }
 
-void HostAccess::wait() {
+void HostAccess::wait(const std::string& who) {
   if (direct_) return;
   block_ = used_ = 0;
-  device_->wait(stream_);
+  device_->wait(stream_, who);
 }
 
 void HostAccess::finish() noexcept {
@@ -108,7 +108,7 @@ class DeviceReplica final : public Replica {
 
 }  // namespace
 
-Residence::Residence(Home& home, const HostAccess& access) : home_(&home), replica_(nullptr) {
+Residence::Residence(Home& home, const HostAccess& access) : home_(&home) {
   if (access.is_direct()) return;
   const std::shared_ptr<Device>& device = access.device();
   replica_ =

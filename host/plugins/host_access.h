@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/home.h"
@@ -55,8 +56,10 @@ class HostAccess {
   [[nodiscard]] const void* view(const void* at, uint64_t bytes);
   void drop_views() { views_.clear(); }
 
-  // Waits until all work is done; throws the failure of the first that failed.
-  void wait();
+  // Waits until all work is done; throws the failure of the first that failed, as one of component `who` or, without a
+  // name, of the device.
+  void wait(const std::string& who);
+  void wait() { wait(device_->who()); }
   // Waits, and drops the failures of the work: after one of the host, which has precedence.
   void finish() noexcept;
   // Calls finish() at the end of its scope, before memory is released that was allocated earlier in the scope.
@@ -99,7 +102,7 @@ class Residence {
 
  private:
   Home* home_;
-  Replica* replica_;  // null: calls work at home
+  Replica* replica_ = nullptr;  // null: calls work at home
 };
 
 }  // namespace tenon::host

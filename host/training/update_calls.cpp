@@ -284,7 +284,7 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
     access.finish();
     throw;
   }
-  access.wait();
+  access.wait(sink.who());
   count_written();
 }
 

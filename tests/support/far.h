@@ -18,16 +18,17 @@ using namespace tenon;
 // A host with all plugins but the providers of other libraries, whose convolutions have other bits than the device's.
 class FarHost {
  public:
-  explicit FarHost(int threads = 2) : host_(made(threads)) {}
+  explicit FarHost(int threads = 2, bool check_finite = false) : host_(made(threads, check_finite)) {}
   [[nodiscard]] const Host& operator*() const { return host_; }
   [[nodiscard]] const Host* operator->() const { return &host_; }
 
  private:
-  [[nodiscard]] Host made(int threads) const {
+  [[nodiscard]] Host made(int threads, bool check_finite) const {
     const std::string cpu = "/devices/cpu.so";
     std::filesystem::copy_file(plugin_folder() + cpu, folder_.file("cpu.so"));
     HostOptions options;
     options.threads = threads;
+    options.check_finite = check_finite;
     for (const char* kind : {"/layers", "/updaters", "/readers"})
       options.plugin_paths.push_back(plugin_folder() + kind);
     options.plugin_paths.push_back(folder_.path().string());

@@ -69,7 +69,7 @@ typedef struct tn_device_type {
   tn_status (*stream_create)(void* device, const tn_errors* errors, void** stream);
   /* [setup] */
   void (*stream_destroy)(void* device, void* stream);
-  /* [any] Blocks until the stream is empty. Never called inside a step. */
+  /* [any] Blocks until the stream is empty. Never called within a primitive's or a kernel's run. */
   tn_status (*stream_wait)(void* device, const tn_errors* errors, void* stream);
   /* [setup] Events order work between streams. */
   tn_status (*event_create)(void* device, const tn_errors* errors, void** event);

@@ -6,14 +6,19 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_predictor.hpp>
+#include <tenon/tenon_updater.hpp>
+#include <thread>
 
 #include "tests/support/fashion.h"
 
 namespace tenon_tests {
 
 namespace {
+
+using testing::HasSubstr;
 
 constexpr int64_t kSamples = 6;
 
@@ -299,6 +304,111 @@ TEST_P(FarMachine, TrainsOnSequencesAlike) {
     }
     return result;
   });
+}
+
+// What the application writes and reads between steps: leases, states of updaters, a set with more parameters.
+TEST(FarParameters, AreThoseOfTheApplication) {
+  const FarHost host;
+  DenseModel model(*host);
+  expect_equal([&](const char* device) {
+    const Parameters parameters = host->parameters(model.outputs(), 1);
+    MachineOptions options;
+    options.max_samples = kSamples, options.training = true, options.device = device;
+    const Machine machine = host->machine(parameters, model.outputs(), options);
+    const Updater updater = host->updater("sgd", {{"learning_rate", 0.1}, {"momentum", 0.5}});
+    const UpdaterState state(updater, parameters);
+    Bytes result;
+    const auto step = [&](uint64_t number) {
+      machine.forward(model.feeds(number));
+      machine.backward();
+      updater.update(machine);
+      add(result, machine.cost());
+    };
+    step(0);
+    const std::string velocity = nlohmann::json::parse(state.describe()).at(0).at("state");
+    result.push_back(bytes_of(state.get(velocity, "scores.weight")));
+    const std::vector<float> numbers = drawn(64, 4);
+    state.set(velocity, "scores.weight", {TN_F32, {16, 4}, numbers.data()});
+    step(1);
+    {
+      const Lease lease(parameters, "scores.bias", TN_LEASE_WRITE);
+      auto* const bias = static_cast<float*>(const_cast<void*>(lease.values().data));
+      for (int i = 0; i < 3; ++i) {  // a forward sees what was written before it
+        bias[i] += 0.5F;
+        machine.forward(model.feeds(2));
+        add(result, machine.cost());
+      }
+      bias[3] = 1;
+    }
+    step(3);
+    add_parameters(result, parameters);
+    return result;
+  });
+}
+
+// Predictions of two threads, and a training beside them.
+TEST(FarParameters, ServeSeveralThreads) {
+  const FarHost host;
+  DenseModel model(*host);
+  const Parameters parameters = host->parameters(model.outputs(), 1);
+  const std::vector<Feed> feeds = model.feeds(1);
+  std::vector<Bytes> results(3);
+  std::vector<std::thread> threads;
+  for (Bytes& result : results)
+    threads.emplace_back([&] {
+      MachineOptions options;
+      options.max_samples = kSamples, options.device = "far";
+      const Machine machine = host->machine(parameters, {model.scores}, options);
+      for (int i = 0; i < 20; ++i) {
+        machine.forward({feeds[0]});
+        result.push_back(bytes_of(machine.output(model.scores)));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Bytes& result : results) {
+    ASSERT_EQ(result.size(), 20U);
+    for (const auto& each : result) EXPECT_EQ(each, results[0][0]);
+  }
+}
+
+// A failure of the device's late work is that of the step, and the machine works again afterwards.
+TEST(FarErrors, EndTheStepThatMadeThem) {
+  const FarHost host;
+  const Layer order = host->layer("argsort", {host->data(floats("x", {4}))}, {}, "order");
+  const Layer few = host->layer("scale_shift", {host->data(floats("few", {2}))}, {}, "scaled");
+  const Layer picked = host->layer("gather", {few, order}, {}, "picked");  // fails unless 0 and 1 are the places
+  MachineOptions options;
+  options.max_samples = 1, options.device = "far";
+  const Machine machine = host->machine(host->parameters({picked}, 1), {picked}, options);
+  const float values[] = {3, 1, 2, 0}, other[] = {5, 6};
+  for (int i = 0; i < 2; ++i) {
+    try {
+      machine.forward({{"x", {TN_F32, {1, 4}, values}}, {"few", {TN_F32, {1, 2}, other}}});
+      FAIL() << "no error";
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.code(), TN_BAD_DATA);
+      EXPECT_THAT(std::string(caught.what()), HasSubstr("layer \"picked\" (gather): id -1"));
+    }
+    EXPECT_THROW((void)machine.output(picked), Error);
+    machine.forward({{"x", {TN_F32, {0, 4}, values}}, {"few", {TN_F32, {0, 2}, other}}});
+  }
+}
+
+// With check_finite the layer is named, as on the cpu.
+TEST(FarErrors, NameTheLayerOfNumbersThatAreNotFinite) {
+  const FarHost host(1, true);
+  const Layer out = host->layer("exp", {host->data(floats("x", {2}))}, {}, "huge");
+  MachineOptions options;
+  options.device = "far";
+  const Machine machine = host->machine(host->parameters({out}, 1), {out}, options);
+  const float values[] = {1, 1000};
+  try {
+    machine.forward({{"x", {TN_F32, {1, 2}, values}}});
+    FAIL() << "no error";
+  } catch (const Error& caught) {
+    EXPECT_THAT(std::string(caught.what()), HasSubstr("layer \"huge\""));
+    EXPECT_THAT(std::string(caught.what()), HasSubstr("inf at [0, 1]"));
+  }
 }
 
 // A checkpoint of one device resumes on the other one, and the training ends with the same model.
