@@ -42,7 +42,7 @@ class CallArray {
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
   // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
   void bind_rows(ValueId value, void* values, const tn_row_sparse* rows);
-  void seal(const SealedMemory& memory);
+  void seal(const SealedMemory& sealed);
   [[nodiscard]] void* memory(ValueId value) const { return tensors_[static_cast<size_t>(value)].dl.data; }
 
   // Returns the most rows that one backward can write to a TN_ROW_SPARSE value: the number of all ids. symbols[symbol]:
