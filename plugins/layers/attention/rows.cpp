@@ -87,7 +87,8 @@ struct AttentionStep {
     d.input("value", "[samples, V]: of the row of the query");
     d.input("past_key", "[N, D]: rows that several samples may see; their offsets have no meaning");
     d.input("past_value", "[N, V]: of the same rows");
-    d.input("past", "[numbers], int64 or int32 sequences: for each sample the rows that it sees, from 0", TN_PORT_INTEGER);
+    d.input("past", "[numbers], int64 or int32 sequences: for each sample the rows that it sees, from 0",
+            TN_PORT_INTEGER);
     d.output("output", "[samples, V]");
     describe_heads(d);
   }
