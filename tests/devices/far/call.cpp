@@ -20,7 +20,9 @@ void phases(void*, int32_t count, const int64_t* sizes, void (*task)(void*, int3
 constexpr tn_parallel kAlone = {sizeof(tn_parallel), 1, nullptr, &for_each, &phases};
 
 void keep(void* self, const tn_error_report* report) {
-  static_cast<Failure*>(self)->message = report->message == nullptr ? "" : report->message;
+  auto& failure = *static_cast<Failure*>(self);
+  failure.message = report->message == nullptr ? "" : report->message;
+  failure.port = report->port == nullptr ? "" : report->port;
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ void stream_destroy(void*, void* stream) { delete static_cast<Stream*>(stream); 
 tn_status stream_wait(void* device, const tn_errors* errors, void* stream) {
   return tn::guarded(errors, [&] {
     const Failure failure = stream_of(device, stream).wait();
-    if (failure.status != TN_OK) throw tn::Failure(failure.status, "", failure.message);
+    if (failure.status != TN_OK) throw tn::Failure(failure.status, failure.port, failure.message);
   });
 }
 

@@ -19,7 +19,7 @@ namespace tenon::far {
 // A failure of work that was enqueued.
 struct Failure {
   tn_status status = TN_OK;
-  std::string message;
+  std::string message, port;
 };
 
 // The moments of a stream at which an event was recorded.
