@@ -18,8 +18,8 @@ void Home::bring_home(Copies& copies, std::byte* home, const Part& part) {
   copies.push_back(kAtHome);
 }
 
-void Home::bring_home(const Part& part) const {
-  if (!replicas_->any || part.bytes == 0) return;
+void Home::bring_from_replicas(const Part& part) const {
+  if (part.bytes == 0) return;
   const std::lock_guard lock(replicas_->mutex);
   const auto known = replicas_->newest.find(part.offset);
   if (known != replicas_->newest.end()) bring_home(known->second, data(), part);

@@ -46,7 +46,9 @@ class Home {
   // The address does not change. Before the host reads a part: bring_home; after it has changed it: changed.
   [[nodiscard]] std::byte* data() const { return memory_.data(); }
   [[nodiscard]] uint64_t size() const { return memory_.size(); }
-  void bring_home(const Part& part) const;
+  void bring_home(const Part& part) const {
+    if (replicas_->any) bring_from_replicas(part);
+  }
   void changed(const Part& part) noexcept;
   // The host may change the part at any time until close(): whoever is about to use it copies it each time.
   void open(const Part& part);
@@ -71,6 +73,7 @@ class Home {
   };
   static bool has(const Copies& copies, const Replica* copy);
   static void bring_home(Copies& copies, std::byte* home, const Part& part);
+  void bring_from_replicas(const Part& part) const;
 
   Buffer memory_;
   std::unique_ptr<Replicas> replicas_;

@@ -115,13 +115,6 @@ Residence::Residence(Home& home, const HostAccess& access) : home_(&home) {
       &home.replica(device.get(), [&] { return std::make_unique<DeviceReplica>(home, device, access.allocator()); });
 }
 
-void Residence::bring(const Home::Part& part) const {
-  if (replica_ == nullptr)
-    home_->bring_home(part);
-  else
-    home_->bring_to(*replica_, part);
-}
-
 void Residence::changed(const Home::Part& part) const {
   if (replica_ == nullptr)
     home_->changed(part);

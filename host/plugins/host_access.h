@@ -97,7 +97,9 @@ class Residence {
 
   [[nodiscard]] std::byte* data() const { return replica_ == nullptr ? home_->data() : replica_->data(); }
   // Before calls read a part, and after they have changed it.
-  void bring(const Home::Part& part) const;
+  void bring(const Home::Part& part) const {
+    replica_ == nullptr ? home_->bring_home(part) : home_->bring_to(*replica_, part);
+  }
   void changed(const Home::Part& part) const;
 
  private:
