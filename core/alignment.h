@@ -19,7 +19,8 @@ inline uint64_t whole_lines(uint64_t bytes, const char* what = "bytes") {
 
 // Returns the elements from the beginning of an entry of a ParameterSet to the next entry: its own, padded to whole
 // cache lines of floats.
-inline uint64_t padded_elements(uint64_t count, const char* what = "elements") {
+template <typename What = const char*>
+uint64_t padded_elements(uint64_t count, What what = "elements") {
   constexpr uint64_t kFloats = kCacheLine / sizeof(float);
   return checked_add(count, kFloats - 1, what) / kFloats * kFloats;
 }

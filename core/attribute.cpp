@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/checked.h"
+#include "core/utf8.h"
 
 namespace tenon::core {
 
@@ -345,6 +346,9 @@ std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values&
 AttributesView::AttributesView(const std::vector<Attribute>& declared, const std::vector<Value>& values) {
   if (declared.size() != values.size())
     fail(TN_INTERNAL, values.size(), " values for ", declared.size(), " attributes");
+  declared_.reserve(declared.size());
+  pointers_.reserve(declared.size());
+  values_.reserve(declared.size());
   for (const Attribute& attribute : declared) {
     tn_attribute view = {};
     view.size = sizeof view;
@@ -372,11 +376,13 @@ AttributesView::AttributesView(const std::vector<Attribute>& declared, const std
   view_.values = values_.data();
 }
 
-bool is_utf8(const std::string& name) try {
-  (void)nlohmann::json(name).dump();
+bool is_utf8(const std::string& name) {
+  for (size_t at = 0; at < name.size();) {
+    const size_t length = utf8_length(std::string_view(name).substr(at));
+    if (length == 0) return false;
+    at += length;
+  }
   return true;
-} catch (const nlohmann::json::exception&) {
-  return false;
 }
 
 }  // namespace tenon::core

@@ -10,15 +10,16 @@
 
 namespace tenon::core {
 
-template <typename T>
-[[nodiscard]] T checked_add(T a, T b, const char* what) {
+// what: names the number in the message. A text, or a value that operator<< prints then and only then.
+template <typename T, typename What>
+[[nodiscard]] T checked_add(T a, T b, What what) {
   T sum;
   if (__builtin_add_overflow(a, b, &sum)) fail(TN_INVALID, what, ": ", a, " + ", b, " is too large");
   return sum;
 }
 
-template <typename T>
-[[nodiscard]] T checked_multiply(T a, T b, const char* what) {
+template <typename T, typename What>
+[[nodiscard]] T checked_multiply(T a, T b, What what) {
   T product;
   if (__builtin_mul_overflow(a, b, &product)) fail(TN_INVALID, what, ": ", a, " * ", b, " is too large");
   return product;

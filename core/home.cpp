@@ -25,8 +25,7 @@ void Home::bring_from_replicas(const Part& part) const {
   if (known != replicas_->newest.end()) bring_home(known->second, data(), part);
 }
 
-void Home::changed(const Part& part) noexcept {
-  if (!replicas_->any) return;
+void Home::mark_home(const Part& part) noexcept {
   const std::lock_guard lock(replicas_->mutex);
   const auto known = replicas_->newest.find(part.offset);
   if (known != replicas_->newest.end()) known->second.assign(1, kAtHome);  // does not allocate: it is never empty

@@ -49,7 +49,9 @@ class Home {
   void bring_home(const Part& part) const {
     if (replicas_->any) bring_from_replicas(part);
   }
-  void changed(const Part& part) noexcept;
+  void changed(const Part& part) noexcept {
+    if (replicas_->any) mark_home(part);
+  }
   // The host may change the part at any time until close(): whoever is about to use it copies it each time.
   void open(const Part& part);
   void close(const Part& part) noexcept;
@@ -74,6 +76,7 @@ class Home {
   static bool has(const Copies& copies, const Replica* copy);
   static void bring_home(Copies& copies, std::byte* home, const Part& part);
   void bring_from_replicas(const Part& part) const;
+  void mark_home(const Part& part) noexcept;
 
   Buffer memory_;
   std::unique_ptr<Replicas> replicas_;

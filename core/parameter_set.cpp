@@ -28,6 +28,13 @@ std::string described(const ParameterDeclaration& declaration) {
   return described(kind_of(declaration.buffer), declaration.name, declaration.owner);
 }
 
+// Prints make(), which is called for messages alone.
+template <typename Make>
+struct InMessage {
+  const Make& make;
+  friend std::ostream& operator<<(std::ostream& out, const InMessage& late) { return out << late.make(); }
+};
+
 // Names become keys of model files, so they must be valid UTF-8.
 void check_name(const ParameterDeclaration& declaration) {
   if (declaration.name.empty())
@@ -72,13 +79,13 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
   if (declaration.shape.size() > TN_MAX_RANK)
     fail_parameter(TN_INVALID, declaration.name, described(declaration), " has ", declaration.shape.size(),
                    " dimensions; at most ", TN_MAX_RANK, " are possible");
-  const std::string size = "size of " + described(declaration) + " " + to_string(declaration.shape);
+  const auto size = [&] { return "size of " + described(declaration) + " " + to_string(declaration.shape); };
   int64_t count = 1;
   for (const int64_t dimension : declaration.shape) {
     if (dimension < 0)
       fail_parameter(TN_INVALID, declaration.name, described(declaration),
                      " has a negative dimension: ", to_string(declaration.shape));
-    count = checked_multiply(count, dimension, size.c_str());
+    count = checked_multiply(count, dimension, InMessage{size});
   }
   check_initializer(declaration);
   if (merge_name(declaration.merge) == nullptr)
@@ -248,11 +255,11 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
         share_first_values(layout.first_values[known->second - entries_.size()], declaration);
       continue;
     }
-    const std::string size = "size of the set at " + described(declaration);
+    const auto size = [&] { return "size of the set at " + described(declaration); };
     NewSlab& slab = slab_of(entry);
     entry.offset = slab.elements;
-    slab.elements = checked_add(entry.offset, padded_elements(entry.count, size.c_str()), size.c_str());
-    (void)checked_multiply(slab.elements, uint64_t{sizeof(float)}, size.c_str());
+    slab.elements = checked_add(entry.offset, padded_elements(entry.count, InMessage{size}), InMessage{size});
+    (void)checked_multiply(slab.elements, uint64_t{sizeof(float)}, InMessage{size});
     slab.used = true;
     layout.entries.push_back(std::move(entry));
     layout.first_values.push_back({declaration.initializer, declaration.initializer_stated ? declaration.owner : ""});

@@ -117,6 +117,7 @@ Program Program::from(const tn_program& given) {
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].extent > TN_FULL || program.inputs[i].kind > TN_LOGICAL)
       fail(TN_INVALID, "program input ", i, " has an unknown extent or kind");
+  program.extents.reserve(program.instructions.size());
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const uint8_t extent = check_instruction(program, i);
     program.extents.push_back(extent);
@@ -128,21 +129,55 @@ Program Program::from(const tn_program& given) {
   return program;
 }
 
+namespace {
+
+size_t hash_of(const tn_instruction& in) {
+  uint64_t hash = in.op;
+  for (const uint64_t part :
+       {uint64_t{in.kind}, uint64_t{in.extent}, static_cast<uint64_t>(in.a), static_cast<uint64_t>(in.b),
+        static_cast<uint64_t>(in.c), std::bit_cast<uint64_t>(in.number)})
+    hash = (hash ^ part ^ part >> 32) * 0x9E3779B97F4A7C15u;
+  return static_cast<size_t>(hash ^ hash >> 32);
+}
+
+// Numbers are equal if their bits are: 0 and -0 differ, and a NaN is equal to itself.
+bool equal(const tn_instruction& x, const tn_instruction& y) {
+  return x.op == y.op && x.kind == y.kind && x.extent == y.extent && x.a == y.a && x.b == y.b && x.c == y.c &&
+         std::bit_cast<uint64_t>(x.number) == std::bit_cast<uint64_t>(y.number);
+}
+
+// Returns the slot of an instruction in a hash table with linear probing: its own, or the free one for it. The size of
+// the table is a power of two.
+size_t slot_of(const tn_instruction& in, const std::vector<int32_t>& slots, const Program& program) {
+  const size_t mask = slots.size() - 1;
+  size_t slot = hash_of(in) & mask;
+  while (slots[slot] >= 0 && !equal(program.instructions[static_cast<size_t>(slots[slot])], in))
+    slot = (slot + 1) & mask;
+  return slot;
+}
+
+}  // namespace
+
+void ProgramWriter::grow() {
+  constexpr size_t kFirst = 32;
+  std::vector<int32_t> larger(std::max(kFirst, 2 * slots_.size()), -1);
+  for (const int32_t number : slots_)
+    if (number >= 0) larger[slot_of(program_.instructions[static_cast<size_t>(number)], larger, program_)] = number;
+  slots_ = std::move(larger);
+  program_.instructions.reserve(slots_.size() / 2);
+  program_.extents.reserve(slots_.size() / 2);
+}
+
 int32_t ProgramWriter::append(const tn_instruction& instruction, uint8_t extent) {
-  const Key key{instruction.op,
-                instruction.kind,
-                extent,
-                instruction.a,
-                instruction.b,
-                instruction.c,
-                std::bit_cast<uint64_t>(instruction.number)};
-  const auto [entry, fresh] = known_.try_emplace(key, static_cast<int32_t>(program_.instructions.size()));
-  if (fresh) {
-    program_.instructions.push_back(instruction);
-    program_.instructions.back().extent = extent;
-    program_.extents.push_back(extent);
-  }
-  return entry->second;
+  if (2 * program_.instructions.size() >= slots_.size()) grow();
+  tn_instruction in = instruction;
+  in.extent = extent;
+  int32_t& number = slots_[slot_of(in, slots_, program_)];
+  if (number >= 0) return number;
+  number = static_cast<int32_t>(program_.instructions.size());
+  program_.instructions.push_back(in);
+  program_.extents.push_back(extent);
+  return number;
 }
 
 int32_t ProgramWriter::input(uint8_t extent, uint8_t kind) {
@@ -227,33 +262,33 @@ std::vector<int32_t> ProgramWriter::inline_program(const Program& program, const
 
 namespace {
 
-// Returns pointers to the operands of an instruction that are numbers of values, so that callers can renumber them.
-std::vector<int32_t*> operands_of(tn_instruction& in) {
-  std::vector<int32_t*> list;
+// Calls visit(operand) for each operand of an instruction that is the number of a value.
+template <typename Instruction, typename Visit>
+void each_operand(Instruction& in, const Visit& visit) {
   const int count = tn_op_info(in.op).operands;
-  if (count > 0) list.push_back(&in.a);
-  if (count > 1) list.push_back(&in.b);
-  if (count > 2) list.push_back(&in.c);
-  return list;
+  if (count > 0) visit(in.a);
+  if (count > 1) visit(in.b);
+  if (count > 2) visit(in.c);
 }
 
 Program without_dead(const Program& program) {
-  std::vector<bool> live(program.instructions.size(), false);
-  for (const tn_program_output& output : program.outputs) live[static_cast<size_t>(output.value)] = true;
-  for (size_t i = program.instructions.size(); i-- > 0;) {
-    if (!live[i]) continue;
-    tn_instruction in = program.instructions[i];
-    for (const int32_t* operand : operands_of(in)) live[static_cast<size_t>(*operand)] = true;
-  }
+  constexpr int32_t kDead = -1;
+  std::vector<int32_t> number(program.instructions.size(), kDead);  // the new number of each instruction
+  const auto keep = [&](int32_t value) { number[static_cast<size_t>(value)] = 0; };
+  for (const tn_program_output& output : program.outputs) keep(output.value);
+  for (size_t i = program.instructions.size(); i-- > 0;)
+    if (number[i] != kDead) each_operand(program.instructions[i], keep);
   Program result;
   result.inputs = program.inputs;
-  std::vector<int32_t> number(program.instructions.size(), -1);
+  const size_t count = number.size() - static_cast<size_t>(std::count(number.begin(), number.end(), kDead));
+  result.instructions.reserve(count);
+  result.extents.reserve(count);
+  result.outputs.reserve(program.outputs.size());
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    if (!live[i]) continue;
+    if (number[i] == kDead) continue;
     number[i] = static_cast<int32_t>(result.instructions.size());
-    tn_instruction in = program.instructions[i];
-    for (int32_t* operand : operands_of(in)) *operand = number[static_cast<size_t>(*operand)];
-    result.instructions.push_back(in);
+    tn_instruction& in = result.instructions.emplace_back(program.instructions[i]);
+    each_operand(in, [&](int32_t& operand) { operand = number[static_cast<size_t>(operand)]; });
     result.extents.push_back(program.extents[i]);
   }
   for (const tn_program_output& output : program.outputs)
@@ -265,12 +300,15 @@ Program without_dead(const Program& program) {
 
 Program ProgramWriter::finish() const { return without_dead(program_); }
 
+TrimmedProgram ProgramWriter::finish_trimmed() const { return trim_inputs(program_); }
+
 TrimmedProgram trim_inputs(const Program& program) {
   TrimmedProgram result{without_dead(program), {}};
   std::vector<int32_t> number(program.inputs.size(), -1);
   for (const tn_instruction& in : result.program.instructions)
     if (in.op == TN_OP_INPUT) number[static_cast<size_t>(in.a)] = 0;
   result.program.inputs.clear();
+  result.kept.reserve(number.size());
   for (size_t i = 0; i < number.size(); ++i) {
     if (number[i] < 0) continue;
     number[i] = static_cast<int32_t>(result.kept.size());

@@ -4,9 +4,7 @@
 #include <tenon/program.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace tenon::core {
@@ -41,6 +39,7 @@ struct Program {
 };
 
 // Builds programs inside the host. Merges equal instructions and folds x + 0, x - 0, x * 1, x / 1 and x ^ 1.
+struct TrimmedProgram;
 class ProgramWriter {
  public:
   int32_t input(uint8_t extent, uint8_t kind = TN_FLOAT);
@@ -62,15 +61,18 @@ class ProgramWriter {
 
   // Returns the program without dead instructions. Inputs keep their numbers, even if they are not read.
   [[nodiscard]] Program finish() const;
+  // Returns the program without dead instructions and unread inputs.
+  [[nodiscard]] TrimmedProgram finish_trimmed() const;
 
  private:
   int32_t append(const tn_instruction& instruction, uint8_t extent);
   [[nodiscard]] bool is_constant(int32_t value, double number) const;
   [[nodiscard]] int32_t folded(uint16_t op, int32_t a, int32_t b) const;
 
-  using Key = std::tuple<uint16_t, uint8_t, uint8_t, int32_t, int32_t, int32_t, uint64_t>;
+  void grow();
+
   Program program_;
-  std::map<Key, int32_t> known_;
+  std::vector<int32_t> slots_;  // hash table of the instructions, by number; -1: free
 };
 
 // A program without unread inputs; kept[i] is the former number of input i.

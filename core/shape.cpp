@@ -34,17 +34,19 @@ Dim elements(const Dim* dims, size_t count) {
   return product;
 }
 
-Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds) {
-  Shape result = shape;
-  for (Dim& dim : result) {
-    if (dim.symbol == TN_SYMBOL_NONE) continue;
-    const auto symbol = static_cast<size_t>(dim.symbol);
-    const int64_t bound = symbol < bounds.size() ? bounds[symbol] : TN_UNBOUNDED;
-    dim.bound = bound == TN_UNBOUNDED
-                    ? TN_UNBOUNDED
-                    : checked_add(checked_multiply(dim.coefficient, bound, "dimension"), dim.offset, "dimension");
-  }
-  return result;
+Dim bounded(Dim dim, const std::vector<int64_t>& bounds) {
+  if (dim.symbol == TN_SYMBOL_NONE) return dim;
+  const auto symbol = static_cast<size_t>(dim.symbol);
+  const int64_t bound = symbol < bounds.size() ? bounds[symbol] : TN_UNBOUNDED;
+  dim.bound = bound == TN_UNBOUNDED
+                  ? TN_UNBOUNDED
+                  : checked_add(checked_multiply(dim.coefficient, bound, "dimension"), dim.offset, "dimension");
+  return dim;
+}
+
+Shape bounded(Shape shape, const std::vector<int64_t>& bounds) {
+  for (Dim& dim : shape) dim = bounded(dim, bounds);
+  return shape;
 }
 
 std::string SymbolNames::name_of(int32_t symbol) const {

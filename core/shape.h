@@ -22,9 +22,10 @@ using Shape = std::vector<Dim>;
 [[nodiscard]] Dim elements(const Dim* dims, size_t count);
 [[nodiscard]] inline Dim elements(const Shape& shape) { return elements(shape.data(), shape.size()); }
 
-// Returns `shape` with the bounds of its dimensions filled in. bounds[symbol]: the largest value of a symbol, or
-// TN_UNBOUNDED; symbols beyond the end of `bounds` are unbounded.
-[[nodiscard]] Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds);
+// Return a dimension, or a shape, with the bounds of its dimensions filled in. bounds[symbol]: the largest value of a
+// symbol, or TN_UNBOUNDED; symbols beyond the end of `bounds` are unbounded.
+[[nodiscard]] Dim bounded(Dim dim, const std::vector<int64_t>& bounds);
+[[nodiscard]] Shape bounded(Shape shape, const std::vector<int64_t>& bounds);
 
 // Whether the dimension is ragged: a symbol, TN_SYMBOL_FIRST_RAGGED or above, that counts the rows of sequences.
 [[nodiscard]] inline bool is_ragged(const Dim& dim) {

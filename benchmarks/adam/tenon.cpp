@@ -14,12 +14,12 @@ int main(int argc, char** argv) {
       const tenon::Layer x = host.layer("fc", {one}, {{"size", kParameters / tensors}, {"bias", false}}, "x" + number);
       costs.push_back(host.layer("square_error", {x, x}, {}, "cost" + number));
     }
-    const tenon::Machine machine = bench::machine(host, host.parameters(costs, 1), costs, 1, true);
+    const tenon::Machine machine = bench::machine(host, host.parameters(costs, 1), costs, 1, true, arguments.device);
     const tenon::Updater updater = host.updater("adam");
     const float value = 1;
     bench::Result result;
     result.seconds = 1e30;
-    for (int round = 0; round < 4; ++round) {
+    for (int round = 0; round < 10; ++round) {
       machine.forward({{"one", {TN_F32, {1, 1}, &value}}});
       machine.backward();
       const double began = bench::now();

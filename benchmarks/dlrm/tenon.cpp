@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     const tenon::Layer score = host.layer("fc", {top}, {{"size", 1}}, "score");
     const tenon::Layers costs = {host.layer("should_be_true", {score}, {}, "cost")};
     const tenon::Parameters parameters = host.parameters(costs, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, costs, kBatch, true);
+    const tenon::Machine machine = bench::machine(host, parameters, costs, kBatch, true, arguments.device);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}});
     const std::vector<float> dense = bench::numbers(kBatch * 13, 1);
     auto ids = bench::integers<int64_t>(kBatch * kTables, kRows, 2);
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 5, 5, 20, step);
+    bench::Result result = bench::steps(arguments, machine, 5, 5, 20, step);
     result.flops = 2.0 * kBatch *
                    (2 * 13 * 512 + 3 * 512 * 256 + 3 * 256 * 64 + 3 * kVectors * kVectors * kSize +
                     3 * (kSize + kVectors * kVectors) * 512 + 3 * 512 * 256 + 3 * 256);

@@ -29,8 +29,8 @@ def loss_of():
     mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
     attended = torch.addmm(x, mixed.transpose(1, 2).reshape(batch * length, size), joined)
     bent = functional.gelu(functional.layer_norm(attended, (size,), *second) @ up, approximate="tanh")
-    return functional.mse_loss(torch.addmm(attended, bent, down), target, reduction="sum")
+    return functional.mse_loss(torch.addmm(attended, bent, down), target, reduction="sum") / batch
 
 
-optimizer = torch.optim.Adam(values, lr=1e-3, fused=True)
+optimizer = torch_peer.adam(values)
 torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 3, 2, 10)

@@ -8,6 +8,6 @@ from support import lenet_torch, torch_peer
 values = lenet_torch.parameters(trained=True)
 x = lenet_torch.images(128)
 labels = torch_peer.tensor("labels", (128,), np.uint8).long()
-optimizer = torch.optim.Adam(list(values.values()), lr=1e-3, fused=True)
+optimizer = torch_peer.adam(list(values.values()))
 step = torch_peer.training_step(lambda: functional.cross_entropy(lenet_torch.logits(values, x), labels), optimizer)
 torch_peer.measure(step, 5, 20, 100)

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
     const tenon::Layer cost =
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_U8)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true, arguments.device);
     const tenon::Updater updater = host.updater("adam");
     const std::vector<float> images = bench::numbers(kBatch * 784, 1);
     const auto labels = bench::integers<uint8_t>(kBatch, 10, 2);
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 5, 20, 100, step);
+    bench::Result result = bench::steps(arguments, machine, 5, 20, 100, step);
     result.flops = 2.0 * kBatch * (2 * bench::kLenetFirst + 3 * bench::kLenetRest);
     return result;
   });

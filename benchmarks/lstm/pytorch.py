@@ -26,12 +26,14 @@ for number, name in enumerate(("first", "second")):
 logits = nn.Linear(SIZE, WORDS)
 logits.weight = trained("logits.weight", SIZE, WORDS)
 nn.init.zeros_(logits.bias)
+lstm.to(peer.DEVICE), logits.to(peer.DEVICE)
+SPARSE = not torch_peer.GRAPH  # gradients of the table
 
 offsets = np.fromfile(f"{peer.FOLDER}/offsets", np.int64)
 
 
 def texts(name):
-    ids = torch.from_numpy(np.fromfile(f"{peer.FOLDER}/{name}", np.int64))
+    ids = torch_peer.tensor(name, (-1,), np.int64)
     return [ids[begin:end] for begin, end in zip(offsets, offsets[1:])]
 
 
@@ -43,9 +45,9 @@ else:
 
 def loss():
     if RAGGED:
-        vectors = word._replace(data=functional.embedding(word.data, table, sparse=True))
+        vectors = word._replace(data=functional.embedding(word.data, table, sparse=SPARSE))
         return functional.cross_entropy(logits(lstm(vectors)[0].data), following.data)
-    output, _ = lstm(functional.embedding(word, table, sparse=True))
+    output, _ = lstm(functional.embedding(word, table, sparse=SPARSE))
     return functional.cross_entropy(logits(output).flatten(0, 1), following.flatten())
 
 

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
         bench::write(arguments.folder, parameter == name + ".weight" ? parameter : name + ".recurrent_weight", values);
       }
     tenon::MachineOptions options;
-    options.max_samples = texts, options.max_rows = rows, options.training = true;
+    options.max_samples = texts, options.max_rows = rows, options.training = true, options.device = arguments.device;
     const tenon::Machine machine = host.machine(parameters, {cost}, options);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 1.0}});
     const auto word = bench::integers<int64_t>(static_cast<size_t>(rows), kWords, 1);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 3, 1, 5, step);
+    bench::Result result = bench::steps(arguments, machine, 3, 1, 5, step);
     // Products of a row: four gates from the input and from the state, in two layers, and the words; each once forward
     // and twice backward.
     result.flops =

@@ -15,5 +15,5 @@ def loss_of():
     return functional.cross_entropy(torch.addmm(b2, hidden, w2), labels.long())
 
 
-optimizer = torch.optim.Adam([w1, b1, w2, b2], lr=1e-3, fused=True)
+optimizer = torch_peer.adam([w1, b1, w2, b2])
 torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 10, 100, 1000)

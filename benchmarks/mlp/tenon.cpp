@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     const tenon::Layer cost =
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_U8)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true, arguments.device);
     const tenon::Updater updater = host.updater("adam");
     std::vector<uint8_t> images = bench::integers<uint8_t>(kBatch * 784, 255, 1);
     for (uint8_t& pixel : images) ++pixel;
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 10, 100, 1000, step);
+    bench::Result result = bench::steps(arguments, machine, 10, 100, 1000, step);
     result.flops = 2.0 * kBatch * (2 * 784 * 128 + 3 * 128 * 10);
     return result;
   });

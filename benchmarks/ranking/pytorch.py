@@ -12,7 +12,7 @@ table = nn.EmbeddingBag.from_pretrained(torch_peer.tensor("table.weight", (-1, 6
 w1, b1, w2, b2, w3, b3 = dense = torch_peer.layers(("first", 64, 256), ("second", 256, 128), ("logits", 128, 1000))
 ids = torch_peer.tensor("ids", (batches, batch * bag), np.int64)
 labels = torch_peer.tensor("labels", (batches, batch), np.int64)
-offsets = torch.arange(0, batch * bag, bag)
+offsets = torch.arange(0, batch * bag, bag, device=peer.DEVICE)
 sparse = list(table.parameters())
 optimizers = {
     "adam": lambda: [torch.optim.SparseAdam(sparse, lr=0.01), torch.optim.Adam(dense, lr=0.01, fused=True)],

@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
     tenon::MachineOptions options;
-    options.max_samples = kBatch, options.max_rows = kBatch * kBag, options.training = true;
+    options.max_samples = kBatch, options.max_rows = kBatch * kBag, options.training = true,
+    options.device = arguments.device;
     const tenon::Machine machine = host.machine(parameters, {cost}, options);
     const tenon::Updater updater =
         host.updater(arguments.mode.empty() ? "sgd" : arguments.mode, {{"learning_rate", 0.01}});
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 8, 16, 200, step);
+    bench::Result result = bench::steps(arguments, machine, 8, 16, 200, step);
     result.flops = 6.0 * kBatch * (64 * 256 + 256 * 128 + 128 * 1000);
     return result;
   });

@@ -6,9 +6,9 @@ from torch.nn import functional
 
 from support import peer, torch_peer
 
-LARGE = peer.MODE.split("_")[0] == "18"
+LARGE = "18" in peer.WORDS
 BATCH, FIRST, STAGES, BLOCKS = (32, 64, 4, 2) if LARGE else (128, 16, 3, 3)
-FORMAT = torch.channels_last if "last" in peer.MODE else torch.contiguous_format
+FORMAT = torch.channels_last if "last" in peer.WORDS else torch.contiguous_format
 
 
 def conv(name, channels, filters, kernel, stride):
@@ -39,7 +39,7 @@ def network():
     logits = nn.Linear(channels, 10)
     logits.weight = nn.Parameter(torch_peer.tensor("logits.weight", (channels, 10)).t().contiguous())
     logits.bias = nn.Parameter(torch_peer.tensor("logits.bias", (10,)))
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), logits).to(memory_format=FORMAT)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), logits).to(peer.DEVICE, memory_format=FORMAT)
 
 
 model = network()

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     const tenon::Layer cost =
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_U8)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, {cost}, batch, true);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, batch, true, arguments.device);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}, {"momentum", 0.9}});
     const std::vector<float> images = bench::numbers(static_cast<size_t>(batch) * 32 * 32 * 3, 1);
     const auto labels = bench::integers<uint8_t>(static_cast<size_t>(batch), 10, 2);
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 3, 1, 5, step);
+    bench::Result result = bench::steps(arguments, machine, 3, 1, 5, step);
     // The gradients of the first convolution's images are not computed.
     result.flops =
         2.0 * static_cast<double>(batch) * (3 * multiplications - 32.0 * 32 * 27 * static_cast<double>(first));

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 16, 16, 100, step);
+    bench::Result result = bench::steps(arguments, machine, 16, 16, 100, step);
     result.flops = 6.0 * kBatch * kTargets * kSize;
     return result;
   });

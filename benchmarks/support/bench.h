@@ -19,11 +19,12 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The arguments of every program: THREADS FOLDER [MODE]. FOLDER receives what the peers start from.
+// The arguments of every program: THREADS FOLDER [MODE [DEVICE]]. FOLDER receives what the peers start from.
 struct Arguments {
   int threads;
   std::string folder;
   std::string mode;
+  std::string device;  // empty: cpu
 };
 
 // The line that benchmarks/run reads; what does not apply is 0 and is left out.
@@ -50,12 +51,12 @@ inline void print(const Result& result) {
 // main() of a program: `body` measures and returns a Result.
 template <typename Body>
 int run(int argc, char** argv, const Body& body) {
-  if (argc < 3 || argc > 4) {
-    std::fprintf(stderr, "usage: %s THREADS FOLDER [MODE]\n", argv[0]);
+  if (argc < 3 || argc > 5) {
+    std::fprintf(stderr, "usage: %s THREADS FOLDER [MODE [DEVICE]]\n", argv[0]);
     return 64;
   }
   try {
-    print(body(Arguments{std::atoi(argv[1]), argv[2], argc > 3 ? argv[3] : ""}));
+    print(body(Arguments{std::atoi(argv[1]), argv[2], argc > 3 ? argv[3] : "", argc > 4 ? argv[4] : ""}));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
@@ -76,8 +77,11 @@ inline tenon::Layer data(const tenon::Host& host, const std::string& name, tn_dt
 }
 
 inline tenon::Machine machine(const tenon::Host& host, const tenon::Parameters& parameters,
-                              const tenon::Layers& outputs, int64_t samples, bool training) {
+                              const tenon::Layers& outputs, int64_t samples, bool training,
+                              const std::string& device = "", tn_dtype compute = TN_F32) {
   tenon::MachineOptions options;
+  options.compute = compute;
+  options.device = device;
   options.max_samples = samples;
   options.training = training;
   return host.machine(parameters, outputs, options);
@@ -120,6 +124,8 @@ std::vector<T> integers(size_t count, uint32_t below, uint32_t seed) {
   return values;
 }
 
+constexpr double kWarmUpSeconds = 0.25, kMeasuredSeconds = 0.5;  // at least, on other devices than cpu
+
 // Seconds for one call of `step`: the mean over `count` calls.
 template <typename Step>
 double mean_seconds(int count, const Step& step) {
@@ -128,15 +134,31 @@ double mean_seconds(int count, const Step& step) {
   return (now() - began) / count;
 }
 
-// The cost after a few steps, which all sides compare (after many, rounding alone drives them apart), and then the
-// seconds of a step.
+// Seconds for one call: the mean over as many calls, a power of two, as take `least` seconds.
 template <typename Step>
-Result steps(const tenon::Machine& machine, int compared, int warm_up, int count, const Step& step) {
+double long_mean_seconds(double least, const Step& step) {
+  for (int count = 1;; count *= 2) {
+    const double seconds = mean_seconds(count, step);
+    if (seconds * count >= least) return seconds;
+  }
+}
+
+// The cost after a few steps, which all sides compare (after many, rounding alone drives them apart), and then the
+// seconds of a step. On other devices than cpu a time takes the place of the numbers of steps: GPUs differ in speed by
+// orders, and raise their clock under load. An update waits for the device, so the clock is read after its work.
+template <typename Step>
+Result steps(const Arguments& arguments, const tenon::Machine& machine, int compared, int warm_up, int count,
+             const Step& step) {
   Result result;
   mean_seconds(compared, step);
   result.loss = machine.cost();
-  mean_seconds(warm_up, step);
-  result.seconds = mean_seconds(count, step);
+  if (arguments.device.empty()) {
+    mean_seconds(warm_up, step);
+    result.seconds = mean_seconds(count, step);
+  } else {
+    long_mean_seconds(kWarmUpSeconds, step);
+    result.seconds = long_mean_seconds(kMeasuredSeconds, step);
+  }
   return result;
 }
 

@@ -13,7 +13,7 @@ def svg(workloads, results):
     for result in results:
         for name, side in result["sides"].items():
             if name != "tenon":
-                title = f"{result['workload']}, {result['threads']} threads: {name}"
+                title = f"{result['workload']}, {table.place(result)}: {name}"
                 text = f"{side['ratio']:.2f} ({table.shown(workloads[result['workload']], side['median'])} " \
                        f"{workloads[result['workload']]['unit']})"
                 bars.append((title, side["ratio"], text))

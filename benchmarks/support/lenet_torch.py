@@ -4,7 +4,7 @@ from torch.nn import functional
 
 from support import peer, torch_peer
 
-FORMAT = torch.channels_last if "channels_last" in peer.MODE else torch.contiguous_format
+FORMAT = torch.channels_last if "last" in peer.WORDS else torch.contiguous_format
 SIZES = {"fc1": (256, 120), "fc2": (120, 84), "fc3": (84, 10)}
 
 

@@ -6,11 +6,15 @@ import os
 import sys
 import time
 
-THREADS, FOLDER, MODE = int(sys.argv[1]), sys.argv[2], (sys.argv[3:] or [""])[0]
+THREADS, FOLDER = int(sys.argv[1]), sys.argv[2]
+MODE, DEVICE = (sys.argv[3:] or [""])[0], (sys.argv[4:] or ["cpu"])[0]
+WORDS = MODE.split("_")
+WARM_UP_SECONDS, MEASURED_SECONDS = 0.25, 0.5  # at least, on other devices than cpu; as in bench.h
 # Before any library reads them.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[variable] = str(THREADS)
-if THREADS == 1:  # XLA has no option for the size of its pool: it follows the processors that the process may use
+# XLA has no option for the size of its pool: it follows the processors that the process may use.
+if THREADS == 1 and DEVICE == "cpu":
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
 
 import numpy as np  # noqa: E402
@@ -21,11 +25,22 @@ def read(name, shape, dtype=np.float32):
     return np.fromfile(f"{FOLDER}/{name}", dtype).reshape(shape)
 
 
-def mean_seconds(count, step):
+def mean_seconds(count, step, wait=lambda: None):
+    """wait() returns when the device has done what the steps gave it."""
+    wait()
     began = time.perf_counter()
     for _ in range(count):
         step()
+    wait()
     return (time.perf_counter() - began) / count
+
+
+def long_mean_seconds(least, step, wait):
+    """The mean over as many steps, a power of two, as take `least` seconds: long_mean_seconds of bench.h."""
+    count = 1
+    while (seconds := mean_seconds(count, step, wait)) * count < least:
+        count *= 2
+    return seconds
 
 
 def single_calls(count, step):

@@ -2,10 +2,12 @@
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from support import sides
@@ -36,21 +38,27 @@ def share_of_others(machine, own, seconds, cores):
     return max(0.0, machine - own - 5 / TICKS) / (seconds * cores)
 
 
-def run(side, outside=None):
-    """One process: what it printed, and the share of the machine that others took meanwhile."""
+def run(side, outside=None, limit=float("inf")):
+    """One process: what it printed, and the share of the machine that others took meanwhile. limit: of its seconds."""
     before, own, began = machine_seconds(), children_seconds(), time.perf_counter()
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(list(map(str, side.command)), stdout=subprocess.PIPE, stderr=errors, text=True,
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(list(map(str, side.command)), stdout=out, stderr=errors,
                                    env=sides.environment(side))
-        with process.stdout:
-            out = process.stdout.read()
+        ended = threading.Event()
+        timer = threading.Timer(limit, lambda: (ended.set(), os.kill(process.pid, signal.SIGKILL)))
+        if limit != float("inf"):
+            timer.start()
         _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
+        if ended.is_set():
+            raise NotComparable(f"{side.name} did not end in {limit:g} s")
+        for file in out, errors:
+            file.seek(0)
         if process.returncode != 0:
-            errors.seek(0)
             raise NotComparable(f"{side.name} ended with {process.returncode}: {errors.read().strip()[-400:]}")
-    result = json.loads(out.strip().splitlines()[-1])
+        result = json.loads(out.read().strip().splitlines()[-1])
     if outside:  # the figures of a step are not those of the process
         result = {"loss": result["loss"]} if "loss" in result else {}
     if outside == "seconds":
@@ -79,32 +87,48 @@ def busy_beside(workload):
     return subprocess.Popen([sys.executable, "-c", "while True: pass"])
 
 
-def measure(taking_part, workload, threads, given):
-    kept, left_out = [], 0
+def one_round(order, workload, failed, limit):
+    """What each side printed, and the largest share of the machine that others took. Peers that fail are added to
+    `failed`, with the reason, and are left out from then on."""
+    results, noise = {}, 0.0
+    for side in order:
+        if side.name in failed:
+            continue
+        try:
+            results[side.name], others = run(side, workload.get("outside") if side.name != "probe" else None,
+                                             limit)
+            noise = max(noise, others)
+        except NotComparable as problem:
+            if not side.is_peer:
+                raise
+            failed[side.name] = str(problem)
+    check_losses(results, workload["tolerance"])
+    return results, noise
+
+
+def measure(taking_part, workload, given):
+    kept, left_out, failed = [], 0, {}
     other = busy_beside(workload)
     limit = float("inf") if other else given.noise
     try:
         while len(kept) < given.rounds and len(kept) + left_out < SPARE_TRIES * given.rounds:
             # Every second round goes the other way, but Tenon's first run writes what the others read.
             order = taking_part if (len(kept) + left_out) % 2 == 0 else list(reversed(taking_part))
-            results, noise = {}, 0.0
-            for side in order:
-                results[side.name], others = run(side, workload.get("outside") if side.name != "probe" else None)
-                noise = max(noise, others)
-            check_losses(results, workload["tolerance"])
+            results, noise = one_round(order, workload, failed, given.seconds)
             if noise > limit:
                 left_out += 1
             else:
                 kept.append(results)
     except NotComparable as problem:
-        return {"sides": {}, "problem": str(problem), "left_out": left_out}
+        return {"sides": {}, "failed": failed, "problem": str(problem), "left_out": left_out}
     finally:
         if other:
             other.kill()
             other.wait()
     if not kept:
-        return {"sides": {}, "problem": f"other processes disturbed all {left_out} rounds", "left_out": left_out}
-    return summary(kept, left_out)
+        return {"sides": {}, "failed": failed, "left_out": left_out,
+                "problem": f"other processes disturbed all {left_out} rounds"}
+    return summary(kept, left_out) | {"failed": failed}
 
 
 def summary(kept, left_out):
@@ -117,10 +141,11 @@ def summary(kept, left_out):
             side["p99"] = statistics.median(result[name]["p99"] for result in kept)
         return side
 
-    names = [name for name in kept[0] if name != "probe"]
+    names = [name for name in kept[0] if name != "probe" and all(name in result for result in kept)]
     tenon = kept[0]["tenon"]
-    probes = {key: statistics.median(result["probe"][key] for result in kept) for key in ("flops", "bandwidth")}
-    limit = tenon.get("flops", 0) / probes["flops"] + tenon.get("bytes", 0) / probes["bandwidth"]
+    probes = {key: statistics.median(result["probe"][key] for result in kept) for key in ("flops", "bandwidth")
+              if "probe" in kept[0]}
+    limit = probes and tenon.get("flops", 0) / probes["flops"] + tenon.get("bytes", 0) / probes["bandwidth"]
     return {"sides": {name: figures(name) for name in sorted(names, key=lambda name: name != "tenon")},
             "probe": probes, "limit": limit or None, "rounds": len(kept), "left_out": left_out,
             "loss": tenon.get("loss")}

@@ -11,6 +11,7 @@ class Side:
     name: str
     command: list
     environment: dict
+    is_peer: bool = False  # the others are measured without it if it fails
 
 
 def build_of(against, root):
@@ -34,13 +35,18 @@ def build_of(against, root):
 
 def of(workload, given, old, threads, folder, root):
     """Tenon first, since it writes what the others read."""
-    mode = [workload["mode"]] if "mode" in workload else []
+    def words(mode):
+        """The arguments of a program: cpu is named by no word, which builds of earlier commits do not know."""
+        return [str(threads), folder, *([mode] if mode else [])] if given.device == "cpu" else \
+            [str(threads), folder, mode, given.device]
+
+    mode = workload.get("mode", "")
     program = f"bin/bench_{workload['program']}"
     if not (given.build / program).exists():
         sys.exit(f"benchmarks/run: {given.build / program} does not exist; benchmarks/setup builds it")
-    result = [Side("tenon", [given.build / program, str(threads), folder, *mode], {})]
+    result = [Side("tenon", [given.build / program, *words(mode)], {})]
     if old is not None:
-        result.append(Side("old", [old / program, str(threads), folder, *mode], {}))
+        result.append(Side("old", [old / program, *words(mode)], {}))
     wanted = {"all": workload["peers"], "none": []}.get(
         given.peers, [peer for peer in workload["peers"] if peer.split()[0] in given.peers.split(",")])
     written = root / "benchmarks" / workload["program"]
@@ -48,17 +54,17 @@ def of(workload, given, old, threads, folder, root):
         sys.exit(f"benchmarks/run: {given.python} does not exist; benchmarks/setup installs the peers "
                  "(--peers none does without)")
     for peer in wanted:
-        name, *own = peer.split()
+        name, _, own = peer.partition(" ")
         if name == "tenon":
-            result.append(Side(peer, [given.build / program, str(threads), folder, *own], {}))
+            result.append(Side(peer, [given.build / program, *words(own)], {}, True))
         elif (written / f"{name}.cpp").exists():
-            result.append(Side(peer, [given.build / f"{program}_{name}", str(threads), folder, *own], {}))
+            result.append(Side(peer, [given.build / f"{program}_{name}", *words(own)], {}, True))
         else:
             # -P: the file is called as the package that it imports.
-            command = [given.python, "-P", written / f"{name}.py", str(threads), folder]
-            result.append(Side(peer, command + (own or mode), {"PYTHONPATH": str(root / "benchmarks")}))
-    probe = given.build / "bin/bench_probe"
-    result.append(Side("probe", [probe, str(threads)], {}))
+            command = [given.python, "-P", written / f"{name}.py", *words(own or mode)]
+            result.append(Side(peer, command, {"PYTHONPATH": str(root / "benchmarks")}, True))
+    if given.device == "cpu":
+        result.append(Side("probe", [given.build / "bin/bench_probe", str(threads)], {}))
     return result
 
 

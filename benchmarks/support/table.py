@@ -8,8 +8,15 @@ def shown(workload, seconds):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
+def place(result):
+    """Where a result was measured: the number of threads, or the device."""
+    if result["device"] != "cpu":
+        return result["device"]
+    return f"{result['threads']} thread{'s' if result['threads'] > 1 else ''}"
+
+
 def row(workload, result):
-    head = f"{result['workload']}, {result['threads']} thread{'s' if result['threads'] > 1 else ''}"
+    head = f"{result['workload']}, {place(result)}"
     if not result["sides"]:
         return f"{head}: NO FIGURE: {result['problem']}"
     parts = []
@@ -23,6 +30,7 @@ def row(workload, result):
     if result["limit"]:
         share = result["limit"] / result["sides"]["tenon"]["median"]
         parts.append(f"limit {shown(workload, result['limit'])} ({100 * share:.0f} % reached)")
+    parts += [f"NO FIGURE: {reason}" for reason in result["failed"].values()]
     noise = f", {result['left_out']} disturbed" if result["left_out"] else ""
     return f"{head}, {workload['unit']}: {'; '.join(parts)} ({result['rounds']} rounds{noise})"
 
@@ -37,6 +45,7 @@ def best(results, workload, name):
 def summary(workloads, results):
     """One line a workload: each side's best of all numbers of threads, and the ratio of the best peer to Tenon."""
     lines = ["", "| workload | unit | tenon | best other | other / tenon | share of limit |", "|---|---|---|---|---|---|"]
+    threads = all(result["device"] == "cpu" for result in results)
     for name in dict.fromkeys(result["workload"] for result in results):
         workload = workloads[name]
         tenon = best(results, name, "tenon")
@@ -48,10 +57,11 @@ def summary(workloads, results):
         limits = [result["limit"] / result["sides"]["tenon"]["median"] for result in results
                   if result["workload"] == name and result["sides"] and result["limit"]
                   and result["threads"] == tenon[1]]
-        lines.append(f"| {name} | {workload['unit']} | {shown(workload, tenon[0])} ({tenon[1]}) | "
+        ours = shown(workload, tenon[0]) + (f" ({tenon[1]})" if threads else "")
+        lines.append(f"| {name} | {workload['unit']} | {ours} | "
                      + (f"{other} {shown(workload, seconds)} | {seconds / tenon[0]:.2f} | " if other else "- | - | ")
                      + (f"{100 * limits[0]:.0f} % |" if limits else "- |"))
-    return "\n".join(lines + ["", "In brackets: the number of threads with which Tenon is fastest."])
+    return "\n".join(lines + ["", "In brackets: the number of threads with which Tenon is fastest."] * threads)
 
 
 def as_json(results):

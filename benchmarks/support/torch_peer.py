@@ -5,10 +5,15 @@ import torch
 from support import peer
 
 torch.set_num_threads(peer.THREADS)
+GRAPH = "graph" in peer.WORDS  # steps are captured once, and replayed
+# Products and convolutions in float32 throughout, unless the mode says otherwise; the fastest of several algorithms.
+torch.backends.cuda.matmul.allow_tf32 = "tf32" in peer.WORDS
+torch.backends.cudnn.allow_tf32 = False
+torch.backends.cudnn.benchmark = True
 
 
 def tensor(name, shape, dtype=np.float32, trained=False):
-    return torch.from_numpy(peer.read(name, shape, dtype)).requires_grad_(trained)
+    return torch.from_numpy(peer.read(name, shape, dtype)).to(peer.DEVICE).requires_grad_(trained)
 
 
 def layers(*sizes):
@@ -20,9 +25,14 @@ def layers(*sizes):
     return values
 
 
+def adam(values):
+    return torch.optim.Adam(values, lr=1e-3, fused=True, capturable=GRAPH)
+
+
 def training_step(loss_of, *optimizers):
-    """A function that makes one step and returns the loss before it."""
-    if peer.MODE.endswith("compile"):
+    """A function that makes one step and returns the loss before it. Modes with "compile": the loss and its gradients
+    are compiled; with "graph": steps after the second are one CUDA graph."""
+    if "compile" in peer.WORDS:
         loss_of = torch.compile(loss_of)
 
     def step():
@@ -34,14 +44,50 @@ def training_step(loss_of, *optimizers):
             optimizer.step()
         return loss
 
-    return step
+    return captured(step, optimizers) if GRAPH else step
+
+
+def captured(step, optimizers):
+    """The same step; from its third call on as a CUDA graph. The first two choose algorithms and allocate states, in a
+    stream of their own, as https://docs.pytorch.org/docs/stable/notes/cuda.html asks for."""
+    calls, stream, graph, loss = 0, torch.cuda.Stream(), torch.cuda.CUDAGraph(), None
+
+    def replayed():
+        nonlocal calls, loss
+        calls += 1
+        if calls <= 2:
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                loss = step()
+            torch.cuda.current_stream().wait_stream(stream)
+            return loss
+        if calls == 3:
+            for optimizer in optimizers:  # so that the graph has gradients in memory of its own
+                optimizer.zero_grad(set_to_none=True)
+            with torch.cuda.graph(graph):
+                loss = step()
+        graph.replay()
+        return loss
+
+    return replayed
+
+
+def wait():
+    if peer.DEVICE != "cpu":
+        torch.cuda.synchronize()
 
 
 def measure(step, compared, warm_up, count):
-    """Reports the loss after the steps that are compared, and the seconds of `count` steps after some more."""
+    """Reports the loss after the steps that are compared, and the seconds of a step after some more: of `count` steps
+    on cpu, else of as many as take the time that bench.h states."""
     for _ in range(compared):
         loss = step()
     loss = loss.item()
-    for _ in range(warm_up):
-        step()
-    peer.report(seconds=peer.mean_seconds(count, step), loss=loss)
+    if peer.DEVICE == "cpu":
+        for _ in range(warm_up):
+            step()
+        seconds = peer.mean_seconds(count, step)
+    else:
+        peer.long_mean_seconds(peer.WARM_UP_SECONDS, step, wait)
+        seconds = peer.long_mean_seconds(peer.MEASURED_SECONDS, step, wait)
+    peer.report(seconds=seconds, loss=loss)

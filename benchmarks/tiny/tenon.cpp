@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     const tenon::Layer cost =
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, {cost}, 1, true);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, 1, true, arguments.device);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}});
     const std::vector<float> input = bench::numbers(16, 1);
     const int64_t label = 1;
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
       bench::mean_seconds(20, [&] { steps(kSteps); });
       result.seconds = bench::mean_seconds(1000, [&] { steps(kSteps); }) / kSteps;
     } else {
-      result = bench::steps(machine, 10, 1000, 50000, step);
+      result = bench::steps(arguments, machine, 10, 1000, 50000, step);
     }
     result.flops = 2.0 * (2 * 16 * 32 + 3 * 32 * 32 + 3 * 32 * 2);
     return result;

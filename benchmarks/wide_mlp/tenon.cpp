@@ -1,4 +1,6 @@
-// Row 2: a step of 1024-4096-4096-1000, momentum 0.9, batch 1024. SPDX-License-Identifier: Apache-2.0
+// Row 2: a step of 1024-4096-4096-1000, momentum 0.9, batch 1024. Modes "bf16" and "tf32": with products in bfloat16
+// or TensorFloat-32.
+// SPDX-License-Identifier: Apache-2.0
 #include "../support/bench.h"
 
 int main(int argc, char** argv) {
@@ -12,7 +14,8 @@ int main(int argc, char** argv) {
     const tenon::Layer cost =
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true);
+    const tn_dtype compute = arguments.mode == "bf16" ? TN_BF16 : arguments.mode == "tf32" ? TN_TF32 : TN_F32;
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true, arguments.device, compute);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}, {"momentum", 0.9}});
     const std::vector<float> inputs = bench::numbers(kBatch * 1024, 1);
     const auto labels = bench::integers<int64_t>(kBatch, 1000, 2);
@@ -25,7 +28,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::Result result = bench::steps(machine, 3, 0, 3, step);
+    bench::Result result = bench::steps(arguments, machine, 3, 0, 3, step);
     result.flops = 2.0 * kBatch * (2 * 1024 * 4096 + 3 * 4096 * 4096 + 3 * 4096 * 1000);
     return result;
   });

@@ -70,11 +70,11 @@ class PointwiseGroup {
   // Returns the fused node; the group is empty afterwards.
   Node take() {
     if (grown_) {
-      const TrimmedProgram trimmed = trim_inputs(writer_.finish());
+      TrimmedProgram trimmed = writer_.finish_trimmed();
       std::vector<ValueId> inputs;
       for (const int32_t kept : trimmed.kept) inputs.push_back(node_.inputs[at(kept)]);
       node_.inputs = std::move(inputs);
-      grid().program = std::make_shared<Program>(trimmed.program);
+      grid().program = std::make_shared<Program>(std::move(trimmed.program));
     }
     return std::move(node_);
   }
@@ -160,7 +160,7 @@ class Fusion {
     if (node.is<Pointwise>()) {
       if (const std::optional<size_t> group = group_for(node)) number = *group;
       for (const auto* values : {&node.inputs, &node.outputs})
-        for (const ValueId value : *values) users_[at(value)].insert(number);
+        for (const ValueId value : *values) add_user(value, number);
     }
     for (const ValueId output : node.outputs)
       if (output != kNoValue) graph_.values[at(output)].producer = static_cast<int32_t>(number);
@@ -173,19 +173,28 @@ class Fusion {
       placed = std::move(node);
   }
 
+  void add_user(ValueId value, size_t group) {
+    std::vector<size_t>& users = users_[at(value)];
+    const auto place = std::lower_bound(users.begin(), users.end(), group);
+    if (place == users.end() || *place != group) users.insert(place, group);
+  }
+
   // Returns the number of the last group that takes the node: of those that share an operand with it, and that compute
   // each of its inputs or come after the node that does.
   std::optional<size_t> group_for(const Node& node) const {
     int32_t newest = 0;  // the last node that computes an input
     for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
-    std::set<size_t> candidates;
+    std::vector<size_t> candidates;
     for (const ValueId input : node.inputs) {
-      const std::set<size_t>& users = users_[at(input)];
-      candidates.insert(users.lower_bound(static_cast<size_t>(newest)), users.end());
+      const std::vector<size_t>& users = users_[at(input)];
+      candidates.insert(candidates.end(), std::lower_bound(users.begin(), users.end(), static_cast<size_t>(newest)),
+                        users.end());
     }
-    const auto found = std::find_if(candidates.rbegin(), candidates.rend(),
+    std::sort(candidates.rbegin(), candidates.rend());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    const auto found = std::find_if(candidates.begin(), candidates.end(),
                                     [&](size_t number) { return groups_.at(number).takes(node); });
-    return found == candidates.rend() ? std::nullopt : std::optional(*found);
+    return found == candidates.end() ? std::nullopt : std::optional(*found);
   }
 
   // Removes outputs without readers from programs and native kernels. A kernel of one layer keeps its layer outputs; a
@@ -206,28 +215,30 @@ class Fusion {
       }
       auto* const pointwise = node.as<Pointwise>();
       if (pointwise == nullptr) continue;
+      const auto is_read = [&](ValueId output) { return read[at(output)]; };
+      const auto readers = std::count_if(node.outputs.begin(), node.outputs.end(), is_read);
+      if (readers == 0 || static_cast<size_t>(readers) == node.outputs.size()) continue;
       Program program = *pointwise->program;
       std::vector<ValueId> outputs;
       program.outputs.clear();
       for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (!read[at(node.outputs[i])]) continue;
+        if (!is_read(node.outputs[i])) continue;
         outputs.push_back(node.outputs[i]);
         program.outputs.push_back(pointwise->program->outputs[i]);
       }
-      if (outputs.size() == node.outputs.size() || outputs.empty()) continue;
-      const TrimmedProgram trimmed = trim_inputs(program);
+      TrimmedProgram trimmed = trim_inputs(program);
       std::vector<ValueId> inputs;
       for (const int32_t kept : trimmed.kept) inputs.push_back(node.inputs[at(kept)]);
       node.inputs = std::move(inputs);
       node.outputs = std::move(outputs);
-      pointwise->program = std::make_shared<Program>(trimmed.program);
+      pointwise->program = std::make_shared<Program>(std::move(trimmed.program));
     }
   }
 
   Graph& graph_;
   std::vector<bool> kept_;
   std::map<size_t, PointwiseGroup> groups_;  // by the number of the node
-  std::vector<std::set<size_t>> users_;      // per value: the groups that read or compute it
+  std::vector<std::vector<size_t>> users_;   // per value: the groups that read or compute it, in ascending order
 };
 
 }  // namespace

@@ -319,6 +319,7 @@ struct Graph {
   std::vector<std::string> layers;    // names, for messages
   std::map<int32_t, RaggedDim> rows;  // the ragged dimensions, by symbol
   tn_dtype compute = TN_F32;          // the type in which programs compute floats
+  uint32_t precision = 0;             // TN_PRECISION_*, of products
 
   [[nodiscard]] const Spec& spec(ValueId value) const { return values[static_cast<size_t>(value)].spec; }
   // Returns the spec of a value, with storage, levels and outer dimensions filled in if its first dimension is ragged.

@@ -122,8 +122,9 @@ void Pointwise::derive(Differentiator& gradients, const Node& node) const {
   std::vector<bool> given;
   for (const ValueId output : node.outputs)
     given.push_back(output != kNoValue && gradients.gradient(output) != kNoValue);
-  const Program derived = author_gradient ? restrict_gradient(*author_gradient, *program, given, wanted)
-                                          : derive_gradient(*program, given, wanted);
+  Program derived = author_gradient ? restrict_gradient(*author_gradient, *program, given, wanted)
+                                    : derive_gradient(*program, given, wanted);
+  const std::vector<tn_program_output> derivatives = std::exchange(derived.outputs, {});
   // Inputs of the derived program: the inputs of the node, its outputs, the gradients of its outputs.
   const auto operand = [&](int32_t input) {
     const auto at = static_cast<size_t>(input);
@@ -135,25 +136,24 @@ void Pointwise::derive(Differentiator& gradients, const Node& node) const {
   };
   // A gradient that is equal to an operand is that operand, without a copy. A gradient that is always 0 is dropped
   // (that of the maximum which softmax subtracts, for example), unless the gradient of the input itself is wanted.
-  Program computed = derived;
-  computed.outputs.clear();
   std::vector<ValueId> contributions(wanted.size(), kNoValue);
   std::vector<bool> none(wanted.size(), false);
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
+    const tn_instruction& in = derived.instructions[static_cast<size_t>(derivatives[i].value)];
     none[i] = is_zero(derived, in) && !gradients.is_wanted(node.inputs[static_cast<size_t>(wanted[i])]);
     if (none[i]) continue;
     if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
       contributions[i] = operand(in.a);
     else
-      computed.outputs.push_back(derived.outputs[i]);
+      derived.outputs.push_back(derivatives[i]);
   }
-  if (!computed.outputs.empty()) {
-    const TrimmedProgram trimmed = trim_inputs(computed);
+  if (!derived.outputs.empty()) {
+    TrimmedProgram trimmed = trim_inputs(derived);
     std::vector<ValueId> inputs;
     for (const int32_t kept : trimmed.kept) inputs.push_back(operand(kept));
     const std::vector<ValueId> made =
-        gradients.writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program), inputs, whole, leading);
+        gradients.writer(node.layer)
+            .pointwise_on(std::make_shared<Program>(std::move(trimmed.program)), inputs, whole, leading);
     size_t next = 0;
     for (size_t i = 0; i < wanted.size(); ++i)
       if (contributions[i] == kNoValue && !none[i]) contributions[i] = made[next++];

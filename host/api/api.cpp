@@ -189,6 +189,7 @@ ArrayView view(const tn_array& array, const std::function<std::string()>& who, c
 std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument) {
   if (count > 0) required(feeds, argument);
   std::vector<NamedArray> result;
+  result.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = string(feeds[i].name, argument, i, ".name");
     result.push_back({name, view(
@@ -204,6 +205,20 @@ UnknownFeeds unknown_feeds(uint32_t flags) {
 }
 
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
+
+std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
+                                             uint32_t count) {
+  if (count == 0) return {host.device(device_kind(device))};
+  if (device != nullptr)
+    fail(TN_INVALID, SubjectName{"options.devices"}, "options.device and options.devices are both set");
+  return host.devices(strings(devices, count, "options.devices"));
+}
+
+void read_compute(tn_dtype compute, MachineOptions* options) {
+  const bool rounds = compute == TN_BF16 || compute == TN_TF32;
+  options->compute = rounds || compute == TN_COMPUTE ? TN_F32 : compute;
+  options->precision = !rounds ? TN_PRECISION_FULL : compute == TN_BF16 ? TN_PRECISION_BF16 : TN_PRECISION_TF32;
+}
 
 namespace {
 

@@ -146,8 +146,13 @@ tn_array array(const ArrayView& view);
 // who: the owner of the array, for messages; subject: its name, "" if unknown. TN_UNSUPPORTED for memory of a device.
 ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject = {});
 std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument);  // by data layer
-UnknownFeeds unknown_feeds(uint32_t flags);     // of TN_FORWARD_*; throws TN_UNSUPPORTED for others
-std::string device_kind(const char* given);     // null: "cpu"
+UnknownFeeds unknown_feeds(uint32_t flags);  // of TN_FORWARD_*; throws TN_UNSUPPORTED for others
+std::string device_kind(const char* given);  // null: "cpu"
+// Returns the devices of a machine: those of the list or, if it is empty, the one device.
+std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
+                                             uint32_t count);
+// Takes over a member `compute`: a type, or float32 and the precision of products.
+void read_compute(tn_dtype compute, MachineOptions* options);
 nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe
 // Throws TN_MISUSE unless the application may end steps of the machine: its own one, for training.
 void require_updatable(const Machine& machine);

@@ -16,7 +16,7 @@ GeneratorOptions generator_options(const Host& host, const tn_generator_options&
   check_unused(given.reserved, "options.reserved");
   GeneratorOptions options;
   options.from_logits = given.from_logits == 1;
-  options.machine.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
+  api::read_compute(given.compute, &options.machine);
   options.machine.max_samples = given.max_samples == 0 ? kMaxSamples : given.max_samples;
   options.machine.checks = host.checks;
   return options;

@@ -2,6 +2,7 @@
 #include "host/api/host.h"
 
 #include <algorithm>
+#include <charconv>
 #include <random>
 
 #include "host/plugins/set/plugin_set.h"
@@ -78,15 +79,54 @@ Host::Host(const HostOptions& options)
       conds("cond", first_generation()),
       generators("generator", first_generation()) {}
 
-std::shared_ptr<Device> Host::device(const std::string& kind) {
+namespace {
+
+struct DeviceName {
+  std::string kind;
+  int32_t number = 0;
+};
+
+DeviceName parsed(const std::string& name) {
+  const size_t colon = name.find(':');
+  if (colon == std::string::npos) return {name};
+  const char *const begin = name.data() + colon + 1, *const end = name.data() + name.size();
+  DeviceName result{name.substr(0, colon)};
+  const auto [stop, error] = std::from_chars(begin, end, result.number);
+  if (error != std::errc() || stop != end || result.number < 0)
+    fail(TN_INVALID, SubjectName{name}, "device \"", name, "\": expected a kind, or a kind and a number, such as \"",
+         result.kind, ":0\"");
+  return result;
+}
+
+}  // namespace
+
+std::shared_ptr<Device> Host::device(const std::string& name) {
+  const DeviceName of = parsed(name);
   const SetupLock lock = registry.setup();
-  std::shared_ptr<Device>& device = devices_[kind];
-  if (!device) {
-    const DeviceType& type = registry.device(kind);
-    device = std::make_shared<Device>(type, services.get(), 0,
-                                      [this, kind](const std::string& id) { return registry.providers(kind, id); });
+  const std::string full = text(of.kind, ":", of.number);
+  const auto known = devices_.find(full);
+  if (known != devices_.end()) return known->second;
+  const auto find = [this, kind = of.kind](const std::string& id) { return registry.providers(kind, id); };
+  const auto made = std::make_shared<Device>(registry.device(of.kind), services.get(), of.number, find);
+  devices_.emplace(full, made);
+  return made;
+}
+
+std::vector<std::shared_ptr<Device>> Host::devices(const std::vector<std::string>& names) {
+  std::string listed;
+  for (const std::string& name : names) listed += text(listed.empty() ? "" : ", ", "\"", name, "\"");
+  std::vector<std::shared_ptr<Device>> result;
+  for (const std::string& name : names) {
+    try {
+      result.push_back(device(name));
+    } catch (const Error& error) {
+      if (names.size() == 1) throw;
+      throw error.with_context("devices " + listed);
+    }
+    if (result.back()->kind() != result.front()->kind())
+      fail(TN_INVALID, SubjectName{name}, "devices ", listed, ": expected devices of one kind");
   }
-  return device;
+  return result;
 }
 
 const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> metrics) {

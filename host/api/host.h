@@ -94,11 +94,6 @@ struct HeldMachine {
       : parameters(std::move(of)), machine(std::move(made)) {}
 
   void set_name(std::string name) { mark.set_name(std::move(name)); }
-  void forward(const std::vector<ArrayView>& arrays) const {
-    const SetRead read(parameters->gate);
-    machine->set_version(read.version());
-    machine->forward(arrays);
-  }
   // Throws TN_MISUSE if a lease of an output lives: the next forward would overwrite it.
   void require_unleased() const {
     if (leases != 0)
@@ -197,8 +192,12 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // Returns the device of a kind, which is opened at its first use and kept.
-  std::shared_ptr<Device> device(const std::string& kind);
+  // Returns a device, which is opened at its first use and kept. name: a kind, for its device number 0, or kind:number,
+  // such as "cuda:1".
+  std::shared_ptr<Device> device(const std::string& name);
+  // Returns the devices of a list, which may have one several times. Errors list the names. TN_INVALID if they are of
+  // several kinds.
+  std::vector<std::shared_ptr<Device>> devices(const std::vector<std::string>& names);
 
   // Throws TN_MISUSE in a forked child.
   void require_own_process() const;
@@ -241,7 +240,7 @@ class Host {
     std::unique_ptr<NamesTable> names;
   };
   const ForkMark fork_mark_;
-  std::map<std::string, std::shared_ptr<Device>> devices_;  // used with the lock of registry.setup()
+  std::map<std::string, std::shared_ptr<Device>> devices_;  // by kind:number; used with the lock of registry.setup()
   std::mutex lent_mutex_;
   std::map<std::thread::id, Lent> lent_;
 };

@@ -12,7 +12,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     const tn_machine_options given = api::sized(options, "options");
     api::required(machine, "machine");
     MachineOptions wanted;
-    wanted.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
+    api::read_compute(given.compute, &wanted);
     wanted.max_samples = given.max_samples;
     wanted.training = given.training != 0;
     wanted.keep_all = given.keep_all != 0;
@@ -28,10 +28,10 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     const Topology topology = Topology::trace(api::outputs(it, outputs, outputs_count, "outputs"));
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
-    const std::shared_ptr<Device> device = it.device(api::device_kind(given.device));
+    const auto devices = api::devices(it, given.device, given.devices, given.devices_count);
     const SetRead read(held->gate);
     *machine = it.machines.add<tn_machine>(std::make_shared<HeldMachine>(
-        held, std::make_unique<Machine>(topology, held->set, it.registry, device, it.parallel, wanted)));
+        held, std::make_unique<Machine>(topology, held->set, it.registry, devices, it.parallel, wanted)));
   });
 }
 
@@ -40,7 +40,7 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
-    held.forward(by_number(held.machine->feeds(), named));
+    held.machine->forward(held.parameters->gate, by_number(held.machine->feeds(), named));
   });
 }
 

@@ -13,7 +13,7 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
     const UnknownFeeds unknown = api::unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
-    held.forward(by_number(held.machine->feeds(), named, unknown));
+    held.machine->forward(held.parameters->gate, by_number(held.machine->feeds(), named, unknown));
   });
 }
 
@@ -72,10 +72,10 @@ class Inference {
       if (!each.array.shape.empty()) most = std::max(most, samples_of(each.array));
     constexpr int64_t kMaxSamples = 256;
     MachineOptions options;
-    options.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
+    api::read_compute(given.compute, &options);
     options.max_samples = std::min(most, given.max_samples == 0 ? kMaxSamples : given.max_samples);
     options.checks = host.checks;
-    options.runs_once = true;
+    options.runs_once = most <= options.max_samples;
     parameters_ = host.parameters.at(given.parameters);
     const std::shared_ptr<Device> device = host.device(api::device_kind(given.device));
     {
@@ -109,11 +109,7 @@ class Inference {
   }
 
  private:
-  void forward(const SampleRange& range) {
-    const SetRead read(parameters_->gate);
-    machine_->set_version(read.version());
-    machine_->forward(range.arrays());
-  }
+  void forward(const SampleRange& range) { machine_->forward(parameters_->gate, range.arrays()); }
   // Returns the spec of a dense output with one entry for each sample.
   static Spec spec_of(const LayerOutput& output, tn_dtype compute) {
     const std::string name = output_name(output);

@@ -12,7 +12,7 @@ constexpr uint32_t kMostMachines = 1024;
 
 PredictorOptions predictor_options(const Host& host, const tn_predictor_options& given) {
   PredictorOptions options;
-  options.machine.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
+  api::read_compute(given.compute, &options.machine);
   options.machine.max_samples = given.max_samples == 0 ? 1 : given.max_samples;
   options.machine.max_rows = given.max_rows;
   options.machine.seed = given.seed;

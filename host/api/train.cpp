@@ -48,17 +48,18 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   wanted.max_samples = reader.batch();
   wanted.training = training;
   wanted.seed = options.seed;
+  api::read_compute(options.compute, &wanted);
   wanted.checks = host.checks;
   if (training) {
     wanted.immutable =
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
   }
-  const std::shared_ptr<Device> device = host.device(api::device_kind(options.device));
+  const auto devices = api::devices(host, options.device, options.devices, options.devices_count);
   {
     const SetRead read(run.parameters->gate);
     run.machine = std::make_shared<HeldMachine>(
         run.parameters, std::make_unique<Machine>(Topology::trace(run.outputs), run.parameters->set, host.registry,
-                                                  device, host.parallel, wanted));
+                                                  devices, host.parallel, wanted));
   }
   run.machine_use = std::make_unique<Use>(run.machine->mark, "machine");
   std::map<std::string, std::string> feeding;
@@ -144,6 +145,9 @@ nlohmann::json run_of(const tn_train_options& options, const Run& run, const Hel
                    {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
                    {"calls", calls}}}};
   // Only where they are set: checkpoints of versions without them must stay equal.
+  if (const size_t shards = run.machine->machine->devices().size(); shards > 1) result["provider"]["shards"] = shards;
+  if (options.compute != TN_COMPUTE && options.compute != TN_F32)
+    result["provider"]["compute"] = run.machine->machine->compute_name();
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
   if (averages != nullptr) result["average"] = averages->describe();
   return result;
@@ -326,6 +330,7 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   told.learning_rate = event.learning_rate;
   told.scheduled_rate = event.scheduled_rate;
   told.checkpoint = event.checkpoint.empty() ? nullptr : event.checkpoint.c_str();
+  told.skipped = static_cast<uint32_t>(event.skipped);
   told.reason = static_cast<uint32_t>(event.reason);
   LentMachine lent(host, run);
   told.machine = lent.handle();

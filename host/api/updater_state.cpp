@@ -87,6 +87,13 @@ tn_status tn_updater_steps(tn_host* host, tn_updater updater, tn_parameters para
   });
 }
 
+tn_status tn_updater_skipped(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* skipped,
+                             tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
+    api::required(skipped, "skipped") = asked.skipped(it.parameters.at(parameters)->set);
+  });
+}
+
 tn_status tn_updater_set_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t steps,
                                tn_error* error) {
   return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {

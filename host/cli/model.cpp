@@ -121,6 +121,8 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;
+  run.devices = job.devices;
+  run.compute = job.compute;
   return run;
 }
 

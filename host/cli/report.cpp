@@ -116,6 +116,8 @@ void Report::end_pass(const Event& told) {
   event("end_pass", told, true);
   console_.line(pass_label(passes_done_) + shown(&cost_, told.metrics()) + "  " +
                 rate_text(told.samples(), told.seconds()));
+  if (told.skipped() > 0)
+    console_.line(std::to_string(told.skipped()) + " steps so far were skipped: their gradients were not finite");
   check(told.metrics(), "pass " + std::to_string(passes_done_));
 }
 
@@ -137,6 +139,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
                  {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
                  {"seconds", number(told.seconds())},
                  {"learning_rate", number(told.scheduled_rate())}};
+  if (told.skipped() > 0) object["skipped"] = told.skipped();
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
   if (told.kind() == TN_END_TRAINING) object["reason"] = reason_text(told.reason());
   if (!told.checkpoint().empty()) object["path"] = told.checkpoint();

@@ -33,6 +33,8 @@ TrainOptions training_of(const Host& host, const Job& job, const OpenReader& tra
   options.pass_batches = job.pass_batches;
   options.seed = static_cast<uint64_t>(job.seed);
   options.device = job.device;
+  options.devices = job.devices;
+  options.compute = job.compute;
   return options;
 }
 

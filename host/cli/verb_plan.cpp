@@ -79,13 +79,22 @@ std::string primitive_of(const json& call) {
   return outer + (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
 }
 
+// "device cpu", or "devices cuda:0, cuda:1, each with at most 64 of the samples"
+std::string devices_of(const json& plan) {
+  const auto devices = plan.find("devices");
+  if (devices == plan.end()) return "device " + plain(plan.at("device").get<std::string>());
+  std::string names;
+  for (const json& device : *devices) names += (names.empty() ? "" : ", ") + plain(device.get<std::string>());
+  return "devices " + names + ", each with at most " + plan.at("shard_samples").dump() + " of the samples";
+}
+
 void print(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
-  std::cout << "device " << plain(plan.at("device").get<std::string>()) << ", compute "
-            << plan.at("compute").get<std::string>() << ", minibatches of at most " << plan.at("max_samples")
-            << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
+  std::cout << devices_of(plan) << ", compute " << plan.at("compute").get<std::string>() << ", minibatches of at most "
+            << plan.at("max_samples") << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference")
+            << "\n\n";
   print_layers_served(plan);
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))

@@ -49,6 +49,7 @@ void ArenaSpace::visit(Span span, const Whole& whole, const Partly& partly, size
 uint64_t ArenaSpace::take(size_t first, size_t last, uint64_t bytes) {
   const Span span{first, last};
   std::vector<const OffsetRanges*> used;
+  used.reserve(2 * static_cast<size_t>(std::bit_width(parts_.size())));
   visit(
       span, [&](const Part& part) { used.push_back(&part.anywhere); },
       [&](const Part& part) { used.push_back(&part.throughout); }, 1, all_);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/checked.h"
@@ -25,15 +24,6 @@ size_t at(ValueId value) { return static_cast<size_t>(value); }
 bool computes(const Graph& graph, const Node& node) {
   return !node.is<View>() && (node.outputs.empty() || node.outputs[0] == kNoValue ||
                               graph.values[at(node.outputs[0])].place != StepPlace::kPrefix);
-}
-
-nlohmann::json trait_names(uint32_t traits) {
-  nlohmann::json names = nlohmann::json::array();
-  if ((traits & TN_TRAIT_OWN_THREADS) != 0) names.push_back("own_threads");
-  if ((traits & TN_TRAIT_HOST_CALLBACK) != 0) names.push_back("host_callback");
-  if ((traits & TN_TRAIT_CAPTURABLE) != 0) names.push_back("capturable");
-  if ((traits & TN_TRAIT_NONDETERMINISTIC) != 0) names.push_back("nondeterministic");
-  return names;
 }
 
 }  // namespace
@@ -90,8 +80,9 @@ void CallArray::make_tensors() {
   shapes_.resize(graph_.values.size());
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const Spec& spec = graph_.values[i].spec;
+    shapes_[i].reserve(spec.shape.size());
     for (const Dim& dim : spec.shape) {
-      shapes_[i].push_back(bound(dim, bounds_).bound);
+      shapes_[i].push_back(bounded(dim, bounds_).bound);
       if (dim.symbol != TN_SYMBOL_NONE && (varying_.empty() || varying_.back() != static_cast<ValueId>(i)))
         varying_.push_back(static_cast<ValueId>(i));
     }
@@ -110,7 +101,7 @@ void CallArray::make_ragged() {
     for (auto level = graph_.rows.find(symbol); level != graph_.rows.end();
          level = graph_.rows.find(level->second.outer.symbol)) {  // from the innermost level out
       made.offsets.push_back(static_cast<int64_t*>(memory(level->second.offsets)));
-      made.capacity.push_back(bound(level->second.outer, bounds_).bound);
+      made.capacity.push_back(bounded(level->second.outer, bounds_).bound);
     }
     made.ragged = {sizeof made.ragged, static_cast<uint32_t>(made.offsets.size()), made.capacity.data(),
                    made.offsets.data()};
@@ -164,6 +155,9 @@ void CallArray::prepare(size_t number) {
     if (value == kNoValue) return nullptr;
     return loop == nullptr ? &tensors_[at(value)] : loop->tensor(value, tensors_[at(value)]);
   };
+  call.inputs.reserve(node.inputs.size());
+  call.outputs.reserve(node.outputs.size());
+  call.requests.reserve(node.outputs.size());
   for (const ValueId input : node.inputs) call.inputs.push_back(tensor_of(input));
   for (const ValueId output : node.outputs) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
@@ -195,6 +189,7 @@ void CallArray::prepare(size_t number) {
 
 void CallArray::seal(const SealedMemory& sealed) {
   sealed_ = sealed;
+  if (!device_->host_memory()) captures_ = Captures::of(device_);
   make_ragged();
   bind_tables();
   for (LoopCalls& loop : loops_) loop.bind([&](ValueId value) { return memory(value); }, tables_, sealed_);
@@ -230,15 +225,50 @@ const NativeCall* CallArray::checked_operands(const Call& call) const {
   return checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
 }
 
+// Whether the host does more for a call than call the plugin.
+bool CallArray::watched(const Call& call) const {
+  return checks_.finite || checks_.time || checked_operands(call) != nullptr || call.of_host || !call.rows.empty();
+}
+
 void CallArray::make_bare() {
   bare_.assign(calls_.size(), {});
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
-    const bool watched =
-        call.prepared.by().tags != nullptr || checks_.finite || checks_.time || checked_operands(call) != nullptr;
-    if (watched || call.of_host || !call.rows.empty()) continue;
+    if (call.prepared.by().tags != nullptr || watched(call)) continue;
     bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, call.prepared.record()};
   }
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) find_recordable(phase);
+}
+
+CallArray::Range CallArray::range(Phase phase) const {
+  const size_t ends[] = {once_calls_, forward_calls_, calls_.size()};
+  const auto of = static_cast<size_t>(phase);
+  return {of == 0 ? 0 : ends[of - 1], ends[of]};
+}
+
+// Work is recorded where the host does nothing between the calls: not in loops, nor where a call writes sizes.
+void CallArray::find_recordable(Phase phase) {
+  const auto [first, last] = range(phase);
+  Recordable& made = recordable_[static_cast<size_t>(phase)];
+  made = {first < last, false};
+  for (size_t i = first; i < last; ++i) {
+    const uint32_t traits = calls_[i].prepared->traits;
+    const bool sizes = (traits & TN_TRAIT_HOST_SIZES) != 0;
+    if (watched(calls_[i]) || !(sizes || (traits & TN_TRAIT_CAPTURABLE) != 0)) made.calls = false;
+    made.host_sizes = made.host_sizes || sizes;
+  }
+  for (const LoopCalls& loop : loops_)
+    if (loop.first() >= first && loop.first() < last) made.calls = false;
+}
+
+Captures::Key CallArray::key_of(Phase phase) const {
+  const auto [first, last] = range(phase);
+  Captures::Key key{bindings_, {static_cast<uint8_t>(phase)}, {}};
+  for (size_t i = first; i < last; ++i)
+    key.requests.insert(key.requests.end(), calls_[i].requests.begin(), calls_[i].requests.end());
+  if (recordable_[static_cast<size_t>(phase)].host_sizes)
+    key.sizes.assign(sealed_.symbols, sealed_.symbols + bounds_.size());
+  return key;
 }
 
 void CallArray::resize(const std::vector<int64_t>& symbols) {
@@ -325,10 +355,12 @@ void CallArray::fill_tables(const Node& node) {
 }
 
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
-  const size_t ends[] = {once_calls_, forward_calls_, calls_.size()};
-  const auto of = static_cast<size_t>(phase);
+  const auto [first, last] = range(phase);
   if (checks_.finite && phase == Phase::kForward) check_given();
-  run_loops(of == 0 ? 0 : ends[of - 1], ends[of], nullptr, phase, execution, errors);
+  if (captures_ == nullptr || stepwise_ || !recordable_[static_cast<size_t>(phase)].calls)
+    return run_loops(first, last, nullptr, phase, execution, errors);
+  captures_->run(key_of(phase), execution.stream,
+                 [&, first = first, last = last] { run_loops(first, last, nullptr, phase, execution, errors); });
 }
 
 void CallArray::run_stepwise(Phase phase, const tn_execution& execution, ErrorSink& errors) {
@@ -423,74 +455,6 @@ void CallArray::check_finite(const Call& call) const {
     fail(TN_INVALID, ComponentName{who(node, name)}, SubjectName{name}, name.empty() ? "a value" : "\"" + name + "\"",
          " is ", found);
   }
-}
-
-nlohmann::json CallArray::describe_saved() const {
-  std::set<ValueId> saved;
-  for (const Node& node : graph_.nodes) {
-    if (!node.backward) continue;
-    for (const ValueId input : node.inputs) {
-      if (input == kNoValue) continue;
-      const ValueId root = graph_.root(input);
-      const int32_t producer = graph_.values[at(root)].producer;
-      if (producer >= 0 && !graph_.nodes[static_cast<size_t>(producer)].backward) saved.insert(root);
-    }
-  }
-  nlohmann::json list = nlohmann::json::array();
-  for (const ValueId value : saved) {
-    const Node& maker = graph_.nodes[static_cast<size_t>(graph_.values[at(value)].producer)];
-    const std::string& name = graph_.values[at(value)].name;
-    list.push_back(
-        {{"layer", !name.empty() || maker.layer < 0 ? name : graph_.layers[static_cast<size_t>(maker.layer)]},
-         {"value", to_string(graph_.spec(value))},
-         {"bytes", bytes_of(graph_.spec(value), bounds_)}});
-  }
-  return list;
-}
-
-nlohmann::json CallArray::describe() const {
-  nlohmann::json list = nlohmann::json::array();
-  const auto total = [&](const std::vector<ValueId>& values) {
-    uint64_t bytes = 0;
-    for (const ValueId value : values) {
-      if (value == kNoValue) continue;
-      Spec spec = graph_.spec(value);
-      if (spec.storage == TN_ROW_SPARSE) spec.shape[0] = tn_dim_constant(shapes_[at(value)][0]);  // its capacity
-      bytes += bytes_of(spec, bounds_);
-    }
-    return bytes;
-  };
-  for (const Call& call : calls_) {
-    const Node& node = graph_.nodes[call.node];
-    nlohmann::json layers = nlohmann::json::array();
-    for (const int32_t layer : node.served())
-      layers.push_back(layer < 0 ? std::string() : graph_.layers[static_cast<size_t>(layer)]);
-    nlohmann::json outputs = nlohmann::json::array();
-    for (const ValueId output : node.outputs)
-      if (output != kNoValue) outputs.push_back(to_string(graph_.spec(output)));
-    list.push_back({{"phase", node.backward ? "backward" : "forward"},
-                    {"layers", layers},
-                    {"call", primitive_name(node.operation)},
-                    {"kernel", call.kernel},
-                    {"plugin", call.prepared.by().plugin},
-                    {"operations", node.pointwise() == nullptr ? 1 : node.pointwise()->program->instructions.size()},
-                    {"outputs", outputs},
-                    {"reads", total(node.inputs)},
-                    {"writes", total(node.outputs)},
-                    {"workspace", call.prepared->workspace_bytes},
-                    {"traits", trait_names(call.prepared->traits)}});
-    if (checks_.time)
-      list.back()["measured"] = {{"runs", call.measured.runs},
-                                 {"seconds", call.measured.seconds},
-                                 {"operations", call.measured.work.operations},
-                                 {"bytes", call.measured.work.bytes}};
-    if (node.once) list.back()["once"] = true;
-    if (node.loop < 0) continue;
-    list.back()["loop"] = node.loop;
-    const int32_t around = graph_.loops[static_cast<size_t>(node.loop)].around;
-    if (around >= 0) list.back()["around"] = around;
-  }
-  return list;
 }
 
 }  // namespace tenon::host

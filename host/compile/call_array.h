@@ -1,15 +1,18 @@
 // The flat array of the prepared calls of a graph. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/graph/work.h"
+#include "host/compile/captures.h"
 #include "host/compile/checks.h"
 #include "host/compile/host_tables.h"
 #include "host/compile/loop_calls.h"
@@ -39,7 +42,10 @@ class CallArray {
   // Rows whose number a call writes are `bound` at most; resize sets their shapes to the bound until the call has run.
   void expect_rows(int32_t symbol, const Dim& bound);
 
-  void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
+  void bind(ValueId value, void* memory) {
+    tensors_[static_cast<size_t>(value)].dl.data = memory;
+    ++bindings_;
+  }
   // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
   void bind_rows(ValueId value, void* values, const tn_row_sparse* rows);
   void seal(const SealedMemory& sealed);
@@ -59,6 +65,11 @@ class CallArray {
   // The same, with a wait after each call: names the component of a failure that comes later than its run. The sizes
   // that calls write are to be as before the run.
   void run_stepwise(Phase phase, const tn_execution& execution, ErrorSink& errors);
+
+  // Whether the device records work, and how often a recording was enqueued.
+  [[nodiscard]] std::optional<uint64_t> launches() const {
+    return captures_ == nullptr ? std::nullopt : std::optional(captures_->launches());
+  }
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds; with
   // Checks::time also `measured`, over all runs.
@@ -94,6 +105,14 @@ class CallArray {
   };
   void make_tensors();
   void make_bare();
+  // The calls of a phase: [first, last).
+  struct Range {
+    size_t first, last;
+  };
+  [[nodiscard]] Range range(Phase phase) const;
+  [[nodiscard]] bool watched(const Call& call) const;
+  void find_recordable(Phase phase);
+  [[nodiscard]] Captures::Key key_of(Phase phase) const;
   void prepare(size_t node);
   void add_memory(const Node& memory);
   void make_ragged();
@@ -144,6 +163,13 @@ class CallArray {
   HostTables tables_;
   Checks checks_;
   bool stepwise_ = false;
+  struct Recordable {
+    bool calls = false;       // all calls of the phase may be recorded
+    bool host_sizes = false;  // one of them for its sizes only
+  };
+  std::array<Recordable, 3> recordable_;  // by phase
+  std::unique_ptr<Captures> captures_;    // null: the device does not record
+  uint64_t bindings_ = 0;                 // rises when an operand moves
   uint64_t workspace_bytes_ = 0;
 };
 

@@ -19,6 +19,7 @@ PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, con
                              const std::vector<ValueId>& outputs, const std::vector<int64_t>& bounds) {
   const auto types = [&](const std::vector<ValueId>& values) {
     std::vector<tn_dtype> result;
+    result.reserve(values.size());
     for (const ValueId value : values) result.push_back(graph.spec(value).dtype);
     return result;
   };
@@ -26,13 +27,15 @@ PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, con
           graph.compute,
           types(inputs),
           types(outputs),
-          bound(pointwise.rows, bounds),
-          bound(pointwise.columns, bounds)};
+          bounded(pointwise.rows, bounds),
+          bounded(pointwise.columns, bounds)};
 }
 
 // Returns the site of the program of an epilogue, whose input number `product` is the result of the product.
 PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
-  std::vector<ValueId> inputs(node.inputs.begin() + 2, node.inputs.end());
+  std::vector<ValueId> inputs;
+  inputs.reserve(node.inputs.size() - 1);
+  inputs.assign(node.inputs.begin() + 2, node.inputs.end());
   inputs.insert(inputs.begin() + node.epilogue->product, node.outputs[0]);
   return pointwise_site(graph, node.epilogue->pointwise, inputs, {node.outputs.begin() + 1, node.outputs.end()},
                         bounds);
@@ -45,11 +48,12 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   tn_gemm gemm = {};
   gemm.size = sizeof gemm;
   gemm.dtype = graph.spec(node.outputs[0]).dtype;
-  gemm.batch = bound(batch_of(c), bounds);
-  gemm.m = bound(c[c.size() - 2], bounds);
-  gemm.n = bound(c[c.size() - 1], bounds);
-  gemm.k = bound(a[a.size() - ((product.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)], bounds);
+  gemm.batch = bounded(batch_of(c), bounds);
+  gemm.m = bounded(c[c.size() - 2], bounds);
+  gemm.n = bounded(c[c.size() - 1], bounds);
+  gemm.k = bounded(a[a.size() - ((product.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)], bounds);
   gemm.flags = product.flags;
+  gemm.precision = graph.precision;
   gemm.alpha = product.alpha;
   return gemm;
 }
@@ -64,9 +68,10 @@ tn_gemm packed_gemm_of(const Graph& graph, const Node& node, const std::vector<i
   gemm.dtype = b.dtype;
   gemm.batch = tn_dim_constant(1);
   gemm.m = tn_dim_constant(1);
-  gemm.n = bound(b.shape[1 - along], bounds);
-  gemm.k = bound(b.shape[along], bounds);
+  gemm.n = bounded(b.shape[1 - along], bounds);
+  gemm.k = bounded(b.shape[along], bounds);
   gemm.flags = flags;
+  gemm.precision = graph.precision;
   gemm.alpha = 1;
   return gemm;
 }
@@ -81,7 +86,7 @@ tn_conv conv_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   site.size = sizeof site;
   site.dtype = spec.dtype;
   site.op = conv.op;
-  site.samples = bound(spec.shape[0], bounds);
+  site.samples = bounded(spec.shape[0], bounds);
   site.channels = spec.shape.back().offset;
   site.filters = graph.spec(weights).shape[0].offset;
   site.groups = conv.groups;
@@ -203,10 +208,10 @@ void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
   gather.op = op;
-  gather.height = bound(tall.shape[0], bounds_);
-  gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
-  gather.count = bound(elements(ids.shape), bounds_);
-  if (op == TN_GATHER_SUM) gather.segments = bound(graph_.spec(node_.outputs[0]).shape[0], bounds_);
+  gather.height = bounded(tall.shape[0], bounds_);
+  gather.width = bounded(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
+  gather.count = bounded(elements(ids.shape), bounds_);
+  if (op == TN_GATHER_SUM) gather.segments = bounded(graph_.spec(node_.outputs[0]).shape[0], bounds_);
   prepare_by(TN_GATHER, &tn_gather_table::prepare, &gather);
 }
 
@@ -243,15 +248,15 @@ void CallPreparer::prepare(const Segment& over) {
   segment.op = over.op;
   segment.dtype = spec.dtype;
   segment.by = over.by;
-  segment.rows = bound(over.rows, bounds_);
-  segment.segments = bound(graph_.rows.at(over.rows.symbol).outer, bounds_);
-  segment.width = bound(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
+  segment.rows = bounded(over.rows, bounds_);
+  segment.segments = bounded(graph_.rows.at(over.rows.symbol).outer, bounds_);
+  segment.width = bounded(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
   prepare_by(TN_SEGMENT, &tn_segment_table::prepare, &segment);
 }
 
 std::pair<Dim, Dim> CallPreparer::grid_of(ValueId value) const {
   const Shape& shape = graph_.spec(value).shape;
-  return {bound(elements(shape.data(), shape.size() - 1), bounds_), bound(shape.back(), bounds_)};
+  return {bounded(elements(shape.data(), shape.size() - 1), bounds_), bounded(shape.back(), bounds_)};
 }
 
 void CallPreparer::prepare(const Argsort& argsort) {
@@ -281,7 +286,7 @@ void CallPreparer::prepare(const Pool& pool) {
   site.size = sizeof site;
   site.dtype = spec.dtype;
   site.op = pool.op;
-  site.samples = bound(spec.shape[0], bounds_);
+  site.samples = bounded(spec.shape[0], bounds_);
   site.channels = spec.shape.back().offset;
   site.window = &pool.window;
   prepare_by(TN_POOL, &tn_pool_table::prepare, &site);
@@ -289,7 +294,7 @@ void CallPreparer::prepare(const Pool& pool) {
 
 void CallPreparer::prepare(const Resize& resize) {
   const Spec& spec = graph_.spec(node_.inputs[0]);
-  const tn_resize_site site = {sizeof site, spec.dtype, bound(spec.shape[0], bounds_), spec.shape.back().offset,
+  const tn_resize_site site = {sizeof site, spec.dtype, bounded(spec.shape[0], bounds_), spec.shape.back().offset,
                                &resize.how};
   prepare_by(TN_RESIZE, &tn_resize_table::prepare, &site);
 }
@@ -302,9 +307,10 @@ void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
     tn_coalesce_part part = {};
     part.size = sizeof part;
     part.ids = ids.dtype;
-    part.count = bound(elements(ids.shape), bounds_);
+    part.count = bounded(elements(ids.shape), bounds_);
     part.has_offsets = node_.inputs[i + 2] == kNoValue ? 0 : 1;
-    part.segments = part.has_offsets != 0 ? bound(graph_.spec(node_.inputs[i]).shape[0], bounds_) : tn_dim_constant(0);
+    part.segments =
+        part.has_offsets != 0 ? bounded(graph_.spec(node_.inputs[i]).shape[0], bounds_) : tn_dim_constant(0);
     parts.push_back(part);
   }
   std::vector<const tn_coalesce_part*> pointers;
@@ -312,8 +318,8 @@ void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
   tn_coalesce coalesce = {};
   coalesce.size = sizeof coalesce;
   coalesce.dtype = whole.dtype;
-  coalesce.height = bound(whole.shape[0], bounds_);
-  coalesce.width = bound(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds_);
+  coalesce.height = bounded(whole.shape[0], bounds_);
+  coalesce.width = bounded(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds_);
   coalesce.parts_count = static_cast<uint32_t>(parts.size());
   coalesce.parts = pointers.data();
   prepare_by(TN_ROW_SPARSE_TABLE, &tn_row_sparse_table::prepare_coalesce, &coalesce);
@@ -329,8 +335,6 @@ void CallPreparer::prepare(const NativeCall& native) {
 }
 
 }  // namespace
-
-Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({dim}, bounds)[0]; }
 
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,
                          Prepared& prepared, ErrorSink& errors) {

@@ -13,9 +13,6 @@ namespace tenon::host {
 
 using namespace core;
 
-// Returns the dimension with its bound filled in. bounds[symbol]: the largest size.
-[[nodiscard]] Dim bound(const Dim& dim, const std::vector<int64_t>& bounds);
-
 // Lets the device, or the native kernel of the node, prepare its call. Returns the name of the device's plugin, or of
 // the kernel. bounds[symbol]: the largest size.
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,

@@ -38,6 +38,12 @@ class Stated {
   Stated(const Values& given, std::string suffix, const Shape& shape)
       : given_(given), suffix_(std::move(suffix)), shape_(shape) {}
 
+  // Whether there is any; most parameters have none.
+  [[nodiscard]] bool any() const {
+    const std::string prefix = name("");
+    const auto next = given_.lower_bound(prefix);
+    return next != given_.end() && next->first.starts_with(prefix);
+  }
   [[nodiscard]] const Value* find(const char* key) const {
     const auto found = given_.find(name(key));
     return found == given_.end() ? nullptr : &found->second;
@@ -197,6 +203,7 @@ std::vector<std::string> initializer_keys() {
 
 std::optional<tn_initializer> stated_initializer(const Values& given, const std::string& suffix, const Shape& shape) {
   const Stated stated(given, suffix, shape);
+  if (!stated.any()) return std::nullopt;
   const Value* const init = stated.find(kInit);
   const Rule* const rule = init == nullptr ? nullptr : &rule_of(stated, *init);
   for (const char* key : kKeys) {

@@ -6,6 +6,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/machine/machine.h"
+#include "host/machine/shards.h"
 
 namespace tenon::host {
 
@@ -47,6 +48,10 @@ void Machine::advance_carried(int64_t samples) {
 
 void Machine::reset_carried() {
   require_own();
+  shards_ == nullptr ? reset_own_carried() : shards_->reset_carried();
+}
+
+void Machine::reset_own_carried() {
   if (!set_->has_values()) return;
   carried_samples_ = 0;
   for (const CarriedUse& use : model_.lowered.carried)
@@ -54,7 +59,9 @@ void Machine::reset_carried() {
                   carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples).second);
 }
 
-Machine::Carried Machine::carried() const {
+Machine::Carried Machine::carried() const { return shards_ == nullptr ? own_carried() : shards_->carried(); }
+
+Machine::Carried Machine::own_carried() const {
   Carried result;
   result.samples = carried_samples_;
   for (const CarriedUse& use : model_.lowered.carried) {
@@ -68,6 +75,10 @@ Machine::Carried Machine::carried() const {
 }
 
 void Machine::set_carried(const Carried& carried) {
+  shards_ == nullptr ? set_own_carried(carried) : shards_->set_carried(carried);
+}
+
+void Machine::set_own_carried(const Carried& carried) {
   const std::vector<CarriedUse>& uses = model_.lowered.carried;
   if (carried.samples < 0 || carried.samples > options_.max_samples)
     fail(TN_BAD_DATA, "carried states of ", carried.samples, " samples; the machine has room for ",
@@ -81,7 +92,7 @@ void Machine::set_carried(const Carried& carried) {
     if (carried.values[i].size() != bytes)
       fail(TN_BAD_DATA, "carried state ", i, " has ", carried.values[i].size(), " bytes; expected ", bytes);
   }
-  reset_carried();
+  reset_own_carried();
   for (size_t i = 0; i < uses.size(); ++i)
     if (!carried.values[i].empty())
       access_->write(model_.calls->memory(uses[i].next), carried.values[i].data(), carried.values[i].size());

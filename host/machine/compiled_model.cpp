@@ -21,7 +21,7 @@ namespace {
 void check_options(const MachineOptions& options) {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
   if (options.compute != TN_F32 && options.compute != TN_F64)
-    fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32 or float64");
+    fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32, float64, bf16 or tf32");
   if ((options.data_gradients || options.given_gradients) && !options.training)
     fail(TN_INVALID, "gradients of data layers and given gradients need a machine for training");
   if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
@@ -192,6 +192,8 @@ bool MachineOptions::is_immutable(const std::string& name) const {
   return std::any_of(immutable.begin(), immutable.end(), [&](const std::string& of) { return is_below(name, of); });
 }
 
+tn_random first_random(const MachineOptions& options) { return {options.seed, uint64_t{options.shard} << 32U}; }
+
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
                       RaggedBounds ragged_bounds) {
   check_options(options);
@@ -204,6 +206,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
                         {options.compute, model.bounds, options.training, options.data_gradients,
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
+  graph.precision = options.precision;
   bound_steps(graph, options, model.ragged_bounds, model.bounds);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
@@ -233,7 +236,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
     if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);
   lay_out(model);
-  if (target.set.has_values()) allocate(model, target.set, target.access, options.seed);
+  if (target.set.has_values()) allocate(model, target.set, target.access, first_random(options));
   return model;
 }
 

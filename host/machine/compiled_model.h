@@ -28,6 +28,7 @@ using namespace core;
 
 struct MachineOptions {
   tn_dtype compute = TN_F32;
+  uint32_t precision = TN_PRECISION_FULL;  // of products; with another one than FULL, updates skip steps (Updater)
   int64_t max_samples = 0;
   bool training = false;
   bool keep_all = false;
@@ -40,9 +41,13 @@ struct MachineOptions {
   bool runs_once = false;        // too few forwards follow a change of parameters to prepare what depends on them alone
   int64_t max_rows = 0;          // bound of every ragged dimension that is fed; 0: grows as needed
   Checks checks;
+  uint32_t shard = 0;  // number of the shard of a minibatch that the machine computes: the stream of its draws
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
 };
+
+// Returns seed and step of the first draws of a machine.
+[[nodiscard]] tn_random first_random(const MachineOptions& options);
 
 // Bounds of the ragged dimensions that have grown beyond their first bound, by symbol.
 using RaggedBounds = std::map<int32_t, int64_t>;

@@ -35,9 +35,10 @@ class FeedChecker {
   // Checks arrays[i] for feed i: type (that of the data layer, or one that widens to it), shape, storage, offsets,
   // indices, and equal lengths if data layers share a sequence. Errors name the data layer and the place in it.
   [[nodiscard]] MinibatchSizes check(const std::vector<ArrayView>& arrays) const;
+  // Returns the sizes of arrays whose indices need no check any more, such as a range of checked ones.
+  [[nodiscard]] MinibatchSizes sizes(const std::vector<ArrayView>& arrays) const;
 
  private:
-  [[nodiscard]] MinibatchSizes sizes(const std::vector<ArrayView>& arrays) const;
   void derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const;
   [[nodiscard]] int64_t check_dense(const Feed& feed, const ArrayView& array) const;
   void check_samples(const Feed& feed, int64_t samples) const;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "host/machine/machine.h"
+#include "host/machine/shards.h"
 #include "host/machine/widening.h"
 
 namespace tenon::host {
@@ -86,6 +87,10 @@ void Machine::set_gradient(const std::string& parameter, const ArrayView& values
 }
 
 ArrayView Machine::data_gradient(const std::string& data_layer) const {
+  return shards_ == nullptr ? own_data_gradient(data_layer) : shards_->data_gradient(data_layer);
+}
+
+ArrayView Machine::own_data_gradient(const std::string& data_layer) const {
   std::vector<std::string> names;
   for (const Feed& feed : model_.lowered.feeds) names.push_back(feed.name);
   const auto found = std::find(names.begin(), names.end(), data_layer);

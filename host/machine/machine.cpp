@@ -8,6 +8,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
+#include "host/machine/shards.h"
 
 namespace tenon::host {
 
@@ -19,13 +20,33 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
       device_(std::move(device)),
       parallel_(parallel),
       options_(options),
+      max_samples_(options.max_samples),
       access_(std::make_unique<HostAccess>(device_, set_->allocator())),
       model_(compile(topology_, target(), options_, {})),
       memory_id_(std::make_shared<const MemoryId>()),
       symbols_(model_.bounds.size(), 0),
       errors_(device_->who(), device_->origin().tags) {}
 
+Machine::Machine(const Topology& topology, std::shared_ptr<ParameterSet> set, Registry& registry,
+                 const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
+                 const MachineOptions& options)
+    : Machine(topology, std::move(set), registry, devices.front(), parallel, options_of_shard(options, devices, 0)) {
+  max_samples_ = options.max_samples;
+  if (devices.size() == 1) return;
+  std::vector<std::unique_ptr<Machine>> others;
+  for (size_t i = 1; i < devices.size(); ++i)
+    others.push_back(std::make_unique<Machine>(topology, set_, registry, devices[i], parallel,
+                                               options_of_shard(options, devices, i)));
+  shards_ = std::make_unique<Shards>(*this, std::move(others));
+}
+
 Machine::~Machine() { access_->finish(); }
+
+std::vector<std::shared_ptr<Device>> Machine::devices() const {
+  return shards_ == nullptr ? std::vector{device_} : shards_->devices();
+}
+
+int64_t Machine::whole_samples() const { return shards_->samples(); }
 
 void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model_, std::numeric_limits<int64_t>::max()).check(arrays));
@@ -35,22 +56,41 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   require_own();
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const MinibatchSizes sizes = FeedChecker(model_, options_.max_samples).check(arrays);
+  const MinibatchSizes sizes = FeedChecker(model_, max_samples_).check(arrays);
+  if (shards_ != nullptr) return shards_->forward(arrays, sizes.symbols, mode);
+  start_forward(arrays, sizes, sizes.symbols, mode);
+  finish_forward();
+}
+
+void Machine::start_forward(const std::vector<ArrayView>& arrays, const MinibatchSizes& sizes,
+                            const std::vector<int64_t>& whole, FeedMode mode) {
   const std::vector<int64_t>& symbols = sizes.symbols;
   grow(symbols);
   drop_outputs();
-  begin_step(symbols);
+  begin_step(symbols, whole);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
+  if (samples == 0) return;
+  take_feeds(model_, *access_, arrays, sizes, mode);
+  advance_carried(samples);
+  run_once();
+  start(Phase::kForward);
+}
+
+void Machine::finish_forward() {
+  const int64_t samples = symbols_[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
-    take_feeds(model_, *access_, arrays, sizes, mode);
-    advance_carried(samples);
-    run_once();
-    run(Phase::kForward);
+    finish(Phase::kForward);
     settle_rows();
     carried_samples_ = samples;
   }
   samples_ = samples;
   fresh_ = true;
+}
+
+void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode) {
+  const SetRead read(gate);
+  set_version(read.version());
+  forward(arrays, mode);
 }
 
 namespace {
@@ -130,15 +170,15 @@ void Machine::settle_rows() {
     if (rows.is_written()) symbols_[static_cast<size_t>(rows.symbol)] = model_.memory.symbols[rows.symbol];
 }
 
-void Machine::begin_step(const std::vector<int64_t>& symbols) {
+void Machine::begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole) {
   const bool changed = symbols != symbols_;
   symbols_ = symbols;
   bring_residents(model_.memory);
-  if (options_.training) model_.memory.random->step = set_->updates();
+  if (options_.training) model_.memory.random->step = first_random(options_).step + set_->updates();
   std::copy(symbols.begin(), symbols.end(), model_.memory.symbols);
   for (const auto& by_symbol : model_.inverses.by_symbol()) {
     const int32_t symbol = by_symbol.first;
-    const int64_t size = symbols[static_cast<size_t>(symbol)];
+    const int64_t size = whole[static_cast<size_t>(symbol)];  // so that the costs of shards add up
     const double inverse = size > 0 ? 1.0 / static_cast<double>(size) : 0.0;
     std::byte* const to = model_.memory.inverses + static_cast<size_t>(symbol) * sizeof(double);
     if (options_.compute == TN_F64)
@@ -150,23 +190,25 @@ void Machine::begin_step(const std::vector<int64_t>& symbols) {
   if (changed) model_.calls->resize(symbols);
 }
 
-void Machine::run(Phase phase) {
-  const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
+tn_execution Machine::execution() const {
   tn_execution execution = {};
   execution.size = sizeof execution;
   execution.device = device_->instance();
   execution.stream = access_->stream();
   execution.symbols = model_.memory.device_symbols;
+  execution.host_symbols = model_.memory.symbols;
   execution.random = model_.memory.device_random;
   execution.parallel = parallel_;
   execution.errors = errors_.get();
+  return execution;
+}
+
+void Machine::start(Phase phase) {
+  const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   try {
-    model_.calls->run(phase, execution, errors_);
-    access_->wait();
+    model_.calls->run(phase, execution(), errors_);
   } catch (const Error& error) {
-    access_->finish();
-    const bool late = !access_->is_direct() && error.component() == device_->who();
-    if (late && phase == Phase::kForward) name_failure(execution);
+    end_failed(phase, error);
     throw;
   } catch (...) {
     access_->finish();
@@ -174,14 +216,30 @@ void Machine::run(Phase phase) {
   }
 }
 
+void Machine::finish(Phase phase) {
+  try {
+    access_->wait();
+  } catch (const Error& error) {
+    end_failed(phase, error);
+    throw;
+  }
+}
+
+void Machine::end_failed(Phase phase, const Error& error) {
+  access_->finish();
+  const bool late = !access_->is_direct() && error.component() == device_->who();
+  if (late && phase == Phase::kForward) name_failure();
+}
+
 // Runs a forward again of which work failed later than its run, to throw the failure with its component. A backward
 // has overwritten what it read.
-void Machine::name_failure(const tn_execution& execution) {
+void Machine::name_failure() {
+  const FloatingPointMode mode;
   std::copy(symbols_.begin(), symbols_.end(), model_.memory.symbols);
   put_control(model_.memory, *access_);
   model_.calls->resize(symbols_);
   try {
-    model_.calls->run_stepwise(Phase::kForward, execution, errors_);
+    model_.calls->run_stepwise(Phase::kForward, execution(), errors_);
   } catch (...) {
     access_->finish();
     throw;
@@ -191,11 +249,13 @@ void Machine::name_failure(const tn_execution& execution) {
 void Machine::run_once() {
   if (!model_.calls->has_once() || (version_ && model_.version == version_)) return;
   model_.version.reset();
-  run(Phase::kOnce);
+  start(Phase::kOnce);
+  finish(Phase::kOnce);
   model_.version = version_;
 }
 
 void Machine::drop_outputs() {
+  if (shards_ != nullptr) shards_->drop_outputs();
   samples_ = -1;
   fresh_ = used_ = data_gradients_ = false;
 }
@@ -221,8 +281,15 @@ void Machine::backward() {
 }
 
 void Machine::run_backward() {
+  if (shards_ != nullptr) return shards_->backward();
+  start_backward();
+  finish_backward();
+}
+
+void Machine::start_backward() {
   if (samples_ > 0 && accumulated_)
-    for (const auto& gradient : model_.sparse_gradients) reserve_rows(*gradient);  // may fail: nothing has changed yet
+    for (const auto& gradient : model_.sparse_gradients)  // may fail: nothing has changed yet
+      reserve_rows(*gradient, model_.calls->contributions(gradient->value(), symbols_));
   bring_residents(model_.memory);  // the application may have set some since the forward
   fresh_ = false;
   data_gradients_ = samples_ == 0;
@@ -231,16 +298,19 @@ void Machine::run_backward() {
   for (const ParameterUse& use : model_.lowered.parameters)
     if (use.gradient != kNoValue) model_.calls->request(use.gradient, request);
   accumulated_ = false;
-  run(Phase::kBackward);
+  start(Phase::kBackward);
+}
+
+void Machine::finish_backward() {
+  if (samples_ == 0) return;
+  finish(Phase::kBackward);
   accumulated_ = true;
   data_gradients_ = true;
 }
 
-// Makes room before a backward that adds to a row-sparse gradient: all its rows may be new ones.
-void Machine::reserve_rows(SparseGradient& gradient) {
-  const int64_t most =
-      std::min(gradient.height(),
-               checked_add(gradient.count(), model_.calls->contributions(gradient.value(), symbols_), "rows"));
+// Makes room before `added` rows are added to a row-sparse gradient: all may be new ones.
+void Machine::reserve_rows(SparseGradient& gradient, int64_t added) {
+  const int64_t most = std::min(gradient.height(), checked_add(gradient.count(), added, "rows"));
   if (most <= gradient.capacity()) return;
   auto memory_id = std::make_shared<const MemoryId>();
   gradient.resize(std::min(gradient.height(), std::max(most, gradient.capacity() * 2)));
@@ -253,10 +323,11 @@ void Machine::commit(const UsedNames& used) {
   for (size_t i = 0; i < model_.lowered.buffers.size(); ++i) {
     const BufferUse& buffer = model_.lowered.buffers[i];
     if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;
-    if (used.contains(buffer.name)) commit_buffer(i);
+    if (used.contains(buffer.name) && !skipped_) commit_buffer(i);
   }
   access_->wait();  // other machines may read the buffers now
   accumulated_ = false;
+  skipped_ = false;
   updated_.clear();
   used_ = true;
   set_->count_update();

@@ -14,6 +14,7 @@
 #include "host/machine/compiled_model.h"
 #include "host/machine/feeds.h"
 #include "host/machine/gradient_runs.h"
+#include "host/machine/set_gate.h"
 #include "host/plugins/device.h"
 #include "host/plugins/host_access.h"
 
@@ -25,12 +26,20 @@ using namespace core;
 // returns the same object. Compared by address, which cannot be reused while a holder keeps the object.
 struct MemoryId {};
 
+class Shards;
+
 // Compiles a topology and runs it forward and backward. Over a set without values it allocates no memory, and can be
 // described but not run.
 class Machine {
  public:
   Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
           const tn_parallel* parallel, const MachineOptions& options);
+  // A machine of several devices of one kind: each computes a shard of the minibatch, with the same parameters. A
+  // device that is in the list twice computes two shards. Updaters, and whoever asks for gradients, find the sums over
+  // all shards on the first device. TN_INVALID if max_samples is smaller than the list.
+  Machine(const Topology& topology, std::shared_ptr<ParameterSet> set, Registry& registry,
+          const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
+          const MachineOptions& options);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -45,6 +54,8 @@ class Machine {
   // Checks all arrays before it changes anything, then runs. If the run fails, there are no outputs until a forward
   // succeeds.
   void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
+  // The same while it reads the set, whose gate this is, in the version that the gate has then.
+  void forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
   // Adds to the gradients since the last update; drops them if the run fails. At most once after each forward, because
   // it overwrites the values of the forward.
   void backward();
@@ -77,7 +88,7 @@ class Machine {
   // Forgets the values of the last forward, and the gradients that the last update used.
   void drop_outputs();
 
-  [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] int64_t samples() const { return shards_ == nullptr ? samples_ : whole_samples(); }
   [[nodiscard]] double cost() const;  // sum of the means of the cost outputs
   // Throws TN_NOT_KEPT if the value was not kept; the message says how to keep it.
   [[nodiscard]] ArrayView output(const LayerOutput& output) const;
@@ -96,9 +107,13 @@ class Machine {
 
   [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return set_; }
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  // One for each shard.
+  [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const;
   // How the host reads and writes the memory of the machine.
   [[nodiscard]] HostAccess& access() const { return *access_; }
   [[nodiscard]] const tn_parallel* parallel() const { return parallel_; }
+  // "float32", "float64", "bf16" or "tf32".
+  [[nodiscard]] std::string compute_name() const;
 
   // For updaters. Whether backward has run since the last update.
   [[nodiscard]] bool is_for_training() const { return options_.training; }
@@ -114,6 +129,10 @@ class Machine {
   // update of a whole model ends it.
   [[nodiscard]] const std::set<std::string>& updated() const { return updated_; }
   void add_updated(const std::set<std::string>& names) { updated_.insert(names.begin(), names.end()); }
+  // Whether updates skip steps with gradients that are not finite.
+  [[nodiscard]] bool skips_steps() const { return options_.precision != TN_PRECISION_FULL; }
+  // Lets commit keep all buffers: an update has skipped the step.
+  void skip_step() { skipped_ = true; }
   // Ends a step: copies the next values of the buffers in `used` into the set, drops the gradients, and counts an
   // update of the set. Does nothing without a backward since the last call.
   void commit(const UsedNames& used);
@@ -121,18 +140,41 @@ class Machine {
   [[nodiscard]] nlohmann::json describe() const;
 
  private:
+  friend class Shards;
+  friend class ShardSum;
+
+  // A forward and a backward in two parts, so that the shards of several devices compute at the same time: the first
+  // part enqueues the work, the second waits for it. Both are of this machine's device alone.
+  // sizes: of the arrays; whole: the sizes, by symbol, of the minibatch that they are a shard of.
+  void start_forward(const std::vector<ArrayView>& arrays, const MinibatchSizes& sizes,
+                     const std::vector<int64_t>& whole, FeedMode mode);
+  void finish_forward();
+  void start_backward();
+  void finish_backward();
+  [[nodiscard]] double own_cost() const;
+  [[nodiscard]] std::vector<double> own_metric_state(const LayerRef& metric) const;
+  void reset_own_carried();
+  [[nodiscard]] Carried own_carried() const;
+  void set_own_carried(const Carried& carried);
+  [[nodiscard]] ArrayView own_output(const LayerOutput& output) const;
+  [[nodiscard]] ArrayView own_data_gradient(const std::string& data_layer) const;
+  [[nodiscard]] int64_t whole_samples() const;
+
   [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_, *access_}; }
   void grow(const std::vector<int64_t>& symbols);
   void replace_model(CompiledModel larger);
   void copy_carried(CompiledModel& to) const;
   void advance_carried(int64_t samples);
-  void reserve_rows(SparseGradient& gradient);
-  void begin_step(const std::vector<int64_t>& symbols);
+  void reserve_rows(SparseGradient& gradient, int64_t added);
+  void begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole);
   void commit_buffer(size_t number);
   void settle_rows();
-  void run(Phase phase);
+  void start(Phase phase);
+  void finish(Phase phase);
+  [[nodiscard]] tn_execution execution() const;
   void run_once();
-  void name_failure(const tn_execution& execution);
+  void end_failed(Phase phase, const Error& error);
+  void name_failure();
   void run_backward();
   void check_backward() const;
   [[nodiscard]] size_t given_gradient(const LayerOutput& output) const;
@@ -151,11 +193,13 @@ class Machine {
   Registry* registry_;
   std::shared_ptr<Device> device_;
   const tn_parallel* parallel_;
-  MachineOptions options_;
+  MachineOptions options_;  // of several devices: those of the shard of this one
+  int64_t max_samples_;     // of the whole minibatch
   std::unique_ptr<HostAccess> access_;
   CompiledModel model_;
   std::shared_ptr<const MemoryId> memory_id_;
   std::set<std::string> updated_;  // parameters, by parts of this step
+  bool skipped_ = false;           // an update has skipped this step
   std::vector<int64_t> symbols_;   // sizes by symbol in the last forward
   Buffer dense_gradient_;          // returned by gradient()
   ErrorSink errors_;
@@ -167,6 +211,7 @@ class Machine {
   bool accumulated_ = false;         // backward has run since the last update: the gradients are valid
   bool used_ = false;                // an update has used the gradients, and no forward has run since
   bool lent_ = false;                // to a handler, which may read
+  std::unique_ptr<Shards> shards_;   // null: one device
 };
 
 }  // namespace tenon::host

@@ -49,14 +49,14 @@ uint64_t gradient_bytes(const CompiledModel& model) {
   return bytes;
 }
 
-void bind_control(CompiledModel& model, HostAccess& access, uint64_t seed) {
+void bind_control(CompiledModel& model, HostAccess& access, const tn_random& random) {
   MachineMemory& memory = model.memory;
   std::byte* const block = memory.block.data() + memory.sections.control;
   if (!access.is_direct()) memory.control = Buffer(access.allocator(), memory.sections.feeds);
   std::byte* const control = access.is_direct() ? block : memory.control.data();
   const uint64_t symbols_at = whole_lines(sizeof(tn_random)), inverses_at = symbols_at + bytes_by_symbol(model);
   std::memset(control, 0, memory.sections.feeds);
-  memory.random = new (control) tn_random{seed, 0};
+  memory.random = new (control) tn_random(random);
   memory.symbols = reinterpret_cast<int64_t*>(control + symbols_at);
   memory.inverses = control + inverses_at;
   memory.device_random = reinterpret_cast<tn_random*>(block);
@@ -141,14 +141,14 @@ void bring_residents(const MachineMemory& memory) {
   for (const MachineMemory::Resident& resident : memory.residents) resident.residence.bring(resident.part);
 }
 
-void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint64_t seed) {
+void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, const tn_random& random) {
   const MachineMemory::Sections& sections = model.memory.sections;
   CallArray& calls = *model.calls;
   model.memory.block = DeviceMemory(access.device(), sections.total);
   const HostAccess::Finishing finishing(access);
   std::byte* const base = model.memory.block.data();
   access.zero(base + sections.gradients, gradient_bytes(model));
-  bind_control(model, access, seed);
+  bind_control(model, access, random);
   bind_feeds(model);
   for (const GivenGradient& given : model.given)  // finite before the first is given
     access.zero(calls.memory(given.gradient), bytes_of(calls.graph().spec(given.gradient), model.bounds));

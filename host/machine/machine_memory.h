@@ -52,7 +52,7 @@ struct MachineMemory {
 // Computes model.memory.sections.
 void lay_out(CompiledModel& model);
 // Allocates the block and binds every value of the model to its place in the block or in the set. Call lay_out before.
-void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, uint64_t seed);
+void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, const tn_random& random);
 // Copies the step control to the block, if it is not there.
 void put_control(const MachineMemory& memory, HostAccess& access);
 // Brings the newest parameters and buffers to the device.

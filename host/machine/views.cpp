@@ -6,6 +6,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/machine/machine.h"
+#include "host/machine/shards.h"
 
 namespace tenon::host {
 
@@ -16,13 +17,19 @@ double Machine::scalar(ValueId value) const {
   return wide ? *static_cast<const double*>(data) : static_cast<double>(*static_cast<const float*>(data));
 }
 
-double Machine::cost() const {
+double Machine::cost() const { return shards_ == nullptr ? own_cost() : shards_->cost(); }
+
+double Machine::own_cost() const {
   double sum = 0;
   for (const Cost& cost : model_.costs) sum += scalar(cost.mean);
   return sum;
 }
 
 std::vector<double> Machine::metric_state(const LayerRef& metric) const {
+  return shards_ == nullptr ? own_metric_state(metric) : shards_->metric_state(metric);
+}
+
+std::vector<double> Machine::own_metric_state(const LayerRef& metric) const {
   for (const MetricUse& use : model_.lowered.metrics) {
     if (use.layer != metric) continue;
     std::vector<double> state;
@@ -68,6 +75,10 @@ bool Machine::is_kept(ValueId value) const {
 }
 
 ArrayView Machine::output(const LayerOutput& output) const {
+  return shards_ == nullptr ? own_output(output) : shards_->output(output);
+}
+
+ArrayView Machine::own_output(const LayerOutput& output) const {
   require_outside({output});
   const ValueId value = model_.lowered.value_of(output);
   if (value == kNoValue) fail(TN_NOT_FOUND, "layer \"", output_name(output), "\" has no output in this machine");
@@ -164,6 +175,11 @@ ArrayView Machine::dense_copy(const SparseGradient& gradient) {
   return {gradient.dtype(), set_->entries()[gradient.entry()].shape, dense_gradient_.data()};
 }
 
+std::string Machine::compute_name() const {
+  if (options_.precision == TN_PRECISION_FULL) return dtype_name(options_.compute);
+  return options_.precision == TN_PRECISION_BF16 ? "bf16" : "tf32";
+}
+
 nlohmann::json Machine::describe() const {
   const MachineMemory::Sections& sections = model_.memory.sections;
   nlohmann::json layers = nlohmann::json::array();
@@ -182,24 +198,29 @@ nlohmann::json Machine::describe() const {
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
   uint64_t rows_bytes = 0;
   for (const auto& gradient : model_.sparse_gradients) rows_bytes += gradient->bytes();
-  return {{"device", device_->kind()},
-          {"compute", dtype_name(options_.compute)},
-          {"max_samples", options_.max_samples},
-          {"training", options_.training},
-          {"layers", layers},
-          {"calls", model_.calls->describe()},
-          {"missing_backward", missing},
-          {"saved", model_.calls->describe_saved()},
-          {"bytes",
-           {{"parameters", parameter_bytes},
-            {"control", sections.feeds - sections.control},
-            {"feeds", sections.gradients - sections.feeds},
-            {"gradients", sections.arena - sections.gradients},
-            {"row_sparse", rows_bytes},
-            {"arena", sections.workspace - sections.arena},
-            {"workspace", sections.total - sections.workspace},
-            {"machine", sections.total + rows_bytes},
-            {"live_bound", model_.memory_plan.live_bound}}}};
+  nlohmann::json result = {{"device", device_->kind()},
+                           {"compute", compute_name()},
+                           {"max_samples", max_samples_},
+                           {"training", options_.training},
+                           {"layers", layers},
+                           {"calls", model_.calls->describe()},
+                           {"missing_backward", missing},
+                           {"saved", model_.calls->describe_saved()},
+                           {"bytes",
+                            {{"parameters", parameter_bytes},
+                             {"control", sections.feeds - sections.control},
+                             {"feeds", sections.gradients - sections.feeds},
+                             {"gradients", sections.arena - sections.gradients},
+                             {"row_sparse", rows_bytes},
+                             {"arena", sections.workspace - sections.arena},
+                             {"workspace", sections.total - sections.workspace},
+                             {"machine", sections.total + rows_bytes},
+                             {"live_bound", model_.memory_plan.live_bound}}}};
+  if (const uint64_t launches = model_.calls->launches().value_or(0); launches > 0) result["replays"] = launches;
+  if (shards_ == nullptr) return result;
+  for (const std::shared_ptr<Device>& device : devices()) result["devices"].push_back(device->name());
+  result["shard_samples"] = options_.max_samples;
+  return result;
 }
 
 }  // namespace tenon::host

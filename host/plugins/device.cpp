@@ -32,7 +32,10 @@ struct Device::SharedObject {
 };
 
 Device::Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find)
-    : type_(type), who_("device \"" + type.kind + "\""), services_(services), find_providers_(std::move(find)) {
+    : type_(type),
+      who_("device \"" + type.kind + (index == 0 ? "" : ":" + std::to_string(index)) + "\""),
+      services_(services),
+      find_providers_(std::move(find)) {
   lent_ = {sizeof lent_, index, type_.kind.c_str(), nullptr, this, nullptr};
   lent_.table = [](void* self, const char* id, uint32_t bytes) -> const void* {
     try {
@@ -176,14 +179,17 @@ void* Device::shared(const Origin& by, const tn_shared* shared) {
   return object.object;
 }
 
-DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : device_(std::move(device)), bytes_(bytes) {
+template <typename Table>
+DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes, const Table& table)
+    : device_(std::move(device)), release_(table.release), bytes_(bytes) {
   if (bytes == 0) return;
   ErrorSink sink(device_->who(), device_->origin().tags);
-  const auto allocate = [](const tn_device_type* table, void* instance, const tn_errors* errors, uint64_t size,
-                           std::byte** to) { *to = static_cast<std::byte*>(table->allocate(instance, errors, size)); };
+  const auto allocate = [](const Table* from, void* instance, const tn_errors* errors, uint64_t size, std::byte** to) {
+    *to = static_cast<std::byte*>(from->allocate(instance, errors, size));
+  };
   try {
-    call_plugin(device_->origin(), device_->who(), {Tag::kSetup, "allocate"}, +allocate, &device_->table(),
-                device_->instance(), sink.get(), bytes, &data_);
+    call_plugin(device_->origin(), device_->who(), {Tag::kSetup, "allocate"}, +allocate, &table, device_->instance(),
+                sink.get(), bytes, &data_);
   } catch (...) {
     release();
     throw;
@@ -191,21 +197,31 @@ DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : dev
   if (data_ == nullptr) sink.check(TN_OUT_OF_MEMORY);
 }
 
+DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes)
+    : DeviceMemory(device, bytes, device->table()) {}
+
+DeviceMemory DeviceMemory::for_copies(std::shared_ptr<Device> device, uint64_t bytes) {
+  const auto& table = *device->primitives<tn_host_memory_table>(TN_HOST_MEMORY);
+  return {std::move(device), bytes, table};
+}
+
 DeviceMemory::~DeviceMemory() { release(); }
 
 void DeviceMemory::release() noexcept {
   if (data_ == nullptr) return;
-  free_by_plugin(device_->origin(), device_->who(), {Tag::kSetup, "release"}, device_->table().release,
-                 device_->instance(), static_cast<void*>(data_), bytes_);
+  free_by_plugin(device_->origin(), device_->who(), {Tag::kSetup, "release"}, release_, device_->instance(),
+                 static_cast<void*>(data_), bytes_);
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
     : device_(std::move(other.device_)),
+      release_(other.release_),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   std::swap(device_, other.device_);
+  std::swap(release_, other.release_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;

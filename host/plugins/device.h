@@ -1,7 +1,7 @@
 // An open device and its memory. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/device.h>
+#include <tenon/device_host.h>
 
 #include <cstdint>
 #include <functional>
@@ -30,7 +30,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] const std::string& kind() const { return type_.kind; }
-  [[nodiscard]] const std::string& who() const { return who_; }  // `device "cpu"`, for messages
+  [[nodiscard]] std::string name() const { return kind() + ":" + std::to_string(lent_.index); }
+  [[nodiscard]] const std::string& who() const { return who_; }  // `device "cpu"` or `device "cuda:1"`, for messages
   [[nodiscard]] const Origin& origin() const { return type_; }
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
@@ -115,11 +116,13 @@ std::vector<Device::Offer<Table>> Device::offers(const char* id) {
   return all;
 }
 
-// A block of device memory.
+// A block of device memory, or of memory of the host that the device lends for copies.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes);
+  // Memory of the host from the device's table. `device` offers it.
+  static DeviceMemory for_copies(std::shared_ptr<Device> device, uint64_t bytes);
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
@@ -130,9 +133,13 @@ class DeviceMemory {
   [[nodiscard]] uint64_t size() const { return bytes_; }
 
  private:
+  using Release = void (*)(void* device, void* memory, uint64_t bytes);
+  template <typename Table>
+  DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes, const Table& table);
   void release() noexcept;
 
   std::shared_ptr<Device> device_;
+  Release release_ = nullptr;
   std::byte* data_ = nullptr;
   uint64_t bytes_ = 0;
 };

@@ -20,6 +20,7 @@ namespace {
 constexpr uint64_t kMostNotes = 1024;             // of a file; a plugin has about four
 constexpr uint64_t kMostDynamicBytes = 1u << 20;  // a plugin has about 500
 constexpr uint64_t kLongestText = 4096;           // of a library's name, or of a list of folders
+constexpr uint64_t kHead = 4096;                  // bytes that are read at once
 
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = EM_X86_64;
@@ -39,7 +40,8 @@ struct Range {
 // A shared object for this machine. Every offset and size is checked against the length of the file.
 class ElfFile {
  public:
-  explicit ElfFile(InputFile& file) : file_(file), size_(file.size()), header_(checked_header()) {}
+  explicit ElfFile(InputFile& file)
+      : file_(file), size_(file.size()), head_(std::min(size_, kHead)), header_(checked_header()) {}
 
  protected:
   // Returns [begin, begin + bytes), which must lie within the file.
@@ -60,11 +62,19 @@ class ElfFile {
   Struct read_struct(uint64_t offset, const char* what) {
     within(offset, sizeof(Struct), what);
     Struct result;
-    file_.read(offset, &result, sizeof result);
+    read(offset, &result, sizeof result);
     return result;
   }
 
+  void read(uint64_t offset, void* to, uint64_t bytes) {
+    if (offset <= head_.size() && bytes <= head_.size() - offset)
+      std::copy_n(head_.data() + offset, bytes, static_cast<char*>(to));
+    else
+      file_.read(offset, to, bytes);
+  }
+
   Elf64_Ehdr checked_header() {
+    file_.read(0, head_.data(), head_.size());
     if (size_ < sizeof(Elf64_Ehdr))
       fail(TN_REFUSED, "it is not a shared object: ", size_, " bytes are less than an ELF header");
     const auto header = read_struct<Elf64_Ehdr>(0, "the ELF header");
@@ -87,12 +97,13 @@ class ElfFile {
   bool is_text(uint64_t at, uint64_t end, std::string_view text) {
     if (at > end || text.size() + 1 > end - at) return false;
     std::string found(text.size() + 1, '\0');
-    file_.read(at, found.data(), found.size());
+    read(at, found.data(), found.size());
     return found.back() == '\0' && text == found.c_str();
   }
 
   InputFile& file_;
   const uint64_t size_;
+  std::vector<char> head_;  // the first bytes of the file, where program headers and notes are
   const Elf64_Ehdr header_;
 };
 
@@ -143,7 +154,7 @@ class NoteReader : ElfFile {
 
   std::string read_text(const Range& range) {
     std::string text(range.end - range.begin, '\0');
-    file_.read(range.begin, text.data(), text.size());
+    ElfFile::read(range.begin, text.data(), text.size());
     while (!text.empty() && text.back() == '\0') text.pop_back();  // some assemblers pad the text itself
     return text;
   }
@@ -168,9 +179,15 @@ class LinkReader : ElfFile {
     const std::vector<Elf64_Shdr> sections = read_array<Elf64_Shdr>(
         within(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr), "the section header table"));
     const Elf64_Shdr& table = sections[header_.e_shstrndx];
-    const Range names = within(table.sh_offset, table.sh_size, "the table of section names");
+    const Range range = within(table.sh_offset, table.sh_size, "the table of section names");
+    if (table.sh_size > kMostNames)
+      fail(TN_REFUSED, "its section names take ", table.sh_size, " bytes; at most ", kMostNames, " are allowed");
+    std::string names(table.sh_size, '\0');  // in one read: files have dozens of sections
+    read(range.begin, names.data(), names.size());
+    const std::string wanted = std::string(name) + '\0';
     return std::any_of(sections.begin(), sections.end(), [&](const Elf64_Shdr& section) {
-      return section.sh_size > 0 && is_text(names.begin + section.sh_name, names.end, name);
+      return section.sh_size > 0 && section.sh_name < names.size() &&
+             names.compare(section.sh_name, wanted.size(), wanted) == 0;
     });
   }
 
@@ -202,6 +219,7 @@ class LinkReader : ElfFile {
   }
 
  private:
+  static constexpr uint64_t kMostNames = 1 << 20;  // bytes
   // Returns the place of the texts that the dynamic segment names.
   std::optional<Range> texts(const std::vector<Elf64_Dyn>& entries) {
     // Of two entries the loader takes one and another reader the other.
@@ -218,7 +236,7 @@ class LinkReader : ElfFile {
   std::string read_text(const Range& names, uint64_t offset) {
     if (offset >= names.end - names.begin) fail(TN_REFUSED, "a text at ", offset, " lies outside of its table");
     std::string text(std::min(kLongestText, names.end - names.begin - offset), '\0');
-    file_.read(names.begin + offset, text.data(), text.size());
+    read(names.begin + offset, text.data(), text.size());
     const size_t end = text.find('\0');
     if (end == std::string::npos)
       fail(TN_REFUSED, "the text at ", offset, " of its table does not end within ", text.size(), " bytes");
@@ -237,7 +255,7 @@ class LinkReader : ElfFile {
   template <typename Struct>
   std::vector<Struct> read_array(const Range& range) {
     std::vector<Struct> result((range.end - range.begin) / sizeof(Struct));
-    file_.read(range.begin, result.data(), result.size() * sizeof(Struct));
+    read(range.begin, result.data(), result.size() * sizeof(Struct));
     return result;
   }
 

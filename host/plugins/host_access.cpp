@@ -11,6 +11,7 @@ HostAccess::HostAccess(std::shared_ptr<Device> device, std::shared_ptr<Allocator
     : device_(std::move(device)),
       allocator_(std::move(allocator)),
       direct_(device_->host_memory()),
+      lends_(!direct_ && device_->primitives<tn_host_memory_table>(TN_HOST_MEMORY) != nullptr),
       stream_(direct_ ? nullptr : device_->create_stream()) {}
 
 HostAccess::~HostAccess() {
@@ -26,7 +27,13 @@ std::byte* HostAccess::stage(uint64_t bytes) {
   constexpr uint64_t kBlock = uint64_t{1} << 16;
   for (; block_ < blocks_.size(); ++block_, used_ = 0)
     if (blocks_[block_].size() - used_ >= bytes) break;
-  if (block_ == blocks_.size()) blocks_.emplace_back(allocator_, std::max(kBlock, whole_lines(bytes)));
+  if (block_ == blocks_.size()) {
+    const uint64_t size = std::max(kBlock, whole_lines(bytes));
+    if (lends_)
+      blocks_.push_back({DeviceMemory::for_copies(device_, size), {}});
+    else
+      blocks_.push_back({{}, Buffer(allocator_, size)});
+  }
   std::byte* const staged = blocks_[block_].data() + used_;
   used_ = std::min(blocks_[block_].size(), used_ + whole_lines(bytes));
   return staged;
@@ -54,6 +61,17 @@ void HostAccess::read(void* to, const void* from, uint64_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
+  if (!lends_) return read_part(to, from, bytes);
+  constexpr uint64_t kPart = uint64_t{1} << 22;  // that many bytes are lent at a time
+  for (uint64_t done = 0; done < bytes; done += kPart) {
+    const uint64_t part = std::min(kPart, bytes - done);
+    std::byte* const staged = stage(part);
+    read_part(staged, static_cast<const std::byte*>(from) + done, part);
+    std::memcpy(static_cast<std::byte*>(to) + done, staged, part);
+  }
+}
+
+void HostAccess::read_part(void* to, const void* from, uint64_t bytes) {
   try {
     copy(to, from, bytes, TN_COPY_TO_HOST);
   } catch (...) {
@@ -113,13 +131,6 @@ Residence::Residence(Home& home, const HostAccess& access) : home_(&home) {
   const std::shared_ptr<Device>& device = access.device();
   replica_ =
       &home.replica(device.get(), [&] { return std::make_unique<DeviceReplica>(home, device, access.allocator()); });
-}
-
-void Residence::changed(const Home::Part& part) const {
-  if (replica_ == nullptr)
-    home_->changed(part);
-  else
-    home_->changed_at(*replica_, part);
 }
 
 }  // namespace tenon::host

@@ -75,15 +75,24 @@ class HostAccess {
   };
 
  private:
+  // A block for staging: of the device, if it lends memory for copies, else of the allocator.
+  struct Block {
+    DeviceMemory lent;
+    Buffer own;
+    [[nodiscard]] std::byte* data() const { return lent.data() != nullptr ? lent.data() : own.data(); }
+    [[nodiscard]] uint64_t size() const { return lent.size() + own.size(); }
+  };
   // Returns room that no copy reads any more after the next wait.
   [[nodiscard]] std::byte* stage(uint64_t bytes);
   void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
+  void read_part(void* to, const void* from, uint64_t bytes);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Allocator> allocator_;
   const bool direct_;
+  const bool lends_;  // the device lends memory for copies
   void* stream_ = nullptr;
-  std::vector<Buffer> blocks_;  // for staging: used up to byte `used_` of number `block_`
+  std::vector<Block> blocks_;  // for staging: used up to byte `used_` of number `block_`
   size_t block_ = 0;
   uint64_t used_ = 0;
   std::map<const void*, Buffer> views_;
@@ -100,7 +109,9 @@ class Residence {
   void bring(const Home::Part& part) const {
     replica_ == nullptr ? home_->bring_home(part) : home_->bring_to(*replica_, part);
   }
-  void changed(const Home::Part& part) const;
+  void changed(const Home::Part& part) const {
+    replica_ == nullptr ? home_->changed(part) : home_->changed_at(*replica_, part);
+  }
 
  private:
   Home* home_;

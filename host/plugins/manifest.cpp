@@ -3,7 +3,6 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/error.h"
 #include "core/shape.h"
@@ -12,147 +11,105 @@ namespace tenon::host {
 
 namespace {
 
-using nlohmann::json;
-
-constexpr size_t kDeepest = 16;  // the manifest itself needs 6
+using Json = NoteTree::Value;
+using Kind = NoteTree::Kind;
 
 template <typename... Parts>
 [[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
-  fail(TN_REFUSED, "its note at ", path, ": ", parts...);
+  refuse_note(path, text(parts...));
 }
 
-// Follows the JSON parser: tracks its path for messages, limits the depth and refuses duplicate keys.
-class Guard {
- public:
-  bool on(json::parse_event_t event, const json& parsed) {
-    switch (event) {
-      case json::parse_event_t::object_start:
-      case json::parse_event_t::array_start:
-        if (frames_.size() == kDeepest) refuse(path(), "nested deeper than ", kDeepest);
-        frames_.push_back({event == json::parse_event_t::array_start, 0, "", {}});
-        break;
-      case json::parse_event_t::key:
-        frames_.back().key = parsed.get<std::string>();
-        if (!frames_.back().keys.insert(frames_.back().key).second) refuse(path(), "duplicate key");
-        break;
-      case json::parse_event_t::object_end:
-      case json::parse_event_t::array_end:
-        frames_.pop_back();
-        [[fallthrough]];
-      case json::parse_event_t::value:
-        if (!frames_.empty()) ++frames_.back().index;
-        break;
-    }
-    return true;
-  }
-
-  [[nodiscard]] std::string path() const {
-    std::string result = "$";
-    for (const Frame& frame : frames_) {
-      if (frame.array)
-        result += text("[", frame.index, "]");
-      else if (!frame.key.empty())
-        result += "." + frame.key;
-    }
-    return result;
-  }
-
- private:
-  struct Frame {
-    bool array;
-    size_t index;
-    std::string key;
-    std::set<std::string> keys;
-  };
-  std::vector<Frame> frames_;
-};
-
-// A JSON object and the path that leads to it, for messages.
+// A JSON object of a note.
 class Node {
  public:
-  Node(const json& value, std::string path) : value_(&value), path_(std::move(path)) {
-    if (!value_->is_object()) refuse(path_, "expected an object, got ", value_->type_name());
+  Node(const NoteTree& note, const Json& value) : note_(note), value_(value) {
+    if (value.kind != Kind::kObject) refuse(note.path(value), "expected an object, got ", type_name(value.kind));
   }
 
-  [[nodiscard]] std::string path(const char* key) const { return path_ + "." + key; }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string path(const char* key) const { return note_.path(value_) + "." + key; }
 
   // Returns null if the key is absent or its value is null.
-  [[nodiscard]] const json* find(const char* key) const {
-    const auto found = value_->find(key);
-    return found == value_->end() || found->is_null() ? nullptr : &*found;
+  [[nodiscard]] const Json* find(const char* key) const {
+    const Json* const found = note_.find(value_, key);
+    return found == nullptr || found->kind == Kind::kNull ? nullptr : found;
   }
-  [[nodiscard]] const json& at(const char* key) const {
-    const json* found = find(key);
+  [[nodiscard]] const Json& at(const char* key) const {
+    const Json* const found = find(key);
     if (found == nullptr) refuse(path(key), "missing");
     return *found;
   }
 
-  [[nodiscard]] std::string string(const char* key) const { return string_of(at(key), path(key)); }
-  [[nodiscard]] std::string string_or_empty(const char* key) const { return find(key) == nullptr ? "" : string(key); }
+  [[nodiscard]] std::string string(const char* key) const { return string_of(note_, at(key)); }
+  [[nodiscard]] std::string string_or_empty(const char* key) const {
+    const Json* const found = find(key);
+    return found == nullptr ? "" : string_of(note_, *found);
+  }
 
   template <typename Integer>
   [[nodiscard]] Integer integer(const char* key) const {
-    const json& value = at(key);
-    const int64_t least = std::numeric_limits<Integer>::min(), most = std::numeric_limits<Integer>::max();
-    const bool whole = value.is_number_integer() &&
-                       !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX));
-    if (!whole || value.get<int64_t>() < least || value.get<int64_t>() > most)
-      refuse(path(key), "expected an integer from ", least, " to ", most, ", got ", value.dump());
-    return static_cast<Integer>(value.get<int64_t>());
+    return integer_of<Integer>(at(key));
   }
   template <typename Integer>
   [[nodiscard]] Integer integer_or_zero(const char* key) const {
-    return find(key) == nullptr ? Integer{0} : integer<Integer>(key);
+    const Json* const found = find(key);
+    return found == nullptr ? Integer{0} : integer_of<Integer>(*found);
   }
 
   [[nodiscard]] bool flag(const char* key) const {
-    const json* value = find(key);
+    const Json* const value = find(key);
     if (value == nullptr) return false;
-    if (!value->is_boolean()) refuse(path(key), "expected true or false, got ", value->type_name());
-    return value->get<bool>();
+    if (value->kind != Kind::kBool) refuse(path(key), "expected true or false, got ", type_name(value->kind));
+    return value->integer != 0;
   }
 
   [[nodiscard]] std::optional<double> number(const char* key) const {
-    const json* value = find(key);
+    const Json* const value = find(key);
     if (value == nullptr) return std::nullopt;
-    if (!value->is_number()) refuse(path(key), "expected a number, got ", value->type_name());
-    return value->get<double>();
+    if (value->kind != Kind::kInteger && value->kind != Kind::kUnsigned && value->kind != Kind::kFloat)
+      refuse(path(key), "expected a number, got ", type_name(value->kind));
+    return value->number;
   }
 
-  // Returns read(value, path) for each entry of a list; empty if the list is absent.
+  // Returns read(note, value) for each entry of a list; empty if the list is absent.
   template <typename Read>
   [[nodiscard]] auto list(const char* key, Read read) const {
-    std::vector<decltype(read(*value_, path_))> result;
-    const json* value = find(key);
+    std::vector<decltype(read(note_, value_))> result;
+    const Json* const value = find(key);
     if (value == nullptr) return result;
-    if (!value->is_array()) refuse(path(key), "expected a list, got ", value->type_name());
-    for (size_t i = 0; i < value->size(); ++i) result.push_back(read((*value)[i], text(path(key), "[", i, "]")));
+    if (value->kind != Kind::kList) refuse(path(key), "expected a list, got ", type_name(value->kind));
+    note_.each(*value, [&](const Json& entry) { result.push_back(read(note_, entry)); });
     return result;
   }
   [[nodiscard]] std::vector<std::string> strings(const char* key) const { return list(key, string_of); }
 
  private:
-  static std::string string_of(const json& value, const std::string& path) {
-    if (!value.is_string()) refuse(path, "expected a text, got ", value.type_name());
-    std::string result = value.get<std::string>();
-    for (const char c : result)
+  static std::string string_of(const NoteTree& note, const Json& value) {
+    if (value.kind != Kind::kText) refuse(note.path(value), "expected a text, got ", type_name(value.kind));
+    for (const char c : value.text)
       if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-        refuse(path, "holds the control character ", static_cast<int>(c));  // it could reach a terminal
-    return result;
+        refuse(note.path(value), "holds the control character ", static_cast<int>(c));  // it could reach a terminal
+    return std::string(value.text);
   }
 
-  const json* value_;
-  std::string path_;
+  template <typename Integer>
+  [[nodiscard]] Integer integer_of(const Json& value) const {
+    const int64_t least = std::numeric_limits<Integer>::min(), most = std::numeric_limits<Integer>::max();
+    if (value.kind != Kind::kInteger || value.integer < least || value.integer > most)
+      refuse(note_.path(value), "expected an integer from ", least, " to ", most, ", got ", note_.json(value).dump());
+    return static_cast<Integer>(value.integer);
+  }
+
+  const NoteTree& note_;
+  const Json& value_;
 };
 
-Port port_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+Port port_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("name"), node.string_or_empty("doc"), node.integer_or_zero<uint32_t>("flags")};
 }
 
-Attribute attribute_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+Attribute attribute_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   Attribute result;
   result.name = node.string("name");
   result.doc = node.string_or_empty("doc");
@@ -162,8 +119,8 @@ Attribute attribute_from(const json& value, const std::string& path) {
   result.maximum = node.number("maximum");
   result.choices = node.strings("choices");
   try {
-    if (const json* initial = node.find("initial"))
-      result.initial = resolve({result}, {{result.name, value_from_json(*initial)}}).front();
+    if (const Json* initial = node.find("initial"))
+      result.initial = resolve({result}, {{result.name, value_from_json(note.json(*initial))}}).front();
   } catch (const Error& error) {
     refuse(node.path("initial"), error.message());
   }
@@ -171,8 +128,8 @@ Attribute attribute_from(const json& value, const std::string& path) {
   return result;
 }
 
-LayerDescription layer_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+LayerDescription layer_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   LayerDescription result;
   result.type = node.string("type");
   result.role = node.integer<int32_t>("role");
@@ -185,26 +142,26 @@ LayerDescription layer_from(const json& value, const std::string& path) {
   return result;
 }
 
-UpdaterDescription updater_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+UpdaterDescription updater_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
           node.integer_or_zero<uint32_t>("state_version"), ""};
 }
 
-ReaderDescription reader_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+ReaderDescription reader_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
           node.integer_or_zero<uint32_t>("traits"), ""};
 }
 
-DeviceDescription device_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+DeviceDescription device_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("kind"), node.string_or_empty("doc"), node.integer<int32_t>("dlpack_type"),
           node.strings("tables")};
 }
 
-KernelDescription kernel_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+KernelDescription kernel_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   KernelDescription result = {node.string("type"),
                               node.string("device"),
                               node.string_or_empty("name"),
@@ -225,40 +182,25 @@ KernelDescription kernel_from(const json& value, const std::string& path) {
   return result;
 }
 
-ProviderDescription provider_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+ProviderDescription provider_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("device"), node.string("id"), node.string("name"), node.integer_or_zero<int32_t>("score")};
 }
 
-NeededLibrary library_from(const json& value, const std::string& path) {
-  const Node node(value, path);
+NeededLibrary library_from(const NoteTree& note, const Json& value) {
+  const Node node(note, value);
   return {node.string("name"), node.string_or_empty("hint")};
 }
 
 }  // namespace
 
-json parse_note(const std::string& note) {
-  if (note.size() > TN_NOTE_LIMIT)
-    fail(TN_REFUSED, "its note has ", note.size(), " bytes; at most ", TN_NOTE_LIMIT, " are allowed");
-  Guard guard;
-  try {
-    return json::parse(
-        note, [&guard](int, json::parse_event_t event, const json& parsed) { return guard.on(event, parsed); });
-  } catch (const json::exception& error) {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1 ..."
-    const size_t prefix = what.find("] ");
-    refuse(guard.path(), prefix == std::string::npos ? what : what.substr(prefix + 2));
-  }
-}
-
-AbiInterval abi_from(const json& note) {
-  const Node node(note, "$");
-  const Node abi(node.at("abi"), "$.abi");
+AbiInterval abi_from(const NoteTree& note) {
+  const Node abi(note, Node(note, note.root()).at("abi"));
   return {abi.integer<uint16_t>("major"), abi.integer<uint16_t>("built"), abi.integer<uint16_t>("required")};
 }
 
-Manifest manifest_from(const json& note) {
-  const Node node(note, "$");
+Manifest manifest_from(const NoteTree& note) {
+  const Node node(note, note.root());
   if (const auto form = node.integer<int32_t>("note"); form != 1)
     refuse("$.note", "form ", form, " of the note is unknown; this host reads form 1");
   Manifest result;

@@ -5,11 +5,11 @@
 #include <tenon/plugin.h>
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "host/plugins/note_tree.h"
 #include "host/plugins/registry.h"
 
 namespace tenon::host {
@@ -67,13 +67,11 @@ struct Manifest {
 
 // The functions below throw TN_REFUSED; the messages name the place in the JSON or the component, not the file.
 
-// Parses untrusted text: bounds size and depth, refuses duplicate keys.
-[[nodiscard]] nlohmann::json parse_note(const std::string& note);
 // Reads the versions alone. Every future form of the note keeps them in this place.
-[[nodiscard]] AbiInterval abi_from(const nlohmann::json& note);
+[[nodiscard]] AbiInterval abi_from(const NoteTree& note);
 // Reads the whole manifest. Ignores unknown keys; refuses wrong types and malformed names. A component with an unknown
 // value, which a newer interface may have, is only marked as refused.
-[[nodiscard]] Manifest manifest_from(const nlohmann::json& note);
+[[nodiscard]] Manifest manifest_from(const NoteTree& note);
 
 // Accepts a plugin of the host's major version that requires at most the host's minor version and was built with
 // headers that this host still supports. The message gives both versions and what to do.
@@ -82,7 +80,7 @@ void check_abi(const AbiInterval& abi);
 void check_isa(const std::string& isa);
 // Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.
 [[nodiscard]] bool is_known_kind(int32_t kind);
-// The traits of readers and calls that this host knows (TN_TRAIT_*).
+// The traits of readers that this host knows (TN_TRAIT_*); calls may have TN_TRAIT_HOST_SIZES, too.
 inline constexpr uint32_t kKnownTraits =
     TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
 // Whether a name consists of lower case letters, digits and underscores, and begins with a letter.

@@ -328,7 +328,7 @@ json Registry::list() const {
                       {"reason", valid_utf8(plugin->refused() ? plugin->reason : plugin->unused)},
                       {"refused", refused_components(*plugin)},
                       {"options", plugin->options ? plugin->options->json() : json::object()},
-                      {"manifest", plugin->manifest_json}});
+                      {"manifest", plugin->manifest ? json::parse(plugin->note) : json()}});
   }
   for (const Folder& folder : state_->folders)
     for (const Unreadable& inner : folder.unreadable)

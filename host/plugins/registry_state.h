@@ -38,10 +38,9 @@ struct Plugin {
   [[nodiscard]] bool refused() const { return !reason.empty(); }
   [[nodiscard]] bool usable() const { return reason.empty() && unused.empty(); }
 
-  std::filesystem::path path;    // resolved, absolute
-  size_t folder = 0;             // index of the search path
-  std::string note;              // text of the note as it was found
-  nlohmann::json manifest_json;  // null if `manifest` is absent
+  std::filesystem::path path;  // resolved, absolute
+  size_t folder = 0;           // index of the search path
+  std::string note;            // text of the note as it was found
   std::optional<Manifest> manifest;
   std::string reason;                    // why it is refused, beginning with the file
   std::string unused;                    // why another plugin of its id is used instead, beginning with the file
@@ -67,11 +66,18 @@ struct Folder {
   std::vector<Unreadable> unreadable;
 };
 
+// A shared object in a folder, or one that the plugin set names.
+struct FoundFile {
+  std::filesystem::path path;
+  std::filesystem::path resolved;  // absolute and without links, unless `error` says why that failed
+  std::error_code error;
+};
+
 struct Registry::State {
   using Owners = std::array<std::map<std::string, Plugin*>, kKinds.size()>;
 
   void scan();
-  void find_file(const std::filesystem::path& found, size_t folder);
+  void find_file(const FoundFile& found, size_t folder);
   void examine(Plugin& plugin) const;
   // Leaves one plugin for each id: the newest, of equal versions the first.
   void choose_versions();

@@ -12,30 +12,41 @@ namespace tenon::host {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+
+FoundFile resolve(const fs::path& path) {
+  FoundFile result{path, {}, {}};
+  result.resolved = fs::canonical(path, result.error);
+  return result;
+}
 
 // Adds every *.so below `path` to `found`, and the folders that cannot be read to those of `of`. Does not follow links
 // to folders, so the recursion ends.
-void collect(const fs::path& path, std::vector<fs::path>& found, Folder& of) {
+void collect(const fs::path& path, std::vector<FoundFile>& found, Folder& of) {
   std::error_code error, ignored;
+  const FoundFile folder = resolve(path);
   for (const std::string& name : names_in(path, error)) {
     const fs::path inner = path / name;
-    if (fs::symlink_status(inner, ignored).type() == fs::file_type::directory)
+    const fs::file_type type = fs::symlink_status(inner, ignored).type();
+    if (type == fs::file_type::directory)
       collect(inner, found, of);
-    else if (inner.extension() == ".so" && !fs::is_directory(inner, ignored))
-      found.push_back(inner);
+    else if (inner.extension() != ".so")
+      continue;
+    else if (type == fs::file_type::regular && !folder.error)
+      found.push_back({inner, folder.resolved / name, {}});
+    else if (!fs::is_directory(inner, ignored))
+      found.push_back(resolve(inner));
   }
   if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, path.string(), ": ", error.message());
   if (error) of.unreadable.push_back({path, text(path.string(), ": the folder cannot be read: ", error.message())});
 }
 
 // Returns every *.so below the folder in sorted order.
-std::vector<fs::path> shared_objects(Folder& folder) {
-  std::vector<fs::path> result;
+std::vector<FoundFile> shared_objects(Folder& folder) {
+  std::vector<FoundFile> result;
   std::error_code error;
   folder.exists = fs::is_directory(folder.path, error);
   if (folder.exists) collect(folder.path, result, folder);
-  std::sort(result.begin(), result.end());
+  std::sort(result.begin(), result.end(), [](const FoundFile& a, const FoundFile& b) { return a.path < b.path; });
   return result;
 }
 
@@ -78,15 +89,14 @@ std::string reason_of(const fs::path& file, const Error& refusal) {
 }
 
 void Registry::State::scan() {
-  std::vector<std::unique_ptr<Plugin>> found;
   if (set) {
     folders.insert(folders.begin(), Folder{set->path, true, true, {}});
     for (const SetPlugin& entry : set->plugins)
-      if (!entry.file.empty()) find_file(entry.file, 0);
+      if (!entry.file.empty()) find_file(resolve(entry.file), 0);
   }
   for (size_t i = 0; i < folders.size(); ++i)
     if (!folders[i].is_set)
-      for (const fs::path& file : shared_objects(folders[i])) find_file(file, i);
+      for (const FoundFile& file : shared_objects(folders[i])) find_file(file, i);
   choose_versions();
   for (const auto& plugin : plugins) {
     if (!plugin->usable()) continue;
@@ -100,17 +110,16 @@ void Registry::State::scan() {
 }
 
 // Adds a file with the reason if it is refused, unless it was found before by another name.
-void Registry::State::find_file(const fs::path& found, size_t folder) {
+void Registry::State::find_file(const FoundFile& found, size_t folder) {
   auto plugin = std::make_unique<Plugin>();
   plugin->folder = folder;
-  std::error_code error;
-  plugin->path = fs::canonical(found, error);
-  if (error) plugin->path = found;
+  plugin->path = found.error ? found.path : found.resolved;
   const auto same = [&](const auto& other) { return other->path == plugin->path; };
   if (std::any_of(plugins.begin(), plugins.end(), same)) return;
   try {
-    if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, found.string(), ": ", error.message());
-    if (error) fail(TN_REFUSED, "it cannot be resolved: ", error.message());
+    if (found.error == std::errc::not_enough_memory)
+      fail(TN_OUT_OF_MEMORY, found.path.string(), ": ", found.error.message());
+    if (found.error) fail(TN_REFUSED, "it cannot be resolved: ", found.error.message());
     examine(*plugin);
   } catch (const Error& refusal) {
     if (refusal.code() == TN_OUT_OF_MEMORY) throw;
@@ -124,11 +133,10 @@ void Registry::State::find_file(const fs::path& found, size_t folder) {
 void Registry::State::examine(Plugin& plugin) const {
   const std::unique_ptr<InputFile> file = files->open(plugin.path);
   plugin.note = read_note(*file);
-  json note = parse_note(plugin.note);
+  const NoteTree note(plugin.note);
   const AbiInterval abi = abi_from(note);
   try {
     plugin.manifest = manifest_from(note);
-    plugin.manifest_json = std::move(note);
   } catch (const Error&) {
     check_abi(abi);  // comes first: the manifest of another version may look different
     throw;

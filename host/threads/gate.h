@@ -20,8 +20,9 @@ class Gate {
     state_.fetch_sub(1, std::memory_order_release);
     state_.notify_one();
   }
-  // True if the gate is shut and one worker is inside: the region ends when that worker leaves.
-  [[nodiscard]] bool is_last() const { return state_.load(std::memory_order_relaxed) == 1; }
+  // True if the gate is shut and one worker is inside: the region ends when that worker leaves. That worker then sees
+  // the writes of all that left before it.
+  [[nodiscard]] bool is_last() const { return state_.load(std::memory_order_acquire) == 1; }
   void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
   // Call after shut().
   [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }

@@ -389,6 +389,7 @@ class Training {
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
     event.scheduled_rate = updater_.scheduled_rate(inputs_.machine.set());
+    event.skipped = updater_.skipped(inputs_.machine.set());
     event.seconds = kind == EventKind::kTest ? result.seconds : inputs_.clock.now() - pass_began_;
     event.samples = result.samples;
     event.cost = result.cost;
@@ -432,11 +433,8 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
   for (int64_t batch = 0; inputs.pass_batches == 0 || batch < inputs.pass_batches; ++batch) {
     if (inputs.is_cancelled()) fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
     if (minibatches.next() == 0) return;
-    at_minibatch(-1, batch, [&] {
-      const SetRead read(inputs.gate);
-      inputs.machine.set_version(read.version());
-      inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
-    });
+    at_minibatch(-1, batch,
+                 [&] { inputs.machine.forward(inputs.gate, feeder.arrays(inputs.minibatch), FeedMode::kLent); });
     if (!each()) return;
   }
 }

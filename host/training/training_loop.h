@@ -47,6 +47,7 @@ struct Event {
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
+  uint64_t skipped = 0;           // steps of the training so far, by updaters
   double seconds = 0;             // since the pass began; Test: that it took
   double learning_rate = 0;       // before the schedule; may be changed by the handler
   double scheduled_rate = 0;      // after the schedule: of the last update, else of the first

@@ -2,22 +2,16 @@
 #include "host/training/update_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/alignment.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
-#include "host/compile/pointwise_site.h"
 
 namespace tenon::host {
 
 namespace {
-
-std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands) {
-  std::vector<tn_dtype> types;
-  for (const OperandCall::Operand& operand : operands) types.push_back(operand.dtype);
-  return types;
-}
 
 // Returns the stretches of parameters that one call each may update: whole runs, or single tensors.
 std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<GradientRun>& runs, int32_t grain) {
@@ -67,63 +61,14 @@ StateLayout::StateLayout(const ParameterSet& set) {
   for (const ParameterSlab& slab : set.slabs()) sizes_[TN_FULL].push_back(slab.padded_elements);
 }
 
-OperandCall::OperandCall(const Device& device, const std::vector<Operand>& inputs,
-                         const std::vector<Operand>& outputs) {
-  for (const auto* list : {&inputs, &outputs})
-    for (const Operand& operand : *list) {
-      tn_tensor tensor = device.tensor(operand.dtype, operand.rows == nullptr ? TN_DENSE : TN_ROW_SPARSE);
-      tensor.dl.data = operand.data;
-      tensor.alignment = alignment_of(operand.data);
-      tensor.part = operand.rows;
-      tensors_.push_back(tensor);
-    }
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (i < inputs.size())
-      inputs_.push_back(&tensors_[i]);
-    else
-      outputs_.push_back(&tensors_[i]);
-  }
-  requests_.assign(outputs.size(), TN_REQUEST_WRITE);
-  call_.size = sizeof call_;
-  call_.inputs_count = static_cast<uint32_t>(inputs_.size());
-  call_.outputs_count = static_cast<uint32_t>(outputs_.size());
-  call_.inputs = inputs_.data();
-  call_.outputs = outputs_.data();
-  call_.requests = requests_.data();
-}
-
-std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& sink, const Program& program,
-                                                    const Dim& rows, const Dim& columns,
-                                                    const std::vector<Operand>& inputs,
-                                                    const std::vector<Operand>& outputs) {
-  std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, TN_F32, types_of(inputs), types_of(outputs), rows, columns);
-  prepare_primitive(device, TN_POINTWISE, &tn_pointwise_table::prepare, site.get(), sink, made->prepared_);
-  return made;
-}
-
-std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& sink, const Program& program,
-                                                    int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
-                                                    const std::vector<Operand>& outputs) {
-  std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, TN_F32, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
-                           tn_dim_constant(width));
-  std::vector<uint8_t> indexed_inputs;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    indexed_inputs.push_back(i != 1 && program.inputs[i].extent != TN_SCALAR ? 1 : 0);
-  const std::vector<uint8_t> indexed_outputs(outputs.size(), 1);
-  const tn_row_sparse_update update = {sizeof update, 1, site.get(), indexed_inputs.data(), indexed_outputs.data()};
-  prepare_primitive(device, TN_ROW_SPARSE_TABLE, &tn_row_sparse_table::prepare_update, &update, sink, made->prepared_);
-  return made;
-}
-
 UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan,
                          std::vector<SlabStates>& states, ErrorSink& sink)
     : memory_id_(machine.memory_id()),
       used_(used),
       runs_(machine.gradient_runs(used)),
       sparse_(machine.sparse_gradients(used)),
-      layout_(*machine.set()) {
+      layout_(*machine.set()),
+      skips_(plan.skips) {
   for (size_t i = 0; i < plan.scalars.size(); ++i) {
     const tn_program_input& input = plan.program.inputs[2 + plan.states.size() + i];
     scalars_.push_back({plan.scalars[i], input.kind == TN_INT ? TN_I64 : TN_F32});
@@ -141,8 +86,14 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
   control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
   add_dense(machine, plan, states, sink);
   for (const SparseGradient* gradient : sparse_) add_sparse(machine, *gradient, plan, states, sink);
+  if (plan.clip_norm > 0 || plan.skips) add_sums(*machine.device(), sink);
   if (plan.clip_norm > 0) add_clipping(*machine.device(), sink, plan.clip_norm);
-  share_workspace(machine.device());
+  std::vector<OperandCall*> calls;
+  for (const Stretch& stretch : stretches_) calls.push_back(stretch.call.get());
+  for (const auto& call : sums_) calls.push_back(call.get());
+  if (clipping_ != nullptr) calls.push_back(clipping_.get());
+  workspace_ = shared_workspace(machine.device(), calls);
+  host_sizes_ = std::any_of(calls.begin(), calls.end(), [](OperandCall* call) { return call->reads_host_sizes(); });
 }
 
 void UpdateCalls::lay_out(size_t stretches) {
@@ -191,7 +142,7 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, std::vecto
     const bool by_row = plan.grain == TN_GRAIN_ROW || plan.grain == TN_GRAIN_MATRIX;
     const Dim rows = tn_dim_constant(by_row ? height : 1);
     const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
-    stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, rows, columns,
+    stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, TN_F32, rows, columns,
                                                  with_scalars(std::move(inputs)), changed),
                           part.multipliers, static_cast<double>(row_elements)});
   }
@@ -211,14 +162,13 @@ void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, c
                         entry.multipliers, static_cast<double>(gradient.width())});
 }
 
-// Adds a call for the sum of squares of each run and each row-sparse gradient, then one for the clipping factor. The
-// host reads nothing: the number of rows is a symbol of the call.
-void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
+// Adds a call for the sum of squares of each run and each row-sparse gradient, whose number of rows is a symbol.
+void UpdateCalls::add_sums(Device& device, ErrorSink& sink) {
   auto* sums = reinterpret_cast<float*>(control_.data() + sums_at_);
   const Program squares = sum_of_squares();
   const auto add = [&](const Dim& rows, const Dim& columns, tn_dtype dtype, void* gradient) {
-    clipping_.push_back(OperandCall::over_grid(device, sink, squares, rows, columns, {{dtype, gradient}},
-                                               {{TN_F32, sums + clipping_.size()}}));
+    sums_.push_back(OperandCall::over_grid(device, sink, squares, TN_F32, rows, columns, {{dtype, gradient}},
+                                           {{TN_F32, sums + sums_.size()}}));
   };
   for (const GradientRun& run : runs_)
     add(tn_dim_constant(1), tn_dim_constant(static_cast<int64_t>(run.elements)), run.gradient_dtype,
@@ -229,23 +179,23 @@ void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
     rows.bound = gradient.capacity();
     add(rows, tn_dim_constant(gradient.width()), gradient.dtype(), gradient.values());
   }
-  clipping_.push_back(OperandCall::over_grid(device, sink, clip_factor(limit), tn_dim_constant(1),
-                                             tn_dim_constant(static_cast<int64_t>(clipping_.size())), {{TN_F32, sums}},
-                                             {{TN_F32, &control()->clip_factor}}));
 }
 
-// The calls run one after the other, so they share one workspace.
-void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
-  std::vector<OperandCall*> calls;
-  for (const Stretch& stretch : stretches_) calls.push_back(stretch.call.get());
-  for (const auto& call : clipping_) calls.push_back(call.get());
-  uint64_t bytes = 0;
-  for (const OperandCall* call : calls) bytes = std::max(bytes, call->workspace_bytes());
-  workspace_ = DeviceMemory(device, bytes);
-  for (OperandCall* call : calls) call->set_workspace(workspace_.data());
+// Adds a call for the clipping factor, of which the host reads nothing.
+void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
+  clipping_ = OperandCall::over_grid(device, sink, clip_factor(limit), TN_F32, tn_dim_constant(1),
+                                     tn_dim_constant(static_cast<int64_t>(sums_.size())),
+                                     {{TN_F32, control_.data() + sums_at_}}, {{TN_F32, &control()->clip_factor}});
 }
 
-void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
+// Whether all sums of squares are finite, as those of finite gradients are up to some 1e19.
+bool UpdateCalls::is_finite(HostAccess& access) const {
+  const auto* const sums =
+      static_cast<const float*>(access.view(control_.data() + sums_at_, sums_.size() * sizeof(float)));
+  return std::all_of(sums, sums + sums_.size(), [](float sum) { return std::isfinite(sum); });
+}
+
+bool UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
   HostAccess& access = machine.access();
   std::byte* at = staged_.data() + scalars_at_;
   for (const Stretch& stretch : stretches_) {
@@ -263,6 +213,9 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
     }
   }
   for (const Changed& each : changed_) each.residence.bring(each.part);
+  auto* const host_symbols = reinterpret_cast<int64_t*>(staged_.data() + kSymbolsAt);
+  if (host_sizes_)
+    for (size_t i = 0; i < sparse_.size(); ++i) host_symbols[TN_SYMBOL_FIRST_RAGGED + i] = sparse_[i]->count();
   access.write(control_.data(), staged_.data(), staged_.size());
   auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);
   for (size_t i = 0; i < sparse_.size(); ++i)
@@ -272,13 +225,16 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   execution.device = machine.device()->instance();
   execution.stream = access.stream();
   execution.symbols = symbols;
+  execution.host_symbols = host_symbols;
   execution.random = &control()->random;
   execution.parallel = machine.parallel();
   execution.errors = sink.get();
-  for (const Changed& each : changed_) each.residence.changed(each.part);  // a part of it, if a call fails
   const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   try {
-    for (const auto& call : clipping_) call->run(execution, sink);
+    for (const auto& call : sums_) call->run(execution, sink);
+    if (skips_ && !is_finite(access)) return false;
+    if (clipping_ != nullptr) clipping_->run(execution, sink);
+    for (const Changed& each : changed_) each.residence.changed(each.part);  // a part of it, if a call fails
     for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
   } catch (...) {
     access.finish();
@@ -286,6 +242,7 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   }
   access.wait(sink.who());
   count_written();
+  return true;
 }
 
 void UpdateCalls::count_written() {

@@ -10,6 +10,7 @@
 #include "core/home.h"
 #include "core/program.h"
 #include "core/system.h"
+#include "host/compile/operand_call.h"
 #include "host/machine/machine.h"
 #include "host/plugins/device.h"
 #include "host/training/updater_options.h"
@@ -47,42 +48,6 @@ class StateLayout {
   std::array<std::vector<uint64_t>, TN_FULL + 1> offsets_, sizes_;  // by extent
 };
 
-// A prepared call that owns its operand structs. Neither copied nor moved, since the call points to them.
-class OperandCall {
- public:
-  struct Operand {
-    tn_dtype dtype;
-    void* data;
-    const tn_row_sparse* rows = nullptr;  // not null: a TN_ROW_SPARSE tensor
-  };
-  OperandCall(const OperandCall&) = delete;
-  OperandCall& operator=(const OperandCall&) = delete;
-
-  // Prepares the program over a dense grid of rows by columns.
-  static std::unique_ptr<OperandCall> over_grid(Device& device, ErrorSink& sink, const Program& program,
-                                                const Dim& rows, const Dim& columns, const std::vector<Operand>& inputs,
-                                                const std::vector<Operand>& outputs);
-  // Prepares the program over the rows of the row-sparse input 1. All other inputs, except scalars, and all outputs are
-  // tables in which these rows are read and written.
-  static std::unique_ptr<OperandCall> over_rows(Device& device, ErrorSink& sink, const Program& program,
-                                                int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
-                                                const std::vector<Operand>& outputs);
-
-  [[nodiscard]] uint64_t workspace_bytes() const { return prepared_->workspace_bytes; }
-  void set_workspace(void* memory) { call_.workspace = memory; }
-  void run(const tn_execution& execution, ErrorSink& sink) const { sink.check(prepared_.run(execution, call_)); }
-
- private:
-  OperandCall(const Device& device, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
-
-  Prepared prepared_;
-  std::vector<tn_tensor> tensors_;  // inputs, then outputs
-  std::vector<const tn_tensor*> inputs_;
-  std::vector<tn_tensor*> outputs_;
-  std::vector<uint8_t> requests_;
-  tn_call call_ = {};
-};
-
 // The recorded program of an updater, with its states and options.
 struct UpdatePlan {
   const Program& program;
@@ -90,6 +55,7 @@ struct UpdatePlan {
   const std::vector<StateDeclaration>& states;
   int32_t grain;
   double clip_norm;  // 0: off
+  bool skips;        // steps with gradients that are not finite
 };
 
 // The calls that update the parameters of one machine.
@@ -106,7 +72,8 @@ class UpdateCalls {
   }
   [[nodiscard]] bool is_empty() const { return runs_.empty() && sparse_.empty(); }
   [[nodiscard]] uint64_t workspace_bytes() const { return control_.size() + workspace_.size(); }
-  void run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink);
+  // Returns false, and changes nothing, if the step is to be skipped.
+  [[nodiscard]] bool run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink);
   // Of the last run: the rows that row-sparse gradients updated, and the bytes of parameters and states written.
   struct Written {
     uint64_t rows = 0, bytes = 0;
@@ -127,13 +94,15 @@ class UpdateCalls {
   void add_dense(Machine& machine, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
   void add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
                   std::vector<SlabStates>& states, ErrorSink& sink);
-  // Returns the parameter and the states from entry number `first` of the set on, which a call changes in `entries`.
+  // Returns the parameter and the states of a run of entries, given by their numbers in the set, as operands of the
+  // call that changes them.
   std::vector<OperandCall::Operand> changed_by(Machine& machine, const UpdatePlan& plan,
                                                std::vector<SlabStates>& states, const std::vector<size_t>& entries);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
+  void add_sums(Device& device, ErrorSink& sink);
   void add_clipping(Device& device, ErrorSink& sink, double limit);
+  [[nodiscard]] bool is_finite(HostAccess& access) const;
   void lay_out(size_t stretches);
-  void share_workspace(const std::shared_ptr<Device>& device);
   void count_written();
   [[nodiscard]] Control* control() const { return reinterpret_cast<Control*>(control_.data()); }
   static constexpr uint64_t kSymbolsAt = 64;
@@ -153,6 +122,7 @@ class UpdateCalls {
   StateLayout layout_;
   // Numbers written per element, row and element of a row, by extent: the parameter itself and its states.
   std::array<uint64_t, TN_FULL + 1> states_ = {0, 0, 0, 1};
+  bool host_sizes_ = false;                // a call reads sizes on the host
   uint64_t dense_bytes_ = 0;               // written by each run for dense gradients
   uint64_t scalars_at_ = 0, sums_at_ = 0;  // bytes into control_
   size_t next_scalar_ = 0;                 // used by the constructor
@@ -163,7 +133,9 @@ class UpdateCalls {
     Home::Part part;
   };
   std::vector<Changed> changed_;  // by the calls: parameters and states
-  std::vector<std::unique_ptr<OperandCall>> clipping_;
+  bool skips_ = false;
+  std::vector<std::unique_ptr<OperandCall>> sums_;  // of the squares of each run and each row-sparse gradient
+  std::unique_ptr<OperandCall> clipping_;           // makes the clipping factor of them; may be null
   std::vector<Stretch> stretches_;
   DeviceMemory workspace_;
   Written written_;

@@ -17,7 +17,7 @@ namespace tenon::host {
 struct Updater::SetState {
   std::weak_ptr<ParameterSet> set;
   std::vector<SlabStates> slabs;  // one per slab of the set
-  uint64_t step = 0;
+  uint64_t step = 0, skipped = 0;
   UpdateCalls::Written written;                     // by the last step
   std::vector<std::unique_ptr<UpdateCalls>> calls;  // oldest first
 };
@@ -309,6 +309,11 @@ uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {
   return state == nullptr ? 0 : state->step;
 }
 
+uint64_t Updater::skipped(const std::shared_ptr<ParameterSet>& set) const {
+  const SetState* state = known(set);
+  return state == nullptr ? 0 : state->skipped;
+}
+
 void Updater::set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps) {
   check_steps(steps);
   state_for(set).step = steps;
@@ -336,7 +341,7 @@ UpdateCalls& Updater::calls_for(SetState& state, Machine& machine, const UsedNam
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
     if (calls->is_for(machine, used)) return *calls;
-  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm};
+  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm, machine.skips_steps()};
   auto made = std::make_unique<UpdateCalls>(machine, used, plan, state.slabs, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
@@ -350,7 +355,10 @@ void Updater::update(Machine& machine, const UsedNames& used) {
   UpdateCalls& calls = calls_for(state, machine, used, sink);
   if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
-  calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
+  if (!calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink)) {
+    ++state.skipped;
+    return machine.skip_step();
+  }
   state.step = step;
   state.written = calls.written();
 }

@@ -29,7 +29,9 @@ class Updater {
   Updater& operator=(const Updater&) = delete;
 
   // Updates the machine's parameters that `used` contains; call Machine::commit afterwards to end the step. Does
-  // nothing if the machine has no gradients (an empty minibatch). On failure no step is counted.
+  // nothing if the machine has no gradients (an empty minibatch). On failure no step is counted. Of a machine that
+  // skips steps with gradients that are not finite, nothing changes by such a step, which is counted by skipped()
+  // alone.
   void update(Machine& machine, const UsedNames& used);
 
   [[nodiscard]] const std::string& type() const { return type_.description.type; }
@@ -65,6 +67,7 @@ class Updater {
   // Returns the same list without values: names and shapes.
   [[nodiscard]] std::vector<StateValues> state_shapes(const ParameterSet& set) const { return views(nullptr, set); }
   [[nodiscard]] uint64_t steps(const std::shared_ptr<ParameterSet>& set) const;
+  [[nodiscard]] uint64_t skipped(const std::shared_ptr<ParameterSet>& set) const;
   // Sets the number of updates of a set so far. Programs read it as a signed integer: TN_INVALID from 2^63 on.
   void set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps);
   // States to replace those of a set. `read` fills them, one call per state; if it throws, nothing has changed.

@@ -37,6 +37,12 @@ void UpdaterGroups::update(Machine& machine) const {
   for (const Part& part : parts_) part.updater->update(machine, part.used);
 }
 
+uint64_t UpdaterGroups::skipped(const std::shared_ptr<ParameterSet>& set) const {
+  uint64_t most = 0;
+  for (const Part& part : parts_) most = std::max(most, part.updater->skipped(set));
+  return most;
+}
+
 nlohmann::json UpdaterGroups::describe() const {
   nlohmann::json described = rest().describe();
   for (size_t i = 1; i < parts_.size(); ++i) {

@@ -36,6 +36,8 @@ class UpdaterGroups {
   [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
     return rest().scheduled_rate(set);
   }
+  // Returns the steps that an updater has skipped: the most of one.
+  [[nodiscard]] uint64_t skipped(const std::shared_ptr<ParameterSet>& set) const;
 
   // Returns Updater::describe of `rest`, with the groups as a list "groups" of such descriptions and "parameters".
   [[nodiscard]] nlohmann::json describe() const;

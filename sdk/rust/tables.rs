@@ -202,7 +202,7 @@ structs! {
     Random = "tn_random" { seed: u64, step: u64, }
     Execution = "tn_execution" {
         size: u32, reserved: u32, device: *mut c_void, stream: *mut c_void, symbols: *const i64, random: *const Random,
-        parallel: *const Parallel, errors: *const Errors,
+        parallel: *const Parallel, errors: *const Errors, host_symbols: *const i64,
     }
     Call = "tn_call" {
         size: u32, inputs_count: u32, outputs_count: u32, reserved: u32, inputs: *const *const Tensor,

@@ -4,9 +4,11 @@ SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 from xml.etree import ElementTree
@@ -33,7 +35,7 @@ def side(folder, name, **result):
 
 
 def options(**given):
-    return argparse.Namespace(rounds=3, noise=0.05, **given)
+    return argparse.Namespace(**({"rounds": 3, "noise": 0.05, "seconds": float("inf")} | given))
 
 
 class Rounds(unittest.TestCase):
@@ -48,12 +50,18 @@ class Rounds(unittest.TestCase):
     def calls(self, name):
         return (pathlib.Path(self.folder) / "bin" / f"{name}.calls").read_text().count("call")
 
-    def measure(self, taking_part, shares):
+    def measure(self, taking_part, shares=(0.0,), **given_options):
         """Measures rounds in which other processes take these shares of the machine; the last share is repeated."""
         given = list(shares)
         with mock.patch.object(rounds, "share_of_others",
                                lambda *_: given.pop(0) if len(given) > 1 else given[0]):
-            return rounds.measure(taking_part, WORKLOAD, 1, options())
+            return rounds.measure(taking_part, WORKLOAD, options(**given_options))
+
+    def peer(self, name, body):
+        """A peer whose program is a script of a shell."""
+        path = script(self.folder, name, "{}")
+        path.write_text(f"#!/bin/sh\necho call >>\"$0.calls\"\n{body}\n")
+        return sides.Side(name, [path], {}, is_peer=True)
 
     def test_figures_ratio_and_limit(self):
         result = self.measure([side(self.folder, "tenon", seconds=2e-6, loss=1.0, flops=1000.0),
@@ -92,10 +100,33 @@ class Rounds(unittest.TestCase):
         result = self.measure([sides.Side("tenon", [path], {}), self.probe()], [0.0])
         self.assertEqual(result["problem"], "tenon ended with 3: no such plugin")
 
+    def test_a_peer_that_fails_is_left_out_and_named(self):
+        result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0),
+                               self.peer("broken", "echo 'no compiler' >&2; exit 5"),
+                               self.peer("peer", "echo '{\"seconds\": 2, \"loss\": 1}'"), self.probe()])
+        self.assertEqual(list(result["sides"]), ["tenon", "peer"])
+        self.assertEqual(result["failed"], {"broken": "broken ended with 5: no compiler"})
+        self.assertEqual((self.calls("broken"), self.calls("peer")), (1, 3))
+        self.assertIn("; NO FIGURE: broken ended with 5: no compiler (3 rounds)",
+                      table.row(WORKLOAD, result | {"workload": "mlp", "device": "cpu", "threads": 1}))
+
+    def test_a_peer_that_hangs_is_ended(self):
+        began = time.monotonic()
+        result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0), self.peer("peer", "exec sleep 60"),
+                               self.probe()], seconds=0.5)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(list(result["sides"]), ["tenon"])
+        self.assertEqual(result["failed"], {"peer": "peer did not end in 0.5 s"})
+
+    def test_a_program_of_tenon_that_hangs_gives_no_figure(self):
+        hanging = self.peer("tenon", "exec sleep 60")
+        result = self.measure([sides.Side("tenon", hanging.command, {}), self.probe()], seconds=0.5)
+        self.assertEqual((result["sides"], result["problem"]), ({}, "tenon did not end in 0.5 s"))
+
     def test_a_process_measured_from_outside_has_no_limit(self):
         tenon = side(self.folder, "tenon", seconds=2e-6, loss=1.0, flops=1000.0, p99=1.0)
         with mock.patch.object(rounds, "share_of_others", lambda *_: 0.0):
-            result = rounds.measure([tenon, self.probe()], WORKLOAD | {"outside": "memory"}, 1, options())
+            result = rounds.measure([tenon, self.probe()], WORKLOAD | {"outside": "memory"}, options())
         self.assertIsNone(result["limit"])
         self.assertNotIn("p99", result["sides"]["tenon"])
         self.assertGreater(result["sides"]["tenon"]["median"], 1e5)  # bytes
@@ -123,7 +154,7 @@ class Noise(unittest.TestCase):
 
 
 class Output(unittest.TestCase):
-    RESULT = {"workload": "mlp", "threads": 1, "rounds": 3, "left_out": 1, "limit": 1e-6,
+    RESULT = {"workload": "mlp", "device": "cpu", "threads": 1, "rounds": 3, "left_out": 1, "limit": 1e-6, "failed": {},
               "sides": {"tenon": {"median": 2e-6, "least": 1e-6, "most": 3e-6, "ratio": 1.0},
                         "peer": {"median": 5e-6, "least": 4e-6, "most": 6e-6, "ratio": 2.5}}}
 
@@ -165,27 +196,51 @@ class Program(unittest.TestCase):
             self.assertAlmostEqual(json.loads(figures.read_text())[0]["sides"]["old"]["ratio"], 2.0)
             self.assertIn("old 2 = 2.00 x", done.stdout)
 
+    def test_programs_are_told_the_device(self):
+        for workload, device, words, unit in (("wide_mlp_tf32", "cuda:1", "1 tf32 cuda:1", "ms"),
+                                              ("mlp", "cuda", "1  cuda", "us"), ("adam", "cpu", "1 100 ", "ms")):
+            with tempfile.TemporaryDirectory() as build:
+                script(build, "bench_probe", '{"flops": 1e10, "bandwidth": 1e10}')
+                program = script(build, f"bench_{workload.partition('_tf32')[0]}", "")
+                program.write_text(f'#!/bin/sh\n[ "$1 $3 $4" = "{words}" ] && echo \'{{"seconds": 1, "flops": 1e10}}\'')
+                done = self.run_it(workload, "--device", device, "--peers", "none", "--rounds", "1", "--noise", "1",
+                                   "--threads", "1", "--build", build)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            place = "1 thread" if device == "cpu" else device
+            self.assertTrue(done.stdout.startswith(f"{workload}, {place}, {unit}: tenon 1"), done.stdout)
+            self.assertEqual("limit" in done.stdout.splitlines()[0], device == "cpu")  # of the machine, by the probe
+
     def test_mistakes_are_named(self):
         unknown = self.run_it("mpl")
         self.assertEqual(unknown.returncode, 64)
-        self.assertIn('no workload "mpl"; there are: mlp', unknown.stderr)
+        self.assertIn('no workload "mpl" on cpu; there are: mlp', unknown.stderr)
+        self.assertIn('no workload "csv" on cuda; there are: mlp', self.run_it("csv", "--device", "cuda").stderr)
         with tempfile.TemporaryDirectory() as empty:
             self.assertIn("benchmarks/setup builds it", self.run_it("mlp", "--build", empty).stderr)
 
     def test_every_workload_has_its_files(self):
-        listed = self.run_it("--list").stdout.splitlines()
-        self.assertGreaterEqual(len(listed), 15)
+        for device, least in ("cpu", 40), ("cuda", 14):
+            self.assertGreaterEqual(len(self.run_it("--list", "--device", device).stdout.splitlines()), least)
         import tomllib
         for name, workload in tomllib.loads((ROOT / "benchmarks/workloads.toml").read_text()).items():
             folder = ROOT / "benchmarks" / workload.get("program", name)
             self.assertTrue((folder / "tenon.cpp").exists(), name)
             self.assertTrue(("scale" in workload) != ("count" in workload), name)
-            for peer in workload["peers"]:
+            kinds = workload.get("devices", ["cpu"])
+            for peer in sum((workload.get(kind, workload)["peers"] for kind in kinds), []):
                 path = folder / f"{peer.split()[0]}.py"
                 if path.exists():
                     compile(path.read_text(), path, "exec")
                 else:  # another mode of Tenon's program, or a program by hand
                     self.assertTrue(path.with_suffix(".cpp").exists(), f"{name}: {peer}")
+
+    def test_gpu_check_has_the_programs_of_all_workloads_on_cuda(self):
+        import tomllib
+        wanted = {workload.get("program", name)
+                  for name, workload in tomllib.loads((ROOT / "benchmarks/workloads.toml").read_text()).items()
+                  if "cuda" in workload.get("devices", [])}
+        listed = re.search(r"set\(benchmarks ([^)]*)\)", (ROOT / "tests/devices/gpu_check/gpu_check.cmake").read_text())
+        self.assertEqual(set(listed[1].split()), wanted)
 
 
 if __name__ == "__main__":

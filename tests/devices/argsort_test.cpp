@@ -1,5 +1,5 @@
-// Positions in sorted order on the device "cpu", against their definition. SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Positions in sorted order, against their definition. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -17,7 +17,7 @@ class ArgsortTable : public testing::Test {
                              c.dtype,
                              c.flags,
                              0,
-                             tn_dim_symbol(TN_SYMBOL_SAMPLES),
+                             bounded_symbol(TN_SYMBOL_SAMPLES, c.rows),
                              tn_dim_constant(c.columns),
                              tn_dim_constant(c.count)};
     return device_.table<tn_argsort_table>(TN_ARGSORT)
@@ -30,12 +30,12 @@ class ArgsortTable : public testing::Test {
     Guarded in = write_all(c.dtype, from);
     const std::vector<uint8_t> before = in.bytes();
     Guarded out = write_all(TN_I64, std::vector<double>(static_cast<size_t>(c.rows * c.count), 99));
-    EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, c.rows}, workers), TN_OK) << device_.message;
+    EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, c.rows}, workers), TN_OK) << device_.message;
     EXPECT_TRUE(in.intact() && out.intact() && in.bytes() == before);
     return read_all(TN_I64, out);
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 // An element has the place of the number of elements before it. `from` has no NaN.
@@ -64,10 +64,21 @@ TEST_F(ArgsortTable, EveryCount) {
             std::vector<double> from(static_cast<size_t>(rows * columns));
             for (double& x : from) x = static_cast<double>(random() % 32) / 8 - 2;  // many are equal
             const std::vector<double> want = defined(c, from);
-            for (const int32_t workers : {1, 2, 8})
+            for (const int32_t workers : device_.workers({1, 2, 8}))
               ASSERT_EQ(sorted(c, from, workers), want)
                   << rows << " rows of " << columns << ", " << count << " positions, flags " << flags;
           }
+}
+
+// Rows that a device sorts in pieces.
+TEST_F(ArgsortTable, LongRows) {
+  std::mt19937_64 random(6);
+  for (const uint32_t flags : {0U, uint32_t{TN_SORT_DESCENDING}}) {
+    const Case c = {3, 2500, 2100, TN_F32, flags};
+    std::vector<double> from(static_cast<size_t>(c.rows * c.columns));
+    for (double& x : from) x = static_cast<double>(random() % 512) / 8;
+    ASSERT_EQ(sorted(c, from, 2), defined(c, from)) << "flags " << flags;
+  }
 }
 
 // Equal elements keep their order, zeros of both signs among them; NaN comes last either way.
@@ -92,11 +103,11 @@ TEST_F(ArgsortTable, Refuses) {
   ASSERT_EQ(prepare({1, 3, 4, TN_F32, 0}, &more.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), out = write_all(TN_I64, {7, 7, 7});
   const std::vector<uint8_t> before = out.bytes();
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_ADD}, {0, 1}, 1), TN_UNSUPPORTED);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
-  EXPECT_EQ(more.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
-  EXPECT_EQ(call.run(std::vector<void*>{nullptr}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_ADD}, {0, 1}, 1), TN_UNSUPPORTED);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
+  EXPECT_EQ(more.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run(std::vector<Guarded*>{nullptr}, {&out}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
   EXPECT_TRUE(out.bytes() == before);
 }
 

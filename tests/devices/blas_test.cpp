@@ -11,7 +11,7 @@
 #include "blas_buffers.h"
 #include "blas_core.h"
 #include "primitives/gemm.h"
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 extern "C" const tn_plugin* tenon_plugin(void);
 
@@ -133,13 +133,13 @@ class Blas : public Kernels {
     EXPECT_EQ(prepare(&call.prepared), TN_OK);
     const std::vector<double> ones(static_cast<size_t>(batch * kSide * kSide), 1);
     Guarded a = write_all(TN_F32, ones), b = write_all(TN_F32, ones), c = write_all(TN_F32, ones);
-    const tn_status status = call.run({a.data(), b.data()}, {c.data()}, {TN_REQUEST_WRITE}, {0, batch}, workers);
+    const tn_status status = call.run({&a, &b}, {&c}, {TN_REQUEST_WRITE}, {0, batch}, workers);
     *right = read_all(TN_F32, c) == std::vector<double>(ones.size(), kSide);
     return status;
   }
 
   static constexpr int64_t kSide = 40;
-  CpuDevice device_{tenon_plugin()};
+  DeviceUnderTest device_{tenon_plugin()};
 };
 
 // The first three tests need this order: the first one starts without buffers, and buffers are never freed.
@@ -190,7 +190,7 @@ void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
   constexpr int64_t kRows = 1 << 22;
   int64_t most = 0;
   for (int64_t m = kRows; m > 1; m -= m / 5 + 1)
-    most = std::max(most, tenon::cpu::choose_tiles(m, n, k, TN_TRANSPOSE_A | TN_TRANSPOSE_B).rows);
+    most = std::max(most, tenon::cpu::choose_tiles(tenon::cpu::Kernels::kBlas, m, n, k).rows);
   const auto element = static_cast<int64_t>(tn_dtype_bytes(dtype));
   const Zeros a(static_cast<size_t>(most * k * element)), b(static_cast<size_t>(k * n * element)),
       c(static_cast<size_t>(most * n * element));

@@ -3,7 +3,7 @@
 target_include_directories(test_devices_blas_test PRIVATE "${PROJECT_SOURCE_DIR}/plugins/devices/cpu")
 target_include_directories(test_devices_blas_test SYSTEM PRIVATE "${TENON_OPENBLAS_INCLUDE}")
 target_link_libraries(test_devices_blas_test PRIVATE
-  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_cpu_objects>,EXCLUDE,blas_core>" tenon_device_pointwise "${TENON_OPENBLAS}" ${CMAKE_DL_LIBS}
+  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_cpu_objects>,EXCLUDE,blas_core>" tenon_device_pointwise tenon_cpu_assembler "${TENON_OPENBLAS}" ${CMAKE_DL_LIBS}
   "-Wl,--wrap=blas_memory_alloc" "-Wl,--wrap=blas_memory_free" "-Wl,--wrap=mmap" "-Wl,--wrap=cblas_sgemm")
 foreach(core SkylakeX Haswell)
   gtest_discover_tests(test_devices_blas_test TEST_PREFIX "devices/blas_${core}." DISCOVERY_MODE PRE_TEST
@@ -14,3 +14,6 @@ endforeach()
 target_include_directories(test_devices_blas_core_test PRIVATE "${PROJECT_SOURCE_DIR}/plugins/devices/cpu")
 target_link_libraries(test_devices_blas_core_test PRIVATE
   "$<FILTER:$<TARGET_OBJECTS:tenon_devices_cpu_objects>,INCLUDE,blas_core>" "-Wl,--wrap=getenv")
+
+# Each kind of kernels by itself.
+target_link_libraries(test_devices_gemm_choice_test PRIVATE tenon_cpu_kernels)

@@ -78,9 +78,9 @@ class ConvEpilogue : public ConvTable {
     for (size_t i = 0; i < program.outputs.size(); ++i)
       outputs.push_back(write_all(
           c.dtype, Numbers(static_cast<size_t>(reference::elements(program.output_extent(i), rows, columns(c))), NAN)));
-    std::vector<void*> in, out;
-    for (Guarded& input : inputs) in.push_back(input.data());
-    for (Guarded& output : outputs) out.push_back(output.data());
+    std::vector<Guarded*> in, out;
+    for (Guarded& input : inputs) in.push_back(&input);
+    for (Guarded& output : outputs) out.push_back(&output);
     if (in_place) out[1] = out[0];
     EXPECT_EQ(call.run(in, out, std::vector<uint8_t>(out.size(), TN_REQUEST_WRITE), {0, c.sizes.samples}, workers),
               TN_OK)
@@ -223,18 +223,17 @@ TEST_F(ConvEpilogue, RefusesOtherCalls) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare_both(site, &call.prepared), TN_OK);
   Guarded a = write_all(TN_F32, Numbers(4, 3)), b = write_all(TN_F32, Numbers(1, 2)), made(16), y(16);
-  const auto run = [&](const std::vector<void*>& in, const std::vector<void*>& out, int64_t samples) {
+  const auto run = [&](const std::vector<Guarded*>& in, const std::vector<Guarded*>& out, int64_t samples) {
     return call.run(in, out, std::vector<uint8_t>(out.size(), TN_REQUEST_WRITE), {0, samples}, 1);
   };
-  EXPECT_EQ(run({a.data(), b.data()}, {made.data(), y.data()}, -1), TN_MISUSE);
+  EXPECT_EQ(run({&a, &b}, {&made, &y}, -1), TN_MISUSE);
   EXPECT_EQ(device_.message, "a convolution of a negative number of samples");
-  EXPECT_EQ(run({a.data()}, {made.data(), y.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(run({a.data(), b.data()}, {made.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(run({a.data(), nullptr}, {made.data(), y.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(call.run({a.data(), b.data()}, {made.data(), y.data()}, {TN_REQUEST_NONE, TN_REQUEST_WRITE}, {0, 2}, 1),
-            TN_MISUSE)
+  EXPECT_EQ(run({&a}, {&made, &y}, 2), TN_MISUSE);
+  EXPECT_EQ(run({&a, &b}, {&made}, 2), TN_MISUSE);
+  EXPECT_EQ(run({&a, nullptr}, {&made, &y}, 2), TN_MISUSE);
+  EXPECT_EQ(call.run({&a, &b}, {&made, &y}, {TN_REQUEST_NONE, TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE)
       << "without the memory of the convolution";
-  EXPECT_EQ(run({a.data(), b.data()}, {made.data(), y.data()}, 2), TN_OK);
+  EXPECT_EQ(run({&a, &b}, {&made, &y}, 2), TN_OK);
   EXPECT_EQ(read_all(TN_F32, y), Numbers(4, 36)) << "3 times 2, squared";
 }
 

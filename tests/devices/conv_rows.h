@@ -36,13 +36,18 @@ inline std::vector<ConvCase> two_dimensions() {
           // A line of taps fills a part of a vector.
           {window_of({{12, 5, 1, 2, 2}, {13, 5, 1, 1, 3}}), {3, 1, 7, 1}},
           {window_of({{9, 3, 2, 1, 1}, {20, 3, 1, 2, 2, 2}}), {2, 2, 5, 1}},
-          {window_of({{6, 9, 1, 4, 4}, {16, 3}}), {2, 1, 13, 1}}};
+          {window_of({{6, 9, 1, 4, 4}, {16, 3}}), {2, 1, 13, 1}},
+          // Few channels: a line of a patch of images fills a vector.
+          {window_of({{11, 4, 2, 1, 1}, {12, 4, 2, 1, 1}}), {3, 3, 16, 1}},
+          {window_of({{9, 3, 1, 2, 2, 2}, {5, 7, 1, 3, 3}}), {2, 5, 9, 1}},
+          {window_of({{21, 3, 3, 1, 0}, {4, 6, 1, 4, 5}}), {2, 7, 3, 1}}};
 }
 
 inline std::vector<ConvCase> three_dimensions() {
   return {{window_of({{3, 2, 1, 1, 0}, {4, 3, 2, 1, 1}, {5, 2}}), {2, 3, 4, 1}},
           {window_of({{3, 1}, {3, 2}, {3, 3, 1, 1, 1}}), {2, 4, 4, 2}},
-          {window_of({{3, 2, 1, 1, 0}, {4, 3, 2, 1, 1}, {12, 5, 1, 2, 2}}), {2, 1, 4, 1}}};
+          {window_of({{3, 2, 1, 1, 0}, {4, 3, 2, 1, 1}, {12, 5, 1, 2, 2}}), {2, 1, 4, 1}},
+          {window_of({{4, 2, 2, 1, 1}, {5, 3, 2, 1, 1}, {6, 4, 1, 2, 1}}), {2, 5, 6, 1}}};
 }
 
 // A filter for each channel, and several.
@@ -92,7 +97,7 @@ class ConvTable : public testing::Test {
     conv.size = sizeof conv;
     conv.dtype = c.dtype;
     conv.op = c.op;
-    conv.samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    conv.samples = bounded_symbol(TN_SYMBOL_SAMPLES, c.sizes.samples);
     conv.channels = c.sizes.channels;
     conv.filters = c.sizes.filters;
     conv.groups = c.sizes.groups;
@@ -107,8 +112,7 @@ class ConvTable : public testing::Test {
     EXPECT_EQ(prepare(c, &call.prepared), TN_OK) << device_.message;
     Guarded first = write_all(c.dtype, a), second = write_all(c.dtype, b);
     Guarded out = write_all(c.dtype, std::vector<double>(count, initial));
-    EXPECT_EQ(call.run({first.data(), second.data()}, {out.data()}, {request}, {0, c.sizes.samples}, workers), TN_OK)
-        << device_.message;
+    EXPECT_EQ(call.run({&first, &second}, {&out}, {request}, {0, c.sizes.samples}, workers), TN_OK) << device_.message;
     EXPECT_TRUE(first.intact() && second.intact() && out.intact());
     return out.bytes();
   }
@@ -198,13 +202,13 @@ class ConvTable : public testing::Test {
     const size_t count = reference::conv(c.op, c.window, c.sizes, of.a, of.b).size();
     Guarded in = write_all(c.dtype, of.a), weights = write_all(c.dtype, of.b), out(count * tn_dtype_bytes(c.dtype));
     const std::vector<uint8_t> before = out.bytes();
-    EXPECT_EQ(call.run({in.data(), weights.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
-    EXPECT_EQ(call.run({in.data(), nullptr}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
-    EXPECT_EQ(call.run({in.data(), weights.data()}, {out.data()}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
+    EXPECT_EQ(call.run({&in, &weights}, {&out}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
+    EXPECT_EQ(call.run({&in, nullptr}, {&out}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
+    EXPECT_EQ(call.run({&in, &weights}, {&out}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
     EXPECT_TRUE(out.bytes() == before);
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 }  // namespace tenon_tests

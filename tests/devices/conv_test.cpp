@@ -1,4 +1,4 @@
-// Convolutions on the device "cpu", against their definition. SPDX-License-Identifier: Apache-2.0
+// Convolutions, against their definition. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/conv_rows.h"
 
 namespace tenon_tests {

@@ -2,13 +2,13 @@
 #include <filesystem>
 #include <set>
 
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
 
 TEST(Cpu, DescribesItself) {
-  const CpuDevice device;
+  const DeviceUnderTest device;
   const tn_plugin& plugin = *device.plugin();
   EXPECT_STREQ(plugin.id, "tenon.cpu");
   ASSERT_EQ(plugin.devices_count, 1U);
@@ -27,7 +27,7 @@ TEST(Cpu, OffersTheTableOfEachFileOfPrimitives) {
   std::set<std::string> files, tables;
   for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/plugins/devices/cpu/primitives"))
     if (file.path().extension() == ".cpp") files.insert("tenon." + file.path().stem().string());
-  const CpuDevice device;
+  const DeviceUnderTest device;
   for (const char* const* id = device.type()->description->tables; *id != nullptr; ++id)
     tables.insert(std::string(*id).substr(0, std::string(*id).find('/')));
   EXPECT_EQ(tables, files);
@@ -35,7 +35,7 @@ TEST(Cpu, OffersTheTableOfEachFileOfPrimitives) {
 }
 
 TEST(Cpu, HasOnlyDeviceZero) {
-  CpuDevice device;
+  DeviceUnderTest device;
   void* other = nullptr;
   const tn_device_open open = {sizeof open, 1, device.services(), device.errors(), nullptr};
   EXPECT_EQ(device.type()->open(&open, &other), TN_NOT_FOUND);
@@ -44,7 +44,7 @@ TEST(Cpu, HasOnlyDeviceZero) {
 }
 
 TEST(Cpu, PropertiesGoAsFarAsTheStructThatIsGiven) {
-  const CpuDevice device;
+  const DeviceUnderTest device;
   tn_device_properties properties = {};
   properties.size = sizeof properties;
   ASSERT_EQ(device.type()->properties(device.device(), device.errors(), &properties), TN_OK);
@@ -59,7 +59,7 @@ TEST(Cpu, PropertiesGoAsFarAsTheStructThatIsGiven) {
 }
 
 TEST(Cpu, MemoryIsTheHostsAndCounted) {
-  CpuDevice device;
+  DeviceUnderTest device;
   for (const uint64_t bytes : {0, 1, 1000, 1 << 20}) {
     void* memory = device.type()->allocate(device.device(), device.errors(), bytes);
     ASSERT_NE(memory, nullptr);
@@ -75,7 +75,7 @@ TEST(Cpu, MemoryIsTheHostsAndCounted) {
 }
 
 TEST(Cpu, CopiesAndFillsInStreamsAndEvents) {
-  const CpuDevice device;
+  const DeviceUnderTest device;
   const tn_device_type& type = *device.type();
   void *stream = nullptr, *event = nullptr;
   ASSERT_EQ(type.stream_create(device.device(), device.errors(), &stream), TN_OK);
@@ -99,7 +99,7 @@ TEST(Cpu, CopiesAndFillsInStreamsAndEvents) {
 
 // open fails with a message if the host lacks the memory service.
 TEST(Cpu, NeedsTheHostsMemory) {
-  CpuDevice device;
+  DeviceUnderTest device;
   const tn_services services = {sizeof services, TN_ABI_MAJOR, TN_ABI_MINOR, nullptr,
                                 [](void*, const char*) -> const void* { return nullptr; }};
   void* other = nullptr;

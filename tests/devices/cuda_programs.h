@@ -93,7 +93,7 @@ class CudaPrograms {
       writer_.output(apply(TN_OP_POW, a, number(3)));
       finish("functions" + suffix);
 
-      start(6, 77, compute);
+      start(7, 77, compute);
       a = input(TN_FULL);
       for (const uint8_t extent : {TN_FULL, TN_PER_ROW, TN_PER_COLUMN, TN_SCALAR})
         writer_.output(apply(TN_OP_ADD, writer_.uniform(extent, extent), apply(TN_OP_MUL, a, number(0))));

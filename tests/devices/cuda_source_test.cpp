@@ -4,7 +4,7 @@
 
 #include "plugins/devices/cuda/compiler.h"
 #include "plugins/devices/cuda/source.h"
-#include "tests/devices/cuda_device.h"
+#include "plugins/devices/cuda/tables.h"
 #include "tests/devices/cuda_programs.h"
 
 namespace tenon_tests {
@@ -14,11 +14,15 @@ using namespace tenon::core;
 namespace {
 
 tenon::cuda::Source source_of(const PointwiseCase& c) {
-  const CudaSite site(c, c.rows);
+  const PointwiseSite site(c, 0);
   tn_dtype missing = 0;
-  tenon::cuda::Source source = tenon::cuda::generate(site.get(), &missing);
+  tenon::cuda::Source source = tenon::cuda::generate(site.get(), {}, &missing);
   EXPECT_EQ(missing, 0U);
   return source;
+}
+
+std::string whole_text_of(const PointwiseCase& c) {
+  return tenon::cuda::whole_text(tenon::cuda::kernels_of(PointwiseSite(c, 0).get()));
 }
 
 size_t count_of(const std::string& text, const std::string& what) {
@@ -64,28 +68,32 @@ TEST(CudaSource, TextDoesNotDependOnSizes) {
 TEST(CudaSource, NamesTheMissingElementType) {
   PointwiseCase c = named(CudaPrograms::all(), "adam").run;
   c.input_types[1] = TN_DTYPE(5, 64);
-  const CudaSite site(c, c.rows);
+  const PointwiseSite site(c, 0);
   tn_dtype missing = 0;
-  static_cast<void>(tenon::cuda::generate(site.get(), &missing));
+  static_cast<void>(tenon::cuda::generate(site.get(), {}, &missing));
   EXPECT_EQ(missing, TN_DTYPE(5, 64));
 }
 
+// That all compile is in cuda_resources_test.cpp.
 TEST(CudaSource, Compiles) {
   const tenon::cuda::Compiler compiler(0);
   if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
-  for (const CudaProgram& program : CudaPrograms::all()) {
-    SCOPED_TRACE(program.name);
+  const std::vector<CudaProgram> programs = CudaPrograms::all();
+  for (const char* const name : {"adam", "norm clipping", "layer norm of 300"}) {
+    SCOPED_TRACE(name);
+    const CudaProgram& program = named(programs, name);
     const tenon::cuda::Source source = source_of(program.run);
-    EXPECT_EQ(count_of(source.text, "__global__"), source.grids.size());
+    const std::string text = whole_text_of(program.run);
+    EXPECT_EQ(count_of(text, "__global__"), source.grids.size());
     try {
       // 9.0 gives machine code. 9.9 is unknown to every compiler and gives PTX for the newest architecture before it.
-      EXPECT_EQ(compiler.compile(source.text, 90).substr(1, 3), "ELF");
-      const std::string ptx = compiler.compile(source.text, 99);
+      EXPECT_EQ(compiler.compile(text, 90).substr(1, 3), "ELF");
+      const std::string ptx = compiler.compile(text, 99);
       EXPECT_NE(ptx.find(".target sm_90"), std::string::npos);
       EXPECT_EQ(count_of(ptx, ".entry kernel"), source.grids.size());
       EXPECT_EQ(count_of(ptx, "atom."), 0U) << "atomics have no fixed order";
     } catch (const std::exception& error) {
-      FAIL() << error.what() << "\n" << source.text;
+      FAIL() << error.what() << "\n" << text;
     }
   }
 }
@@ -97,40 +105,52 @@ TEST(CudaSource, ReportsWhatTheCompilerSays) {
     static_cast<void>(compiler.compile("this is no C++", 90));
     FAIL() << "invalid source was compiled";
   } catch (const std::exception& error) {
-    EXPECT_NE(std::string(error.what()).find("tenon_pointwise.cu(1)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("tenon_kernels.cu(1)"), std::string::npos) << error.what();
   }
   EXPECT_THROW(static_cast<void>(compiler.compile("", 10)), std::exception);  // older than every supported architecture
 }
 
+// Keeps the last report.
+struct Sink {
+  std::string message;
+  tn_status code = TN_OK;
+  tn_errors errors = {sizeof(tn_errors), 0, this, [](void* self, const tn_error_report* report) {
+                        static_cast<Sink*>(self)->code = report->code;
+                        static_cast<Sink*>(self)->message = report->message;
+                      }};
+};
+
 TEST(CudaPlugin, DescribesItself) {
-  const CudaPlugin plugin;
-  EXPECT_STREQ(plugin.plugin()->id, "tenon.cuda");
-  ASSERT_EQ(plugin.plugin()->devices_count, 1U);
-  const tn_device_description& description = *plugin.type()->description;
-  EXPECT_STREQ(description.kind, "cuda");
-  EXPECT_EQ(description.dlpack_type, kDLCUDA);
-  for (const char* const* id = description.tables; *id != nullptr; ++id)
-    EXPECT_NE(plugin.type()->extension(nullptr, *id), nullptr) << *id;
-  EXPECT_EQ(plugin.type()->extension(nullptr, "tenon.gemm/1"), nullptr);
-  ASSERT_EQ(plugin.plugin()->libraries_count, 2U);
-  EXPECT_STREQ(plugin.plugin()->libraries[0]->name, "libcuda.so.1");
+  const tn_plugin& plugin = *device_plugin("cuda");
+  EXPECT_STREQ(plugin.id, "tenon.cuda");
+  ASSERT_EQ(plugin.devices_count, 1U);
+  const tn_device_type& type = *plugin.devices[0];
+  EXPECT_STREQ(type.description->kind, "cuda");
+  EXPECT_EQ(type.description->dlpack_type, kDLCUDA);
+  for (const char* const* id = type.description->tables; *id != nullptr; ++id)
+    EXPECT_NE(type.extension(nullptr, *id), nullptr) << *id;
+  EXPECT_EQ(type.extension(nullptr, "tenon.gemm/2"), nullptr);
+  ASSERT_EQ(plugin.libraries_count, 4U);
+  EXPECT_STREQ(plugin.libraries[0]->name, "libcuda.so.1");
 }
 
 // Passes with and without a driver.
 TEST(CudaPlugin, SaysWhatIsMissing) {
-  CudaPlugin plugin;
-  const int32_t count = plugin.type()->count(nullptr, plugin.errors());
-  ASSERT_GE(count, 0) << plugin.message;
-  EXPECT_EQ(plugin.message, "");
+  const tn_plugin& plugin = *device_plugin("cuda");
+  const tn_device_type& type = *plugin.devices[0];
+  Sink sink;
+  const int32_t count = type.count(nullptr, &sink.errors);
+  ASSERT_GE(count, 0) << sink.message;
+  EXPECT_EQ(sink.message, "");
   void* device = nullptr;
   for (const int32_t index : {count, -1}) {
-    const tn_device_open open = {sizeof open, index, plugin.services(), plugin.errors(), nullptr};
-    EXPECT_EQ(plugin.type()->open(&open, &device), TN_NOT_FOUND);
-    EXPECT_EQ(plugin.code, TN_NOT_FOUND);
-    const bool driver = plugin.message.find("device number " + std::to_string(index)) != std::string::npos;
-    const bool no_driver = plugin.message.find("libcuda.so.1") != std::string::npos &&
-                           plugin.message.find(plugin.plugin()->libraries[0]->hint) != std::string::npos;
-    EXPECT_TRUE(driver || (count == 0 && no_driver)) << plugin.message;
+    const tn_device_open open = {sizeof open, index, nullptr, &sink.errors, nullptr};
+    EXPECT_EQ(type.open(&open, &device), TN_NOT_FOUND);
+    EXPECT_EQ(sink.code, TN_NOT_FOUND);
+    const bool driver = sink.message.find("device number " + std::to_string(index)) != std::string::npos;
+    const bool no_driver = sink.message.find("libcuda.so.1") != std::string::npos &&
+                           sink.message.find(plugin.libraries[0]->hint) != std::string::npos;
+    EXPECT_TRUE(driver || (count == 0 && no_driver)) << sink.message;
   }
   EXPECT_EQ(device, nullptr);
 }

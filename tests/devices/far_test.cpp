@@ -4,20 +4,13 @@
 
 #include <cstring>
 
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 
 namespace {
 
 using testing::HasSubstr;
-
-const tn_plugin* far_plugin() {
-  const std::string path = test_plugin_folder() + "/devices/far.so";
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(dlerror());
-  return reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME))();
-}
 
 class Far : public testing::Test {
  protected:
@@ -29,7 +22,7 @@ class Far : public testing::Test {
   [[nodiscard]] tn_status wait() { return type().stream_wait(far_.device(), far_.errors(), nullptr); }
   [[nodiscard]] int64_t* allocate() { return static_cast<int64_t*>(type().allocate(far_.device(), far_.errors(), 64)); }
 
-  CpuDevice far_{far_plugin()};
+  DeviceUnderTest far_{device_plugin("far")};
 };
 
 TEST_F(Far, MemoryFaultsWhenTheHostTouchesIt) {
@@ -60,6 +53,24 @@ TEST_F(Far, RefusesMemoryOfTheHost) {
   EXPECT_EQ(copy(TN_COPY_TO_DEVICE, memory, memory, 8), TN_INVALID);
   EXPECT_EQ(far_.message, "copy: from is in the device's memory");
   type().release(far_.device(), memory, 64);
+}
+
+TEST_F(Far, ProductsReadSizesOnTheHost) {
+  const tn_gemm gemm = {sizeof gemm,
+                        TN_F32,
+                        tn_dim_constant(1),
+                        tn_dim_symbol(TN_SYMBOL_SAMPLES),
+                        tn_dim_constant(2),
+                        tn_dim_constant(3),
+                        0,
+                        0,
+                        1};
+  tn_prepared prepared = {sizeof prepared, 0, nullptr, 0, nullptr, nullptr};
+  const auto* const table = far_.table<tn_gemm_table>(TN_GEMM);
+  ASSERT_EQ(table->prepare(far_.device(), far_.services(), far_.errors(), &gemm, &prepared), TN_OK);
+  EXPECT_EQ(prepared.traits & TN_TRAIT_HOST_SIZES, TN_TRAIT_HOST_SIZES);
+  EXPECT_EQ(prepared.traits & TN_TRAIT_CAPTURABLE, 0U);
+  prepared.destroy(prepared.binding);
 }
 
 // Gathers 2 rows of width 1 by ids from a table of height 2; all in one block: symbols, random, table, ids, result.
@@ -104,7 +115,8 @@ class FarGather : public Far {
                                     reinterpret_cast<int64_t*>(block_),
                                     reinterpret_cast<tn_random*>(block_ + 128),
                                     nullptr,
-                                    far_.errors()};
+                                    far_.errors(),
+                                    nullptr};
     const tn_status status = prepared_.run(prepared_.binding, &execution, &call);
     std::memset(tensors, 0x7f, sizeof tensors);  // the host may change its structs at once
     std::memset(shapes, 0x7f, sizeof shapes);

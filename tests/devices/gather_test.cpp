@@ -1,5 +1,5 @@
-// Gather and scatter-add on the device "cpu". SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Gather and scatter-add. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -21,7 +21,7 @@ class Gather : public testing::Test {
     gather.op = l.scatter ? TN_SCATTER_ADD : TN_GATHER_ROWS;
     gather.height = tn_dim_constant(l.height);
     gather.width = tn_dim_constant(l.width);
-    gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    gather.count = bounded_symbol(TN_SYMBOL_SAMPLES, l.count);
     return device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(), device_.errors(),
                                                               &gather, prepared);
   }
@@ -31,8 +31,8 @@ class Gather : public testing::Test {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(l, &call.prepared), TN_OK);
     Guarded in = write_all(l.dtype, values), numbers = write_all(l.ids, ids);
-    const tn_status status = call.run({in.data(), numbers.data()}, {out.data()}, {request}, {0, l.count}, workers,
-                                      static_cast<uint64_t>(workers));
+    const tn_status status =
+        call.run({&in, &numbers}, {&out}, {request}, {0, l.count}, workers, static_cast<uint64_t>(workers));
     EXPECT_TRUE(in.intact() && numbers.intact() && out.intact());
     return status;
   }
@@ -56,7 +56,7 @@ class Gather : public testing::Test {
           double& to = want[static_cast<size_t>((l.scatter ? id : i) * l.width + c)];
           to = l.dtype == TN_F32 ? static_cast<float>(to) + static_cast<float>(values[from]) : to + values[from];
         }
-      for (const int32_t workers : {1, 2, 3, 8}) {
+      for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
         Guarded out = write_all(l.dtype, std::vector<double>(want.size(), request == TN_REQUEST_ADD ? 0.5 : 9));
         ASSERT_EQ(run(l, ids, values, out, request, workers), TN_OK) << device_.message;
         ASSERT_TRUE(read_all(l.dtype, out) == want) << workers << " workers, request " << int{request};
@@ -64,7 +64,7 @@ class Gather : public testing::Test {
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(Gather, Gathers) {
@@ -87,18 +87,21 @@ TEST_F(Gather, ScattersInTheOrderOfTheIds) {
 
 TEST_F(Gather, RefusesAnIdOutsideTheTableAndTouchesNothing) {
   for (const bool scatter : {false, true})
-    for (const double wrong : {-1.0, 10.0, 1e9}) {
+    for (const auto& [wrong, position] :
+         {std::pair<double, size_t>{-1, 20001}, {10, 20001}, {1e9, 0}, {10, 255}, {-1, 1023}, {10, 39999}}) {
       const Lookup l = {10, 4, 40000, scatter, TN_F32, wrong < 0 ? TN_I32 : TN_I64};
       std::vector<double> ids(40000, 3);
-      ids[20001] = wrong;
       ids[39999] = 77;
+      ids[std::min<size_t>(position + 256, 39999)] = 78;
+      ids[position] = wrong;
       const int64_t rows_in = scatter ? l.count : l.height, rows_out = scatter ? l.height : l.count;
       Guarded out(static_cast<size_t>(rows_out * l.width * 4));
       const std::vector<uint8_t> before = out.bytes();
       const std::vector<double> values(static_cast<size_t>(rows_in * l.width), 1);
       EXPECT_EQ(run(l, ids, values, out, TN_REQUEST_WRITE, 3), TN_BAD_DATA);
       const std::string id = std::to_string(static_cast<int64_t>(wrong));
-      EXPECT_EQ(device_.message, "id " + id + " at position 20001 is outside the table of 10 rows");
+      EXPECT_EQ(device_.message,
+                "id " + id + " at position " + std::to_string(position) + " is outside the table of 10 rows");
       EXPECT_TRUE(out.bytes() == before);
     }
 }
@@ -110,8 +113,8 @@ TEST_F(Gather, RefusesOtherCalls) {
   gather.ids = TN_I64;
   gather.op = TN_GATHER_SUM;
   gather.height = gather.width = tn_dim_constant(2);
-  gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);
-  gather.segments = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED);
+  gather.count = bounded_symbol(TN_SYMBOL_SAMPLES, 2);
+  gather.segments = bounded_symbol(TN_SYMBOL_FIRST_RAGGED, 1);
   const auto prepare_it = [&](tn_prepared* prepared) {
     return device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(), device_.errors(),
                                                               &gather, prepared);
@@ -120,19 +123,19 @@ TEST_F(Gather, RefusesOtherCalls) {
   ASSERT_EQ(prepare_it(&call.prepared), TN_OK);
   Guarded table = write_all(TN_F32, {1, 2, 3, 4}), ids = write_all(TN_I64, {0, 1}), offsets = write_all(TN_I64, {0, 2});
   Guarded out = write_all(TN_F32, {0, 0});
-  const auto run_it = [&](const std::vector<void*>& in, int64_t count, int64_t segments) {
-    return call.run(in, {out.data()}, {TN_REQUEST_WRITE}, {0, count, segments}, 2);
+  const auto run_it = [&](const std::vector<Guarded*>& in, int64_t count, int64_t segments) {
+    return call.run(in, {&out}, {TN_REQUEST_WRITE}, {0, count, segments}, 2);
   };
-  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, -1, 1), TN_MISUSE);
+  EXPECT_EQ(run_it({&table, &ids, &offsets}, -1, 1), TN_MISUSE);
   EXPECT_EQ(device_.message, "a gather call of negative size");
-  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 2, -1), TN_MISUSE);
-  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 1, 1), TN_MISUSE) << "the segment has two ids";
+  EXPECT_EQ(run_it({&table, &ids, &offsets}, 2, -1), TN_MISUSE);
+  EXPECT_EQ(run_it({&table, &ids, &offsets}, 1, 1), TN_MISUSE) << "the segment has two ids";
   EXPECT_EQ(device_.message, "the segments have another number of ids than the call");
-  EXPECT_EQ(run_it({table.data(), ids.data()}, 2, 1), TN_MISUSE);
-  EXPECT_EQ(run_it({table.data(), nullptr, offsets.data()}, 2, 1), TN_MISUSE);
+  EXPECT_EQ(run_it({&table, &ids}, 2, 1), TN_MISUSE);
+  EXPECT_EQ(run_it({&table, nullptr, &offsets}, 2, 1), TN_MISUSE);
   EXPECT_EQ(device_.message, "a gather call needs values, ids and one output");
   EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{0, 0}));
-  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 2, 1), TN_OK);
+  EXPECT_EQ(run_it({&table, &ids, &offsets}, 2, 1), TN_OK);
   EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{4, 6}));
   tn_prepared prepared = {};
   gather.op = TN_GATHER_SUM + 1;
@@ -149,7 +152,7 @@ TEST_F(Gather, RefusesOtherTypes) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare({2, 1, 1, false, TN_U8}, &call.prepared), TN_OK);
   Guarded table = write_all(TN_U8, {1, 2}), ids = write_all(TN_I64, {0}), out(1);
-  EXPECT_EQ(call.run({table.data(), ids.data()}, {out.data()}, {TN_REQUEST_ADD}, {0, 1}, 1), TN_UNSUPPORTED);
+  EXPECT_EQ(call.run({&table, &ids}, {&out}, {TN_REQUEST_ADD}, {0, 1}, 1), TN_UNSUPPORTED);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products with an epilogue on the device "cpu", against plain sums and the reference interpreter.
+// Products with an epilogue, against plain sums and the reference interpreter.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/epilogue_programs.h"
 #include "tests/devices/gemm_reference.h"
@@ -20,14 +20,6 @@ struct EpilogueCase {
 class GemmEpilogue : public testing::Test {
  protected:
   using Numbers = std::vector<double>;
-
-  static Numbers numbers(int64_t count, uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    Numbers result(static_cast<size_t>(count));
-    for (double& number : result) number = static_cast<double>(uniform(random));
-    return result;
-  }
 
   struct Site {
     tn_gemm gemm = {};
@@ -80,13 +72,13 @@ class GemmEpilogue : public testing::Test {
     Site site;
     fill(c, program, site);
     ASSERT_EQ(table()->supports(device_.device(), device_.errors(), &site.epilogue), TN_OK);
-    const Numbers a = numbers(c.batch * c.m * c.k, 1), b = numbers(c.batch * c.k * c.n, 2);
+    const Numbers a = random_numbers(c.batch * c.m * c.k, 1), b = random_numbers(c.batch * c.k * c.n, 2);
     Numbers product = plain_product(c.batch, c.m, c.n, c.k, c.flags, a, b);
     for (double& number : product) number *= 0.5;
     std::vector<Numbers> arguments{product};
     for (size_t i = 1; i < program.inputs.size(); ++i)
       arguments.push_back(
-          numbers(tenon::check::reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
+          random_numbers(tenon::check::reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
     const std::vector<Numbers> want = tenon::check::reference::evaluate(program.view(), c.batch * c.m, c.n, arguments);
     std::vector<std::vector<uint8_t>> first;
     for (const int32_t workers : {1, 2, 3, 8}) {
@@ -101,9 +93,9 @@ class GemmEpilogue : public testing::Test {
       for (size_t i = 1; i < arguments.size(); ++i) inputs.push_back(write_all(c.dtype, arguments[i]));
       outputs.push_back(write_all(c.dtype, Numbers(arguments[0].size(), NAN)));
       for (const Numbers& output : want) outputs.push_back(write_all(c.dtype, Numbers(output.size(), NAN)));
-      std::vector<void*> in, out;
-      for (Guarded& input : inputs) in.push_back(input.data());
-      for (Guarded& output : outputs) out.push_back(output.data());
+      std::vector<Guarded*> in, out;
+      for (Guarded& input : inputs) in.push_back(&input);
+      for (Guarded& output : outputs) out.push_back(&output);
       if (in_place) out[1] = out[0];
       const std::vector<uint8_t> requests(out.size(), TN_REQUEST_WRITE);
       ASSERT_EQ(call.run(in, out, requests, {0, c.batch > 1 ? c.batch : c.m}, workers), TN_OK) << device_.message;
@@ -122,7 +114,7 @@ class GemmEpilogue : public testing::Test {
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(GemmEpilogue, Programs) {
@@ -193,15 +185,15 @@ TEST_F(GemmEpilogue, RefusesOtherCalls) {
   ASSERT_EQ(table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &call.prepared),
             TN_OK);
   Guarded a = write_all(TN_F32, Numbers(4, 1)), b = write_all(TN_F32, Numbers(4, 1)), c(16), y(16);
-  const auto run = [&](const std::vector<void*>& in, const std::vector<void*>& out, int64_t samples) {
+  const auto run = [&](const std::vector<Guarded*>& in, const std::vector<Guarded*>& out, int64_t samples) {
     return call.run(in, out, std::vector<uint8_t>(out.size(), TN_REQUEST_WRITE), {0, samples}, 1);
   };
-  EXPECT_EQ(run({a.data(), b.data()}, {c.data(), y.data()}, -1), TN_MISUSE);
+  EXPECT_EQ(run({&a, &b}, {&c, &y}, -1), TN_MISUSE);
   EXPECT_EQ(device_.message, "a product of negative size");
-  EXPECT_EQ(run({a.data()}, {c.data(), y.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(run({a.data(), b.data()}, {c.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(run({a.data(), nullptr}, {c.data(), y.data()}, 2), TN_MISUSE);
-  EXPECT_EQ(run({a.data(), b.data()}, {c.data(), y.data()}, 2), TN_OK);
+  EXPECT_EQ(run({&a}, {&c, &y}, 2), TN_MISUSE);
+  EXPECT_EQ(run({&a, &b}, {&c}, 2), TN_MISUSE);
+  EXPECT_EQ(run({&a, nullptr}, {&c, &y}, 2), TN_MISUSE);
+  EXPECT_EQ(run({&a, &b}, {&c, &y}, 2), TN_OK);
   EXPECT_EQ(read_all(TN_F32, y), Numbers(4, 1)) << "0.5 (1 + 1), squared";
 }
 

@@ -3,10 +3,18 @@
 
 #include <tenon/builder.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 namespace tenon_tests {
+
+// The nearest bfloat16 number, of two that are as near the even one: 8 significant bits. For normal numbers.
+inline double to_bfloat16(float number) {
+  int exponent = 0;
+  const double fraction = std::frexp(static_cast<double>(number), &exponent);
+  return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+}
 
 // Returns op(a) op(b), [batch, m, n]. op(a) is [batch, m, k] and op(b) [batch, k, n]; op transposes as in `flags`.
 inline std::vector<double> plain_product(int64_t batch, int64_t m, int64_t n, int64_t k, uint32_t flags,

@@ -1,4 +1,4 @@
-// Rows of products on the device "cpu": a row has the same bits alone, in a product of any number of rows, at any place
+// Rows of products: a row has the same bits alone, in a product of any number of rows, at any place
 // and with any number of threads, namely those of the sum that plugins/devices/cpu/gemm_tile.cpp defines.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
@@ -99,6 +99,7 @@ class GemmRows : public testing::Test {
     gemm.dtype = s.dtype;
     gemm.batch = tn_dim_constant(batch);
     gemm.m = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    gemm.m.bound = bound_;
     gemm.n = tn_dim_constant(s.n);
     gemm.k = tn_dim_constant(s.k);
     gemm.flags = s.flags;
@@ -108,7 +109,7 @@ class GemmRows : public testing::Test {
                                                              &gemm, &call.prepared),
               TN_OK);
     Guarded in_a = guarded(a, batch * m * s.k), in_b = guarded(b, batch * s.k * s.n), out = guarded(c, batch * m * s.n);
-    EXPECT_EQ(call.run({in_a.data(), in_b.data()}, {out.data()}, {s.request}, {0, m}, workers), TN_OK);
+    EXPECT_EQ(call.run({&in_a, &in_b}, {&out}, {s.request}, {0, m}, workers), TN_OK);
     EXPECT_TRUE(out.intact());
     std::vector<T> result(static_cast<size_t>(batch * m * s.n));
     std::memcpy(result.data(), out.data(), out.size());
@@ -132,8 +133,8 @@ class GemmRows : public testing::Test {
         TN_OK);
     Guarded packed(bytes);
     const int64_t m = static_cast<int64_t>(want.size()) / gemm.n.offset;
-    ASSERT_EQ(pack.run({b.data()}, {packed.data()}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
-    ASSERT_EQ(multiply.run({a.data(), packed.data()}, {c.data()}, {request}, {0, m}, workers), TN_OK);
+    ASSERT_EQ(pack.run({&b}, {&packed}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+    ASSERT_EQ(multiply.run({&a, &packed}, {&c}, {request}, {0, m}, workers), TN_OK);
     ASSERT_TRUE(packed.intact() && c.intact());
     ASSERT_EQ(std::memcmp(c.data(), want.data(), c.size()), 0)
         << "packed, n " << gemm.n.offset << " k " << gemm.k.offset << " flags " << gemm.flags << " m " << m;
@@ -173,8 +174,9 @@ class GemmRows : public testing::Test {
     }
   }
 
-  CpuDevice device_;
-  int packed_ = 0;  // products that were computed with a packed B, too
+  DeviceUnderTest device_;
+  int64_t bound_ = TN_UNBOUNDED;  // of the rows; a product with a bound may pack B by itself
+  int packed_ = 0;                // products that were computed with a packed B, too
 };
 
 TEST_F(GemmRows, AreSumsInADefinedOrder) {
@@ -218,6 +220,15 @@ TEST_F(GemmRows, PackedMatricesAreOfOneProductWithConstantSizes) {
   EXPECT_EQ(asked(TN_I32, tn_dim_constant(64), 64, 0), TN_UNSUPPORTED);
 }
 
+TEST_F(GemmRows, OfAnEmptyMinibatchAreNone) {
+  for (const uint32_t flags : {uint32_t{0}, uint32_t{TN_TRANSPOSE_B}, uint32_t{TN_TRANSPOSE_A}}) {
+    const Shape s = {130, 300, flags};
+    const auto none = numbers<float>(1, 1), b = numbers<float>(s.n * s.k, 2);
+    EXPECT_TRUE(run(s, 1, 0, none.data(), b.data(), none.data(), 2).empty());
+  }
+  EXPECT_EQ(packed_, 2);
+}
+
 // More rows than a tile, and columns that are cut: parts of the rows give the bits of all of them.
 TEST_F(GemmRows, DoNotDependOnTilesAndThreads) {
   constexpr int64_t kRows = 331;
@@ -231,6 +242,34 @@ TEST_F(GemmRows, DoNotDependOnTilesAndThreads) {
       for (const auto& [first, m] : {std::pair<int64_t, int64_t>{330, 1}, {7, 2}, {100, 23}, {3, 97}, {1, 200}})
         check_rows<float>(s, all, first, m, a.data(), b.data(), c.data(), 3);
       if (HasFatalFailure()) return;
+    }
+}
+
+// Products of many rows pack B by themselves, and have the bits of those that do not.
+TEST_F(GemmRows, ManyRowsHaveTheBitsOfFew) {
+  constexpr int64_t kRows = 331;
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{130, 300}, {513, 257}, {40, 1024}})
+    for (const uint32_t flags : {uint32_t{0}, uint32_t{TN_TRANSPOSE_B}}) {
+      const Shape s = {n, k, flags, 0.7, TN_F32, TN_REQUEST_ADD};
+      const auto a = numbers<float>(kRows * k, 1), b = numbers<float>(n * k, 2), c = numbers<float>(kRows * n, 3);
+      bound_ = TN_UNBOUNDED;
+      const std::vector<float> all = run(s, 1, kRows, a.data(), b.data(), c.data(), 1);
+      bound_ = kRows;
+      for (int32_t workers = 1; workers <= 4; ++workers)
+        ASSERT_EQ(run(s, 1, kRows, a.data(), b.data(), c.data(), workers), all) << s << ", " << workers << " workers";
+    }
+}
+
+// With a transposed A as well, whichever kernels compute it, and where the request is ADD.
+TEST_F(GemmRows, OfATransposedMatrixDoNotDependOnTheThreads) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{203, 130, 1100}, {389, 50, 2000}, {192, 410, 980}})
+    for (const uint32_t flags : {uint32_t{TN_TRANSPOSE_A}, uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}}) {
+      const Shape s = {n, k, flags, 0.7, TN_F32, TN_REQUEST_ADD};
+      const auto a = numbers<float>(m * k, 1), b = numbers<float>(n * k, 2), c = numbers<float>(m * n, 3);
+      bound_ = m;
+      const std::vector<float> all = run(s, 1, m, a.data(), b.data(), c.data(), 1);
+      for (int32_t workers = 2; workers <= 4; ++workers)
+        ASSERT_EQ(run(s, 1, m, a.data(), b.data(), c.data(), workers), all) << s << ", " << workers << " workers";
     }
 }
 
@@ -282,8 +321,7 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
                 TN_OK);
       Guarded in_a = guarded(a.data() + first * k, m * k), in_b = guarded(b.data(), k * n),
               in_bias = guarded(bias.data(), n), c(static_cast<size_t>(m * n) * 4), out(static_cast<size_t>(m * n) * 4);
-      EXPECT_EQ(call.run({in_a.data(), in_b.data(), in_bias.data()}, {c.data(), out.data()},
-                         {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
+      EXPECT_EQ(call.run({&in_a, &in_b, &in_bias}, {&c, &out}, {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
                 TN_OK);
       const auto* const packs = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
       uint64_t bytes = 0;
@@ -296,10 +334,10 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
             packs->prepare_epilogue(device_.device(), device_.services(), device_.errors(), &epilogue, &fused.prepared),
             TN_OK);
         Guarded packed(bytes), same(out.size());
-        EXPECT_EQ(pack.run({in_b.data()}, {packed.data()}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
-        EXPECT_EQ(fused.run({in_a.data(), packed.data(), in_bias.data()}, {c.data(), same.data()},
-                            {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
-                  TN_OK);
+        EXPECT_EQ(pack.run({&in_b}, {&packed}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+        EXPECT_EQ(
+            fused.run({&in_a, &packed, &in_bias}, {&c, &same}, {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
+            TN_OK);
         EXPECT_EQ(same.bytes(), out.bytes()) << "packed, n " << n << " k " << k << " m " << m;
       }
       return out.bytes();

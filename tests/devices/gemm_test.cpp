@@ -1,6 +1,6 @@
-// Products on the device "cpu" against plain sums in fp64. SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Products against plain sums in fp64. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/gemm_reference.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -11,19 +11,13 @@ struct Product {
   double alpha = 1;
   tn_dtype dtype = TN_F32;
   uint8_t request = TN_REQUEST_WRITE;
+  uint32_t precision = TN_PRECISION_FULL;
+  bool constant_rows = false;  // m is no symbol
 };
 
 std::ostream& operator<<(std::ostream& out, const Product& p) {
   return out << p.batch << " x " << p.m << " " << p.n << " " << p.k << " flags " << p.flags << " alpha " << p.alpha
-             << (p.dtype == TN_F32 ? " f32" : " f64") << " request " << int{p.request};
-}
-
-std::vector<double> random_numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  std::vector<double> numbers(static_cast<size_t>(count));
-  for (double& number : numbers) number = static_cast<float>(uniform(random));
-  return numbers;
+             << (p.dtype == TN_F32 ? " f32" : " f64") << " request " << int{p.request} << " precision " << p.precision;
 }
 
 class Gemm : public testing::Test {
@@ -33,7 +27,8 @@ class Gemm : public testing::Test {
     gemm.size = sizeof gemm;
     gemm.dtype = p.dtype;
     gemm.batch = tn_dim_constant(p.batch);
-    gemm.m = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    gemm.m = p.constant_rows ? tn_dim_constant(p.m) : bounded_symbol(TN_SYMBOL_SAMPLES, std::max<int64_t>(p.m, 0));
+    gemm.precision = p.precision;
     gemm.n = tn_dim_constant(p.n);
     gemm.k = tn_dim_constant(p.k);
     gemm.flags = p.flags;
@@ -49,9 +44,7 @@ class Gemm : public testing::Test {
     Guarded a = write_all(p.dtype, random_numbers(p.batch * p.m * p.k, 1));
     Guarded b = write_all(p.dtype, random_numbers(p.batch * p.k * p.n, 2));
     Guarded c = write_all(p.dtype, held(p));
-    EXPECT_EQ(
-        call.run({a.data(), b.data()}, {c.data()}, {p.request}, {0, p.m}, workers, static_cast<uint64_t>(workers)),
-        TN_OK);
+    EXPECT_EQ(call.run({&a, &b}, {&c}, {p.request}, {0, p.m}, workers, static_cast<uint64_t>(workers)), TN_OK);
     EXPECT_TRUE(a.intact() && b.intact() && c.intact());
     return c;
   }
@@ -64,11 +57,20 @@ class Gemm : public testing::Test {
   void check(const Product& p) {
     SCOPED_TRACE(testing::Message() << p);
     const Guarded c = run(p, 1);
-    for (const int32_t workers : {2, 3, 8}) ASSERT_TRUE(run(p, workers).bytes() == c.bytes()) << workers << " workers";
+    for (const int32_t workers : device_.workers({2, 3, 8}))
+      ASSERT_TRUE(run(p, workers).bytes() == c.bytes()) << workers << " workers";
     const std::vector<double> got = read_all(p.dtype, c), before = held(p);
+    // A product of one column, or row of a transposed matrix, stays in full precision.
+    const bool vector = p.n == 1 || ((p.flags & TN_TRANSPOSE_A) != 0 && p.m == 1);
+    const bool rounds = p.precision == TN_PRECISION_BF16 && p.dtype == TN_F32 && !vector && tested_kind() != "cuda";
+    const auto factor = [&](int64_t count, uint64_t seed) {
+      std::vector<double> numbers = random_numbers(count, seed);
+      for (double& number : numbers)
+        if (rounds) number = to_bfloat16(static_cast<float>(number));
+      return numbers;
+    };
     const std::vector<double> sums =
-        plain_product(p.batch, p.m, p.n, p.k, p.flags, random_numbers(p.batch * p.m * p.k, 1),
-                      random_numbers(p.batch * p.k * p.n, 2));
+        plain_product(p.batch, p.m, p.n, p.k, p.flags, factor(p.batch * p.m * p.k, 1), factor(p.batch * p.k * p.n, 2));
     const double unit = p.dtype == TN_F32 ? 6e-8 : 1.2e-16;
     for (size_t i = 0; i < sums.size(); ++i)
       ASSERT_NEAR(got[i], p.alpha * sums[i] + (p.request == TN_REQUEST_ADD ? before[i] : 0),
@@ -76,7 +78,7 @@ class Gemm : public testing::Test {
           << "element " << i;
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(Gemm, EveryFormOfEverySize) {
@@ -88,6 +90,43 @@ TEST_F(Gemm, EveryFormOfEverySize) {
       for (const tn_dtype dtype : {TN_F32, TN_F64})
         for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
           check({1, m, n, k, flags, request == TN_REQUEST_ADD ? -0.5 : 1, dtype, request});
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST_F(Gemm, InBfloat16) {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},      {1, 128, 784},  {3, 5, 7},     {17, 1, 33},
+                                   {128, 10, 128}, {33, 128, 784}, {130, 70, 51}, {5, 700, 91},
+                                   {40, 33, 1501}, {300, 3, 2},    {1, 2, 1}};
+  for (const auto& [m, n, k] : kSizes)
+    for (uint32_t flags = 0; flags < 4; ++flags)
+      for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+        check({1, m, n, k, flags, request == TN_REQUEST_ADD ? -0.5 : 1, TN_F32, request, TN_PRECISION_BF16});
+        check({3, m, n, k, flags, 1, TN_F32, request, TN_PRECISION_BF16});
+        if (HasFatalFailure()) return;
+      }
+  check({1, 260, 520, 300, TN_TRANSPOSE_A, 1, TN_F32, TN_REQUEST_WRITE, TN_PRECISION_BF16});
+  check({1, 2, 3, 0, 0, 1, TN_F32, TN_REQUEST_WRITE, TN_PRECISION_BF16});
+  check({1, 9, 8, 7, 0, 1, TN_F64, TN_REQUEST_WRITE, TN_PRECISION_BF16});
+}
+
+// What a row gives does not depend on the rows beside it.
+TEST_F(Gemm, RowsInBfloat16DoNotDependOnEachOther) {
+  const Product all = {1, 37, 70, 333, TN_TRANSPOSE_B, 1, TN_F32, TN_REQUEST_WRITE, TN_PRECISION_BF16};
+  Product one = all;
+  one.m = 1;  // the first row: random_numbers begins with the same ones
+  const Guarded whole = run(all, 2), alone = run(one, 1);
+  EXPECT_TRUE(std::equal(alone.data(), alone.data() + 70 * sizeof(float), whole.data()));
+}
+
+// One row whatever the sample: as scores of one vector by several.
+TEST_F(Gemm, OneRowInEveryProduct) {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1}, {5, 6, 100}, {700, 33, 7}, {2, 300, 1501}, {3, 4, 0}, {0, 4, 5}};
+  for (const auto& [batch, n, k] : kSizes)
+    for (uint32_t flags = 0; flags < 4; ++flags)
+      for (const tn_dtype dtype : {TN_F32, TN_F64})
+        for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+          check({batch, 1, n, k, flags, 0.5, dtype, request, TN_PRECISION_FULL, true});
           if (HasFatalFailure()) return;
         }
 }
@@ -117,8 +156,8 @@ TEST_F(Gemm, DoesNothingWithoutARequest) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare({1, 2, 2, 2}, &call.prepared), TN_OK);
   Guarded a(16), b(16);
-  EXPECT_EQ(call.run({a.data(), b.data()}, {nullptr}, {TN_REQUEST_NONE}, {0, 2}, 1), TN_OK);
-  EXPECT_EQ(call.run({a.data()}, {nullptr}, {TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&a, &b}, {nullptr}, {TN_REQUEST_NONE}, {0, 2}, 1), TN_OK);
+  EXPECT_EQ(call.run({&a}, {nullptr}, {TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE);
 }
 
 TEST_F(Gemm, RefusesNegativeAndImmenseSizes) {
@@ -127,7 +166,7 @@ TEST_F(Gemm, RefusesNegativeAndImmenseSizes) {
   const auto run = [&](const Product& p) {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(p, &call.prepared), TN_OK);
-    const tn_status status = call.run({a.data(), b.data()}, {c.data()}, {TN_REQUEST_WRITE}, {0, p.m}, 1);
+    const tn_status status = call.run({&a, &b}, {&c}, {TN_REQUEST_WRITE}, {0, p.m}, 1);
     EXPECT_TRUE(c.bytes() == before && c.intact());
     return status;
   };
@@ -148,6 +187,8 @@ TEST_F(Gemm, RefusesOtherTypesAndForms) {
   EXPECT_EQ(device_.port, "dtype");
   EXPECT_EQ(prepare({1, 2, 2, 2, 4}, &prepared), TN_UNSUPPORTED);
   EXPECT_EQ(device_.port, "flags");
+  EXPECT_EQ(prepare({1, 2, 2, 2, 0, 1, TN_F32, TN_REQUEST_WRITE, 7}, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "precision");
 }
 
 // More simultaneous products than packing buffers.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check/image_reference.h"
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 

@@ -1,5 +1,5 @@
-// Moves of boxes on the device "cpu": concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Moves of boxes: concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -50,7 +50,7 @@ class Moves : public testing::Test {
   static std::vector<tn_dim> dims(const Sizes& shape, bool varies) {
     std::vector<tn_dim> result;
     for (const int64_t size : shape) result.push_back(tn_dim_constant(size));
-    if (varies) result[0] = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    if (varies) result[0] = bounded_symbol(TN_SYMBOL_SAMPLES, shape[0]);
     return result;
   }
 
@@ -102,22 +102,22 @@ class Moves : public testing::Test {
           want[place(c.to, to)] = (add ? 5 : 0) + values[k][place(part.from, from)];
         });
       }
-      for (const int32_t workers : {1, 3}) {
+      for (const int32_t workers : device_.workers({1, 3})) {
         PreparedCall call(device_);
         ASSERT_EQ(prepare(c, varies, &call.prepared), TN_OK) << device_.message;
         std::vector<Guarded> inputs;
-        std::vector<void*> in;
+        std::vector<Guarded*> in;
         for (const std::vector<double>& list : values) inputs.push_back(write_all(c.dtype, list));
-        for (Guarded& input : inputs) in.push_back(input.data());
+        for (Guarded& input : inputs) in.push_back(&input);
         Guarded out = write_all(c.dtype, std::vector<double>(want.size(), 5));
-        ASSERT_EQ(call.run(in, {out.data()}, {request}, {0, c.to.empty() ? 0 : c.to[0]}, workers), TN_OK);
+        ASSERT_EQ(call.run(in, {&out}, {request}, {0, c.to.empty() ? 0 : c.to[0]}, workers), TN_OK);
         EXPECT_TRUE(out.intact());
         EXPECT_TRUE(read_all(c.dtype, out) == want) << "request " << int{request} << ", " << workers << " workers";
       }
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(Moves, Concat) {
@@ -145,6 +145,11 @@ TEST_F(Moves, Transpose) {
   check({{4, 3, 2}, {{{2, 3, 4}, {2, 3, 4}, {0, 0, 0}, {0, 0, 0}, {2, 1, 0}}}});
 }
 
+TEST_F(Moves, TransposesSlicesIntoPlace) {
+  check({{7, 9}, {{{6, 5}, {4, 3}, {1, 2}, {2, 3}, {1, 0}}}, true});
+  check({{9, 5, 6}, {{{4, 6, 9}, {3, 2, 8}, {1, 3, 1}, {1, 2, 3}, {2, 1, 0}}}, true});
+}
+
 TEST_F(Moves, RefusesNegativeSizes) {
   for (const bool fill : {false, true}) {
     PreparedCall call(device_);
@@ -153,7 +158,7 @@ TEST_F(Moves, RefusesNegativeSizes) {
     Guarded in(24), out(24);
     const std::vector<uint8_t> before = out.bytes();
     for (const int64_t samples : {int64_t{-1}, int64_t{-1000}, INT64_MIN / 8}) {
-      EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, samples}, 2), TN_MISUSE);
+      EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, samples}, 2), TN_MISUSE);
       EXPECT_EQ(device_.message, "a move of negative size");
     }
     EXPECT_TRUE(out.bytes() == before && out.intact());
@@ -165,7 +170,7 @@ TEST_F(Moves, RefusesToAddWhatIsNoFloat) {
   const MoveCase c = {{2}, {{{2}, {2}, {0}, {0}, {0}}}, false, TN_I64};
   ASSERT_EQ(prepare(c, false, &call.prepared), TN_OK);
   Guarded in(16), out(16);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_ADD}, {0}, 1), TN_UNSUPPORTED);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_ADD}, {0}, 1), TN_UNSUPPORTED);
   EXPECT_EQ(device_.port, "dtype");
 }
 

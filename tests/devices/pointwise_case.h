@@ -4,7 +4,7 @@
 
 #include "check/program_reference.h"
 #include "core/program.h"
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 
@@ -30,7 +30,9 @@ struct PointwiseCase {
   std::vector<int32_t> aliases = {};       // per output: the input with the same memory, or -1; empty: none
   bool rows_vary = true;                   // rows are a symbol, not a constant
   bool columns_vary = false;
-  bool bounded = false;  // the dimensions have these sizes as their bounds
+  bool bounded = false;  // dimensions that vary have bounds, as always on devices whose memory is not the host's
+  size_t shift = 0;      // elements by which operands begin after an aligned address
+  int64_t slack = 0;     // what the bounds have beyond the sizes
 };
 
 struct PointwiseOutcome {
@@ -51,45 +53,68 @@ inline uint8_t request(const PointwiseCase& c, size_t k) {
 }
 inline int32_t alias(const PointwiseCase& c, size_t k) { return c.aliases.empty() ? -1 : c.aliases[k]; }
 
-inline tn_status prepare(CpuDevice& device, const PointwiseCase& c, tn_prepared* prepared) {
-  const tn_program program = c.program.view();
-  std::vector<tn_dtype> inputs, outputs;
-  for (size_t i = 0; i < c.program.inputs.size(); ++i) inputs.push_back(input_type(c, i));
-  for (size_t k = 0; k < c.program.outputs.size(); ++k) outputs.push_back(c.program.outputs[k].dtype);
-  tn_pointwise_site site = {};
-  site.size = sizeof site;
-  site.compute = c.compute;
-  site.program = &program;
-  site.extents = c.program.extents.data();
-  site.inputs = inputs.data();
-  site.outputs = outputs.data();
-  site.rows = c.rows_vary ? tn_dim_symbol(TN_SYMBOL_SAMPLES) : tn_dim_constant(c.rows);
-  site.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED) : tn_dim_constant(c.columns);
-  if (c.bounded) site.rows.bound = c.rows;
-  if (c.bounded) site.columns.bound = c.columns;
+// The argument of prepare for a case. slack: what the bounds of dimensions that vary have beyond their sizes; -1: they
+// have no bounds.
+class PointwiseSite {
+ public:
+  PointwiseSite(const PointwiseCase& c, int64_t slack) : program_(c.program.view()) {
+    for (size_t i = 0; i < c.program.inputs.size(); ++i) inputs_.push_back(input_type(c, i));
+    for (const auto& output : c.program.outputs) outputs_.push_back(output.dtype);
+    site_.size = sizeof site_;
+    site_.compute = c.compute;
+    site_.program = &program_;
+    site_.extents = c.program.extents.data();
+    site_.inputs = inputs_.data();
+    site_.outputs = outputs_.data();
+    site_.rows = c.rows_vary ? tn_dim_symbol(TN_SYMBOL_SAMPLES) : tn_dim_constant(c.rows);
+    site_.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED) : tn_dim_constant(c.columns);
+    if (slack >= 0 && c.rows_vary) site_.rows.bound = c.rows + slack;
+    if (slack >= 0 && c.columns_vary) site_.columns.bound = c.columns + slack;
+  }
+  PointwiseSite(const PointwiseSite&) = delete;
+  PointwiseSite& operator=(const PointwiseSite&) = delete;
+  [[nodiscard]] const tn_pointwise_site& get() const { return site_; }
+  [[nodiscard]] tn_pointwise_site& get() { return site_; }
+
+ private:
+  tn_program program_;
+  std::vector<tn_dtype> inputs_, outputs_;
+  tn_pointwise_site site_ = {};
+};
+
+inline tn_status prepare(DeviceUnderTest& device, const tn_pointwise_site& site, tn_prepared* prepared) {
   return device.table<tn_pointwise_table>(TN_POINTWISE)
       ->prepare(device.device(), device.services(), device.errors(), &site, prepared);
 }
+// Prepares a call for a site: on the device, if nothing else is given.
+using PreparePointwise = tn_status (*)(DeviceUnderTest& device, const tn_pointwise_site& site, tn_prepared* prepared);
+inline tn_status prepare(DeviceUnderTest& device, const PointwiseCase& c, tn_prepared* prepared,
+                         PreparePointwise prepare_site = &prepare) {
+  const bool bounded = c.slack > 0 || c.bounded || !device.host_memory();
+  return prepare_site(device, PointwiseSite(c, bounded ? c.slack : -1).get(), prepared);
+}
 
-inline PointwiseOutcome run_case(CpuDevice& device, const PointwiseCase& c, int32_t workers, uint64_t seed = 1) {
+inline PointwiseOutcome run_case(DeviceUnderTest& device, const PointwiseCase& c, int32_t workers, uint64_t seed = 1,
+                                 PreparePointwise prepare_site = &prepare) {
   PreparedCall call(device);
   PointwiseOutcome outcome;
-  if (prepare(device, c, &call.prepared) != TN_OK) {
+  if (prepare(device, c, &call.prepared, prepare_site) != TN_OK) {
     ADD_FAILURE() << device.message;
     return outcome;
   }
   std::vector<Guarded> inputs, outputs;
-  std::vector<void*> in, out;
+  std::vector<Guarded*> in, out;
   std::vector<uint8_t> requests;
-  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(write_all(input_type(c, i), c.inputs[i]));
-  for (Guarded& memory : inputs) in.push_back(memory.data());
+  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(write_all(input_type(c, i), c.inputs[i], c.shift));
+  for (Guarded& memory : inputs) in.push_back(&memory);
   for (size_t k = 0; k < c.program.outputs.size(); ++k) {
     const int64_t count = tenon::check::reference::elements(c.program.output_extent(k), c.rows, c.columns);
-    outputs.push_back(write_all(output_type(c, k), std::vector<double>(static_cast<size_t>(count), held(c, k))));
+    outputs.push_back(
+        write_all(output_type(c, k), std::vector<double>(static_cast<size_t>(count), held(c, k)), c.shift));
     requests.push_back(request(c, k));
   }
   for (size_t k = 0; k < outputs.size(); ++k)
-    out.push_back(alias(c, k) >= 0 ? in[static_cast<size_t>(alias(c, k))] : outputs[k].data());
+    out.push_back(alias(c, k) >= 0 ? in[static_cast<size_t>(alias(c, k))] : &outputs[k]);
   EXPECT_EQ(call.run(in, out, requests, {0, c.rows, c.columns}, workers, seed), TN_OK) << device.message;
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Guarded& memory = alias(c, k) >= 0 ? inputs[static_cast<size_t>(alias(c, k))] : outputs[k];
@@ -122,9 +147,9 @@ inline std::vector<std::vector<double>> expected(const PointwiseCase& c) {
 
 // Runs a case with 1, 2, 3 and 8 workers, expects equal bits, and compares with the reference. The tolerance is
 // `relative` times the number plus `absolute`.
-inline void check_case(CpuDevice& device, const PointwiseCase& c, double relative, double absolute = 0) {
+inline void check_case(DeviceUnderTest& device, const PointwiseCase& c, double relative, double absolute = 0) {
   const PointwiseOutcome first = run_case(device, c, 1);
-  for (const int32_t workers : {2, 3, 8})
+  for (const int32_t workers : device.workers({2, 3, 8}))
     ASSERT_TRUE(first.bytes == run_case(device, c, workers, static_cast<uint64_t>(workers)).bytes)
         << "other bits with " << workers << " workers";
   const std::vector<std::vector<double>> want = expected(c);

@@ -64,7 +64,7 @@ std::vector<double> arguments() {
 
 template <class T, class Bits>
 void sweep(tn_dtype compute) {
-  CpuDevice device;
+  DeviceUnderTest device;
   const std::vector<double> x = arguments<T, Bits>();
   for (const Function& f : kFunctions) {
     ProgramWriter w;
@@ -87,7 +87,7 @@ TEST(PointwiseMath, StaysWithinTheStatedUlpsInF64) { sweep<double, uint64_t>(TN_
 // Where a lane is outside of the range of the fast kernel, the others keep their bits.
 template <class T>
 void expect_own_bits(tn_dtype compute) {
-  CpuDevice device;
+  DeviceUnderTest device;
   std::vector<double> alone, beside;
   for (int i = 0; i < 1000; ++i) {
     alone.push_back(static_cast<T>(0.37 * i - 100));
@@ -112,7 +112,7 @@ TEST(PointwiseMath, ALargeArgumentDoesNotChangeItsNeighbours) {
 
 // The sine of a zero is that zero, the cosine of one is exactly 1.
 TEST(PointwiseMath, WavesOfZero) {
-  CpuDevice device;
+  DeviceUnderTest device;
   for (const tn_dtype compute : {TN_F32, TN_F64}) {
     ProgramWriter w;
     const int32_t x = w.input(TN_FULL);
@@ -130,7 +130,7 @@ TEST(PointwiseMath, WavesOfZero) {
 
 // a ^ b of each pair, all operands FULL, or all bases to one exponent, which is broadcast.
 std::vector<double> powers(tn_dtype compute, const std::vector<double>& a, const std::vector<double>& b) {
-  CpuDevice device;
+  DeviceUnderTest device;
   ProgramWriter w;
   const int32_t x = w.input(TN_FULL);
   w.output(w.apply(TN_OP_POW, x, w.input(b.size() == 1 ? TN_SCALAR : TN_FULL)));

@@ -1,4 +1,4 @@
-// Operations of the device "cpu" that are exact, at the ends of their types: rounding to whole numbers, the sign,
+// Operations that are exact, at the ends of their types: rounding to whole numbers, the sign,
 // division of ints. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 // The result of one operation on each element, of 1 and of many rows, so that whole vectors and parts of them are used.
 std::vector<double> unary(uint16_t op, tn_dtype compute, std::vector<double> numbers, tn_dtype output = TN_COMPUTE) {
-  CpuDevice device;
+  DeviceUnderTest device;
   ProgramWriter w;
   w.output(w.apply(op, w.input(TN_FULL)), output);
   const size_t count = numbers.size();
@@ -102,7 +102,7 @@ class Ints {
   }
   void output(int32_t value) { w.output(value, kType<T>); }
   std::vector<std::vector<T>> run(int64_t rows, int64_t columns) {
-    CpuDevice device;
+    DeviceUnderTest device;
     PointwiseCase c = {w.finish(), rows, columns, kCompute<T>, inputs_};
     c.input_types.assign(inputs_.size(), kType<T>);
     std::vector<std::vector<T>> lists;

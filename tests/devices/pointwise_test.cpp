@@ -1,5 +1,5 @@
-// Pointwise programs on the device "cpu": every opcode, the shapes of real layers, all sizes and requests, memory that
-// inputs and outputs share. SPDX-License-Identifier: Apache-2.0
+// Pointwise programs: every opcode, the shapes of real layers, all sizes and requests, memory that inputs and outputs
+// share. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
 namespace tenon_tests {
@@ -39,7 +39,7 @@ class Pointwise : public testing::Test {
       if (HasFatalFailure()) return;
     }
   }
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 // Sizes around every boundary: none, one, below and above a tile, odd, more than a chunk.
@@ -481,19 +481,19 @@ TEST_F(Pointwise, RefusesOtherCalls) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare(device_, c, &call.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3, 4}), out = write_all(TN_F32, {9, 9, 9, 9});
-  const auto run = [&](const std::vector<void*>& inputs, int64_t rows) {
-    return call.run(inputs, {out.data()}, {TN_REQUEST_WRITE}, {0, rows}, 2);
+  const auto run = [&](const std::vector<Guarded*>& inputs, int64_t rows) {
+    return call.run(inputs, {&out}, {TN_REQUEST_WRITE}, {0, rows}, 2);
   };
   EXPECT_EQ(run({}, 2), TN_MISUSE);
   EXPECT_EQ(device_.message, "a pointwise call with another number of operands");
   EXPECT_EQ(run({nullptr}, 2), TN_MISUSE);
   EXPECT_EQ(device_.message, "a pointwise call without one of its inputs");
   for (const int64_t rows : {int64_t{-1}, INT64_MIN}) {
-    EXPECT_EQ(run({in.data()}, rows), TN_MISUSE) << rows;
+    EXPECT_EQ(run({&in}, rows), TN_MISUSE) << rows;
     EXPECT_EQ(device_.message, "a pointwise call over a negative number of rows or columns");
   }
   EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{9, 9, 9, 9}));
-  EXPECT_EQ(run({in.data()}, 2), TN_OK);
+  EXPECT_EQ(run({&in}, 2), TN_OK);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Pooling on the device "cpu", against its definition. SPDX-License-Identifier: Apache-2.0
+// Pooling, against its definition. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/image_case.h"
 
 namespace tenon_tests {
@@ -20,7 +20,7 @@ class PoolTable : public testing::Test {
     pool.size = sizeof pool;
     pool.dtype = c.dtype;
     pool.op = c.op;
-    pool.samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    pool.samples = bounded_symbol(TN_SYMBOL_SAMPLES, c.samples);
     pool.channels = c.channels;
     pool.window = &c.window;
     return device_.table<tn_pool_table>(TN_POOL)->prepare(device_.device(), device_.services(), device_.errors(), &pool,
@@ -38,10 +38,10 @@ class PoolTable : public testing::Test {
     Guarded in = write_all(c.dtype, value), at = write_all(TN_I32, positions);
     Guarded out = write_all(c.dtype, std::vector<double>(count, initial));
     Guarded where = write_all(TN_I32, std::vector<double>(count, -7));
-    std::vector<void*> inputs{in.data()}, outputs{out.data()};
+    std::vector<Guarded*> inputs{&in}, outputs{&out};
     std::vector<uint8_t> requests{request};
-    if (c.op == TN_POOL_SCATTER || c.op == TN_POOL_TAKE) inputs.push_back(at.data());
-    if (c.op == TN_POOL_MAX) outputs.push_back(where.data()), requests.push_back(TN_REQUEST_WRITE);
+    if (c.op == TN_POOL_SCATTER || c.op == TN_POOL_TAKE) inputs.push_back(&at);
+    if (c.op == TN_POOL_MAX) outputs.push_back(&where), requests.push_back(TN_REQUEST_WRITE);
     const tn_status status = call.run(inputs, outputs, requests, {0, c.samples}, workers);
     EXPECT_TRUE(in.intact() && at.intact() && out.intact() && where.intact());
     return {read_all(c.dtype, out), read_all(TN_I32, where), status};
@@ -60,7 +60,7 @@ class PoolTable : public testing::Test {
         for (double& x : value) x = std::round(x * 4) / 4;  // sums are exact, and maxima equal
         const Case c = {window, samples, channels, op, dtype};
         const auto [want, where] = reference::pool(op, window, sizes, value, positions);
-        for (const int32_t workers : {1, 3}) {
+        for (const int32_t workers : device_.workers({1, 3})) {
           const Made made = run(c, value, positions, want.size(), TN_REQUEST_WRITE, workers, 99);
           ASSERT_EQ(made.status, TN_OK) << device_.message;
           ASSERT_EQ(made.results, want);
@@ -76,7 +76,7 @@ class PoolTable : public testing::Test {
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(PoolTable, EveryOperation) {
@@ -99,6 +99,33 @@ TEST_F(PoolTable, NotFinite) {
   EXPECT_EQ(made.positions, (std::vector<double>{1, 3}));
 }
 
+// Positions without the maxima.
+TEST_F(PoolTable, PositionsAlone) {
+  const Case c = {window_of({{6, 3, 3}}), 1, 1, TN_POOL_MAX};
+  const Made made = run(c, {1, 3, 2, 5, 4, 5}, {}, 2, TN_REQUEST_NONE, 1, 9);
+  EXPECT_EQ(made.status, TN_OK);
+  EXPECT_EQ(made.results, (std::vector<double>{9, 9}));
+  EXPECT_EQ(made.positions, (std::vector<double>{1, 3}));
+}
+
+// A position need not lie in the window of its place: here mixed, all before the windows, and all after them.
+TEST_F(PoolTable, PositionsAnywhere) {
+  const tn_window window = window_of({{5, 2, 2, 1, 0}, {4, 2, 1, 1, 1}});
+  const reference::ImageSizes sizes = {2, 3, 3, 1};
+  const auto places = static_cast<size_t>(2 * reference::place_elements(window) * 3);
+  std::vector<double> mixed;
+  for (size_t i = 0; i < places; ++i) mixed.push_back(static_cast<double>(i * i % 20));
+  for (const std::vector<double>& positions : {mixed, std::vector<double>(places, 0), std::vector<double>(places, 19)})
+    for (const int32_t op : {TN_POOL_TAKE, TN_POOL_SCATTER}) {
+      const auto count = op == TN_POOL_TAKE ? 2 * reference::image_elements(window) * 3 : static_cast<int64_t>(places);
+      const std::vector<double> value = drawn(count, 7);
+      const std::vector<double> want = reference::pool(op, window, sizes, value, positions).first;
+      const Made made = run({window, 2, 3, op}, value, positions, want.size(), TN_REQUEST_WRITE, 1);
+      for (size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(made.results[i], want[i], 1e-5) << "op " << op << " at " << i;
+    }
+}
+
 TEST_F(PoolTable, RefusesPositionsOutside) {
   for (const int32_t op : {TN_POOL_TAKE, TN_POOL_SCATTER})
     for (const double bad : {-1.0, 4.0}) {
@@ -117,8 +144,8 @@ TEST_F(PoolTable, Refuses) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare({window_of({{4, 2}})}, &call.prepared), TN_OK);
   Guarded in(16), out(12);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
-  EXPECT_EQ(call.run(std::vector<void*>{nullptr}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run(std::vector<Guarded*>{nullptr}, {&out}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Prefix sums on the device "cpu", against their definition. SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Prefix sums, against their definition. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -14,7 +14,7 @@ class PrefixSumTable : public testing::Test {
  protected:
   tn_status prepare(const Case& c, tn_prepared* prepared) {
     const tn_prefix_sum site = {
-        sizeof site, c.dtype, c.flags, 0, tn_dim_symbol(TN_SYMBOL_SAMPLES), tn_dim_constant(c.columns)};
+        sizeof site, c.dtype, c.flags, 0, bounded_symbol(TN_SYMBOL_SAMPLES, c.rows), tn_dim_constant(c.columns)};
     return device_.table<tn_prefix_sum_table>(TN_PREFIX_SUM)
         ->prepare(device_.device(), device_.services(), device_.errors(), &site, prepared);
   }
@@ -25,12 +25,12 @@ class PrefixSumTable : public testing::Test {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(c, &call.prepared), TN_OK) << device_.message;
     Guarded in = write_all(c.dtype, from), out = write_all(c.dtype, std::vector<double>(from.size(), initial));
-    EXPECT_EQ(call.run({in.data()}, {out.data()}, {request}, {0, c.rows}, workers), TN_OK) << device_.message;
+    EXPECT_EQ(call.run({&in}, {&out}, {request}, {0, c.rows}, workers), TN_OK) << device_.message;
     EXPECT_TRUE(in.intact() && out.intact());
     return read_all(c.dtype, out);
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 // Whether element j is in the sum of element i.
@@ -52,7 +52,7 @@ TEST_F(PrefixSumTable, EveryDirection) {
               for (int64_t j = 0; j < columns; ++j)
                 if (adds(flags, i, j))
                   want[static_cast<size_t>(r * columns + i)] += from[static_cast<size_t>(r * columns + j)];
-          for (const int32_t workers : {1, 2, 8}) {
+          for (const int32_t workers : device_.workers({1, 2, 8})) {
             const Case c = {rows, columns, dtype, flags};
             ASSERT_EQ(sums(c, from, TN_REQUEST_WRITE, workers, 99), want) << rows << ", " << columns << ", " << flags;
             std::vector<double> more = want;
@@ -60,6 +60,24 @@ TEST_F(PrefixSumTable, EveryDirection) {
             ASSERT_EQ(sums(c, from, TN_REQUEST_ADD, workers, 2), more) << rows << ", " << columns << ", " << flags;
           }
         }
+}
+
+// Rows that a device sums in pieces. The sums are exact.
+TEST_F(PrefixSumTable, LongRows) {
+  std::mt19937_64 random(6);
+  for (const uint32_t flags : {0U, uint32_t{TN_SUM_REVERSE}}) {
+    const Case c = {5, 3000, TN_F32, flags};
+    std::vector<double> from(static_cast<size_t>(c.rows * c.columns)), want(from.size());
+    for (double& x : from) x = static_cast<double>(random() % 64) / 8 - 4;
+    for (int64_t r = 0; r < c.rows; ++r) {
+      double sum = 0;
+      for (int64_t k = 0; k < c.columns; ++k) {
+        const auto at = static_cast<size_t>(r * c.columns + (flags != 0 ? c.columns - 1 - k : k));
+        want[at] = sum += from[at];
+      }
+    }
+    ASSERT_EQ(sums(c, from, TN_REQUEST_WRITE, 2), want) << flags;
+  }
 }
 
 // 2^20 times 0.1: a sum in float32 would be wrong by a percent.
@@ -88,9 +106,9 @@ TEST_F(PrefixSumTable, Refuses) {
   ASSERT_EQ(prepare({1, 3, TN_F32, 0}, &call.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), out = write_all(TN_F32, {7, 7, 7});
   const std::vector<uint8_t> before = out.bytes();
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
-  EXPECT_EQ(call.run(std::vector<void*>{nullptr}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run(std::vector<Guarded*>{nullptr}, {&out}, {TN_REQUEST_WRITE}, {0, 1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_NONE}, {0, 1}, 1), TN_OK);
   EXPECT_TRUE(out.bytes() == before);
 }
 

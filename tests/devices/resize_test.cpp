@@ -1,4 +1,4 @@
-// Resizing on the device "cpu", against its definition. SPDX-License-Identifier: Apache-2.0
+// Resizing, against its definition. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/image_case.h"
 
 namespace tenon_tests {
@@ -8,8 +8,8 @@ namespace reference = tenon::check::reference;
 
 class ResizeTable : public testing::Test {
  protected:
-  tn_status prepare(const tn_resize& how, tn_dtype dtype, int64_t channels, tn_prepared* prepared) {
-    const tn_resize_site site = {sizeof site, dtype, tn_dim_symbol(TN_SYMBOL_SAMPLES), channels, &how};
+  tn_status prepare(const tn_resize& how, tn_dtype dtype, int64_t samples, int64_t channels, tn_prepared* prepared) {
+    const tn_resize_site site = {sizeof site, dtype, bounded_symbol(TN_SYMBOL_SAMPLES, samples), channels, &how};
     return device_.table<tn_resize_table>(TN_RESIZE)->prepare(device_.device(), device_.services(), device_.errors(),
                                                               &site, prepared);
   }
@@ -25,11 +25,11 @@ class ResizeTable : public testing::Test {
         const std::vector<double> value = drawn(count, 9);
         const std::vector<double> want = reference::resize(how, samples, channels, value);
         for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD})
-          for (const int32_t workers : {1, 3}) {
+          for (const int32_t workers : device_.workers({1, 3})) {
             PreparedCall call(device_);
-            ASSERT_EQ(prepare(how, dtype, channels, &call.prepared), TN_OK) << device_.message;
+            ASSERT_EQ(prepare(how, dtype, samples, channels, &call.prepared), TN_OK) << device_.message;
             Guarded in = write_all(dtype, value), out = write_all(dtype, std::vector<double>(want.size(), 4));
-            ASSERT_EQ(call.run({in.data()}, {out.data()}, {request}, {0, samples}, workers), TN_OK) << device_.message;
+            ASSERT_EQ(call.run({&in}, {&out}, {request}, {0, samples}, workers), TN_OK) << device_.message;
             EXPECT_TRUE(in.intact() && out.intact());
             const std::vector<double> got = read_all(dtype, out);
             for (size_t i = 0; i < want.size(); ++i)
@@ -38,7 +38,7 @@ class ResizeTable : public testing::Test {
       }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(ResizeTable, EveryMap) {
@@ -51,12 +51,12 @@ TEST_F(ResizeTable, EveryMap) {
 
 TEST_F(ResizeTable, Refuses) {
   tn_prepared prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
-  EXPECT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 4, 0}, TN_F32, 1, &prepared), TN_UNSUPPORTED);
-  EXPECT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 0, 0}, TN_I64, 1, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 4, 0}, TN_F32, 1, 1, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 0, 0}, TN_I64, 1, 1, &prepared), TN_UNSUPPORTED);
   PreparedCall call(device_);
-  ASSERT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 0, 0}, TN_F32, 1, &call.prepared), TN_OK);
+  ASSERT_EQ(prepare({sizeof(tn_resize), 1, {5}, {2}, {2.5}, {0}, 0, 0}, TN_F32, 1, 1, &call.prepared), TN_OK);
   Guarded in(20), out(8);
-  EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&in}, {&out}, {TN_REQUEST_WRITE}, {0, -1}, 1), TN_MISUSE);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// A TN_ROW_SPARSE tensor in memory of the device "cpu", between guards.
+// A TN_ROW_SPARSE tensor between guards.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tests/devices/cpu_device.h"
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 
@@ -13,7 +13,7 @@ struct Rows {
         type(dtype),
         values(static_cast<size_t>(most * width * tn_dtype_bytes(dtype))),
         ids(static_cast<size_t>(most) * sizeof(int64_t)),
-        part{sizeof(tn_row_sparse), 0, most, &count, reinterpret_cast<int64_t*>(ids.data())} {}
+        part{most, &count, &ids} {}
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 
@@ -39,7 +39,7 @@ struct Rows {
   tn_dtype type;
   int64_t count = 0;
   Guarded values, ids;
-  tn_row_sparse part;
+  RowsPart part;
 };
 
 }  // namespace tenon_tests

@@ -1,5 +1,5 @@
-// Coalescing in "tenon.row_sparse/1" of the device "cpu": sums of the contributions to each row, against plain sums in
-// fp64; and refused calls. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
+// Coalescing in "tenon.row_sparse/1": sums of the contributions to each row, against plain sums in fp64; and refused
+// calls. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/rows_case.h"
 
 namespace tenon_tests {
@@ -102,11 +102,11 @@ class Coalesce : public testing::Test {
   tn_status run(PreparedCall& call, const Case& c, Rows& rows, uint8_t request, int32_t workers = 1,
                 std::vector<int64_t> sizes = {}) {
     std::vector<Guarded> operands;
-    std::vector<void*> inputs;
+    std::vector<Guarded*> inputs;
     operands.reserve(3 * c.parts.size());
     const auto give = [&](tn_dtype dtype, const std::vector<double>& numbers) {
       operands.push_back(write_all(dtype, numbers));
-      inputs.push_back(operands.back().data());
+      inputs.push_back(&operands.back());
     };
     for (size_t p = 0; p < c.parts.size(); ++p) {
       const Part& part = c.parts[p];
@@ -117,8 +117,8 @@ class Coalesce : public testing::Test {
       else
         give(TN_I64, {part.offsets.begin(), part.offsets.end()});
     }
-    call.rows[rows.values.data()] = &rows.part;
-    return call.run(inputs, {rows.values.data()}, {request}, sizes.empty() ? symbols(c) : sizes, workers,
+    call.rows[&rows.values] = rows.part;
+    return call.run(inputs, {&rows.values}, {request}, sizes.empty() ? symbols(c) : sizes, workers,
                     static_cast<uint64_t>(workers));
   }
 
@@ -132,7 +132,7 @@ class Coalesce : public testing::Test {
   void check(const std::vector<Case>& cases) {
     Oracle want;
     for (const Case& c : cases) want.add(c);
-    for (const int32_t workers : {1, 2, 3, 8}) {
+    for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
       Rows rows(cases[0].dtype, static_cast<int64_t>(want.ids.size()), cases[0].width);
       rows.count = 77;  // WRITE ignores the rows before the call
       for (size_t i = 0; i < cases.size(); ++i)
@@ -143,7 +143,7 @@ class Coalesce : public testing::Test {
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 std::vector<int64_t> random_ids(size_t count, int64_t height, uint64_t seed) {
@@ -259,18 +259,17 @@ TEST_F(Coalesce, RefusesOtherOperands) {
   ASSERT_EQ(prepare(c, &call.prepared), TN_OK);
   Rows rows(TN_F32, 2, 2);
   Guarded values = write_all(TN_F32, {1, 2}), ids = write_all(TN_I64, {1}), offsets = write_all(TN_I64, {0, 1});
-  const auto run_with = [&](const std::vector<void*>& inputs) {
-    return call.run(inputs, {rows.values.data()}, {TN_REQUEST_WRITE}, symbols(c), 1);
+  const auto run_with = [&](const std::vector<Guarded*>& inputs) {
+    return call.run(inputs, {&rows.values}, {TN_REQUEST_WRITE}, symbols(c), 1);
   };
-  EXPECT_EQ(run_with({values.data(), ids.data(), nullptr}), TN_MISUSE) << "a dense output";
+  EXPECT_EQ(run_with({&values, &ids, nullptr}), TN_MISUSE) << "a dense output";
   EXPECT_EQ(device_.message, "a coalesce call without its rows");
-  call.rows[rows.values.data()] = &rows.part;
-  EXPECT_EQ(run_with({values.data(), ids.data(), nullptr}), TN_OK);
-  EXPECT_EQ(run_with({values.data(), ids.data()}), TN_MISUSE);
+  call.rows[&rows.values] = rows.part;
+  EXPECT_EQ(run_with({&values, &ids, nullptr}), TN_OK);
+  EXPECT_EQ(run_with({&values, &ids}), TN_MISUSE);
   EXPECT_EQ(device_.message, "a coalesce call with another number of operands");
-  for (const auto& inputs : std::vector<std::vector<void*>>{{nullptr, ids.data(), nullptr},
-                                                            {values.data(), nullptr, nullptr},
-                                                            {values.data(), ids.data(), offsets.data()}}) {
+  for (const auto& inputs : std::vector<std::vector<Guarded*>>{
+           {nullptr, &ids, nullptr}, {&values, nullptr, nullptr}, {&values, &ids, &offsets}}) {
     EXPECT_EQ(run_with(inputs), TN_MISUSE);
     EXPECT_EQ(device_.message, "a coalesce call without its values, ids or offsets");
   }

@@ -1,4 +1,4 @@
-// Updates in "tenon.row_sparse/1" of the device "cpu": programs over the rows of a TN_ROW_SPARSE tensor, against the
+// Updates in "tenon.row_sparse/1": programs over the rows of a TN_ROW_SPARSE tensor, against the
 // reference interpreter in fp64 over gathered rows; and refused calls. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 #include "tests/devices/rows_case.h"
@@ -19,6 +19,7 @@ struct Site {
   int64_t width = 3;
   tn_dtype dtype = TN_F32;
   tn_dim columns = tn_dim_constant(0);  // 0: width
+  int64_t most = 1000;                  // rows
 };
 
 // Outputs: w - rate (g + decay m) and g + decay m, in place; sums + the sum of squares of each row of g, in another
@@ -33,14 +34,6 @@ Site momentum(tn_dtype dtype, int64_t width) {
   w.output(w.apply(TN_OP_ADD, sums, w.reduce(TN_OP_REDUCE_SUM, w.apply(TN_OP_MUL, g, g), TN_PER_ROW)));
   w.output(w.apply(TN_OP_ADD, g, g));
   return {Program::from(w.finish().view()), {0, 1, 1, 0, 0, 1}, {1, 1, 1, 0}, {1, 2, -1, -1}, 0, width, dtype};
-}
-
-Numbers numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  Numbers result(static_cast<size_t>(count));
-  for (double& number : result) number = static_cast<double>(uniform(random));
-  return result;
 }
 
 // Returns the rows `ids` of a table with `step` numbers per row, concatenated.
@@ -62,7 +55,7 @@ class RowsUpdate : public testing::Test {
     site.extents = s.program.extents.data();
     site.inputs = inputs.data();
     site.outputs = outputs.data();
-    site.rows = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED);
+    site.rows = bounded_symbol(TN_SYMBOL_FIRST_RAGGED, s.most);
     site.columns = s.columns.offset == 0 && s.columns.symbol == TN_SYMBOL_NONE ? tn_dim_constant(s.width) : s.columns;
     tn_row_sparse_update update = {};
     update.size = sizeof update;
@@ -81,8 +74,8 @@ class RowsUpdate : public testing::Test {
 
   // Returns an operand before the call: a table of `height` rows if it is indexed, else `count` rows of the grid.
   static Numbers before(uint8_t extent, bool indexed, const Site& s, int64_t height, int64_t count, uint64_t seed) {
-    return numbers(indexed ? height * step(extent, s.width) : tenon::check::reference::elements(extent, count, s.width),
-                   seed);
+    return random_numbers(
+        indexed ? height * step(extent, s.width) : tenon::check::reference::elements(extent, count, s.width), seed);
   }
 
   // Returns the expected outputs.
@@ -119,19 +112,19 @@ class RowsUpdate : public testing::Test {
                          : before(s.program.output_extent(k), s.indexed_outputs[k] != 0, s, height, count, 50 + k));
     const std::vector<Numbers> want = wanted(s, inputs, held, ids);
     std::vector<std::vector<uint8_t>> first;
-    for (const int32_t workers : {1, 2, 3, 8}) {
+    for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
       PreparedCall call(device_);
       ASSERT_EQ(prepare(s, &call.prepared), TN_OK) << device_.message;
       Rows rows(s.dtype, count + 2, s.width);
       rows.put(inputs[0], ids);
-      call.rows[rows.values.data()] = &rows.part;
+      call.rows[&rows.values] = rows.part;
       std::vector<Guarded> memory, results;
-      std::vector<void*> in{rows.values.data()}, out;
+      std::vector<Guarded*> in{&rows.values}, out;
       for (size_t i = 1; i < inputs.size(); ++i) memory.push_back(write_all(s.dtype, inputs[i]));
-      for (Guarded& operand : memory) in.push_back(operand.data());
+      for (Guarded& operand : memory) in.push_back(&operand);
       for (const Numbers& output : held) results.push_back(write_all(s.dtype, output));
       for (size_t k = 0; k < held.size(); ++k)
-        out.push_back(s.in_place[k] >= 0 ? in[static_cast<size_t>(s.in_place[k])] : results[k].data());
+        out.push_back(s.in_place[k] >= 0 ? in[static_cast<size_t>(s.in_place[k])] : &results[k]);
       ASSERT_EQ(call.run(in, out, std::vector<uint8_t>(out.size(), TN_REQUEST_WRITE), {0, 0, count}, workers), TN_OK)
           << device_.message;
       std::vector<std::vector<uint8_t>> bytes;
@@ -177,7 +170,7 @@ class RowsUpdate : public testing::Test {
     EXPECT_EQ(prepared.binding, nullptr);
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 std::vector<int64_t> some_ids(int64_t count, int64_t height) {
@@ -212,10 +205,8 @@ TEST_F(RowsUpdate, MoreRowsThanFit) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare(descent(), &call.prepared), TN_OK) << device_.message;
   Small s;
-  call.rows[s.rows.values.data()] = &s.rows.part;
-  const auto run = [&] {
-    return call.run({s.rows.values.data(), s.table.data()}, {s.table.data()}, {TN_REQUEST_WRITE}, {0, 0, 2}, 1);
-  };
+  call.rows[&s.rows.values] = s.rows.part;
+  const auto run = [&] { return call.run({&s.rows.values, &s.table}, {&s.table}, {TN_REQUEST_WRITE}, {0, 0, 2}, 1); };
   s.rows.put({1, 2, 3, 4, 5, 6}, {4, 0});
   EXPECT_EQ(run(), TN_OK);
   for (const int64_t count : {int64_t{3}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
@@ -232,13 +223,13 @@ TEST_F(RowsUpdate, RefusesOtherOperands) {
   ASSERT_EQ(prepare(descent(), &call.prepared), TN_OK) << device_.message;
   Small s;
   s.rows.put({1, 2, 3}, {4});
-  void *g = s.rows.values.data(), *w = s.table.data();
-  const auto run = [&](const std::vector<void*>& in, uint8_t request) {
+  Guarded *const g = &s.rows.values, *const w = &s.table;
+  const auto run = [&](const std::vector<Guarded*>& in, uint8_t request) {
     return call.run(in, {w}, {request}, {0, 0, 1}, 1);
   };
   EXPECT_EQ(run({g, w}, TN_REQUEST_WRITE), TN_MISUSE) << "a dense gradient";
   EXPECT_EQ(device_.message, "an update of rows without its rows");
-  call.rows[g] = &s.rows.part;
+  call.rows[g] = s.rows.part;
   EXPECT_EQ(run({nullptr, w}, TN_REQUEST_WRITE), TN_MISUSE);
   EXPECT_EQ(run({g}, TN_REQUEST_WRITE), TN_MISUSE);
   EXPECT_EQ(device_.message, "an update of rows with another number of operands");

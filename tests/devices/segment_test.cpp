@@ -1,6 +1,5 @@
-// Segments and sums of gathered rows on the device "cpu", against their definitions.
-// SPDX-License-Identifier: Apache-2.0
-#include "tests/devices/cpu_device.h"
+// Segments and sums of gathered rows, against their definitions. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {
 namespace {
@@ -81,9 +80,8 @@ class SegmentTable : public testing::Test {
     segment.op = op;
     segment.dtype = takes_none(op) ? TN_I64 : c.dtype;
     segment.by = c.by;
-    segment.rows = tn_dim_symbol(kRows);
-    segment.rows.bound = c.rows();
-    segment.segments = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    segment.rows = bounded_symbol(kRows, c.rows());
+    segment.segments = bounded_symbol(TN_SYMBOL_SAMPLES, c.segments());
     segment.width = tn_dim_constant(c.width);
     return device_.table<tn_segment_table>(TN_SEGMENT)
         ->prepare(device_.device(), device_.services(), device_.errors(), &segment, prepared);
@@ -105,10 +103,10 @@ class SegmentTable : public testing::Test {
     Guarded offsets = write_all(TN_I64, {c.offsets.begin(), c.offsets.end()});
     for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
       if (request == TN_REQUEST_ADD && !adds) continue;
-      for (const int32_t workers : {1, 2, 3, 8}) {
+      for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
         Guarded out = write_all(out_type, std::vector<double>(want.size(), 2));
-        ASSERT_EQ(call.run({takes_none(op) ? nullptr : in.data(), offsets.data()}, {out.data()}, {request},
-                           {0, c.segments(), c.rows()}, workers, static_cast<uint64_t>(workers)),
+        ASSERT_EQ(call.run({takes_none(op) ? nullptr : &in, &offsets}, {&out}, {request}, {0, c.segments(), c.rows()},
+                           workers, static_cast<uint64_t>(workers)),
                   TN_OK)
             << device_.message;
         std::vector<double> got = read_all(out_type, out);
@@ -120,7 +118,7 @@ class SegmentTable : public testing::Test {
     }
   }
 
-  CpuDevice device_;
+  DeviceUnderTest device_;
 };
 
 TEST_F(SegmentTable, EveryOperation) {
@@ -153,7 +151,7 @@ TEST_F(SegmentTable, NanInSegments) {
       PreparedCall call(device_);
       ASSERT_EQ(prepare(c, TN_SEGMENT_MAX, &call.prepared), TN_OK) << device_.message;
       Guarded out = write_all(c.dtype, std::vector<double>(6, 5));
-      ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {request}, {0, 6, 12}, 2), TN_OK);
+      ASSERT_EQ(call.run({&in, &offsets}, {&out}, {request}, {0, 6, 12}, 2), TN_OK);
       const std::vector<double> got = read_all(c.dtype, out);
       for (size_t s = 0; s < 4; ++s) EXPECT_TRUE(std::isnan(got[s])) << "segment " << s << ": " << got[s];
       EXPECT_EQ(got[4], -INFINITY);
@@ -162,7 +160,7 @@ TEST_F(SegmentTable, NanInSegments) {
     PreparedCall call(device_);
     ASSERT_EQ(prepare(c, TN_SEGMENT_RANK, &call.prepared), TN_OK) << device_.message;
     Guarded out = write_all(TN_I64, std::vector<double>(12, 99));
-    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 6, 12}, 2), TN_OK);
+    ASSERT_EQ(call.run({&in, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, 6, 12}, 2), TN_OK);
     EXPECT_EQ(read_all(TN_I64, out), ranks);
   }
 }
@@ -175,7 +173,7 @@ TEST_F(SegmentTable, TiesInRanks) {
     ASSERT_EQ(prepare(c, TN_SEGMENT_RANK, &call.prepared), TN_OK) << device_.message;
     Guarded in = write_all(dtype, {NAN, 0.0, 3, -0.0, NAN, 3, INFINITY, 0.0}), offsets = write_all(TN_I64, {0, 8});
     Guarded out = write_all(TN_I64, std::vector<double>(8, 99));
-    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1, 8}, 1), TN_OK);
+    ASSERT_EQ(call.run({&in, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, 1, 8}, 1), TN_OK);
     EXPECT_EQ(read_all(TN_I64, out), (std::vector<double>{6, 3, 1, 4, 7, 2, 0, 5}));
   }
 }
@@ -188,7 +186,7 @@ TEST_F(SegmentTable, CopiesAnyType) {
     ASSERT_EQ(prepare(c, TN_SEGMENT_SHIFT, &call.prepared), TN_OK) << device_.message;
     Guarded in = write_all(dtype, from), offsets = write_all(TN_I64, {0, 2, 2, 7});
     Guarded out = write_all(dtype, std::vector<double>(7, 9));
-    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 3, 7}, 2), TN_OK);
+    ASSERT_EQ(call.run({&in, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, 3, 7}, 2), TN_OK);
     EXPECT_EQ(read_all(dtype, out), (std::vector<double>{2, 0, 4, 5, 6, 7, 0}));
   }
 }
@@ -212,7 +210,7 @@ TEST_F(SegmentTable, Refuses) {
   PreparedCall call(device_);
   ASSERT_EQ(prepare({{0, 5}, 1, TN_F32, 0}, TN_SEGMENT_SUM, &call.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 5}), out = write_all(TN_F32, {0});
-  EXPECT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1, 3}, 1), TN_MISUSE);
+  EXPECT_EQ(call.run({&in, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, 1, 3}, 1), TN_MISUSE);
 }
 
 TEST_F(SegmentTable, RefusesOtherCalls) {
@@ -223,21 +221,22 @@ TEST_F(SegmentTable, RefusesOtherCalls) {
   ASSERT_EQ(prepare({{0, 3}, 1, TN_I32, 0}, TN_SEGMENT_SHIFT, &shift.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 3}), out = write_all(TN_I64, {7, 7, 7});
   const std::vector<uint8_t> before = out.bytes();
-  const auto run = [&](PreparedCall& call, void* value, void* where, std::vector<int64_t> sizes, uint8_t request) {
-    return call.run({value, where}, {out.data()}, {request}, std::move(sizes), 1);
+  const auto run = [&](PreparedCall& call, Guarded* value, Guarded* where, std::vector<int64_t> sizes,
+                       uint8_t request) {
+    return call.run({value, where}, {&out}, {request}, std::move(sizes), 1);
   };
   const std::vector<int64_t> fine = {0, 1, 3};
   for (const auto& sizes : {std::vector<int64_t>{0, -1, 3}, {0, 1, -3}}) {
-    EXPECT_EQ(run(sum, in.data(), offsets.data(), sizes, TN_REQUEST_WRITE), TN_MISUSE);
+    EXPECT_EQ(run(sum, &in, &offsets, sizes, TN_REQUEST_WRITE), TN_MISUSE);
     EXPECT_EQ(device_.message, "a segment call of negative size");
   }
-  EXPECT_EQ(run(sum, nullptr, offsets.data(), fine, TN_REQUEST_WRITE), TN_MISUSE);
-  EXPECT_EQ(run(sum, in.data(), nullptr, fine, TN_REQUEST_WRITE), TN_MISUSE);
-  EXPECT_EQ(run(position, in.data(), offsets.data(), fine, TN_REQUEST_WRITE), TN_MISUSE) << "it takes no value";
-  EXPECT_EQ(run(position, nullptr, offsets.data(), fine, TN_REQUEST_ADD), TN_UNSUPPORTED) << "numbers are not added";
-  EXPECT_EQ(run(shift, in.data(), offsets.data(), fine, TN_REQUEST_ADD), TN_UNSUPPORTED);
+  EXPECT_EQ(run(sum, nullptr, &offsets, fine, TN_REQUEST_WRITE), TN_MISUSE);
+  EXPECT_EQ(run(sum, &in, nullptr, fine, TN_REQUEST_WRITE), TN_MISUSE);
+  EXPECT_EQ(run(position, &in, &offsets, fine, TN_REQUEST_WRITE), TN_MISUSE) << "it takes no value";
+  EXPECT_EQ(run(position, nullptr, &offsets, fine, TN_REQUEST_ADD), TN_UNSUPPORTED) << "numbers are not added";
+  EXPECT_EQ(run(shift, &in, &offsets, fine, TN_REQUEST_ADD), TN_UNSUPPORTED);
   EXPECT_TRUE(out.bytes() == before);
-  EXPECT_EQ(run(position, nullptr, offsets.data(), fine, TN_REQUEST_WRITE), TN_OK);
+  EXPECT_EQ(run(position, nullptr, &offsets, fine, TN_REQUEST_WRITE), TN_OK);
 }
 
 // Sums over bags have the bits of a gather followed by a sum.
@@ -263,27 +262,26 @@ TEST_F(SegmentTable, GatherSum) {
       gather.op = TN_GATHER_SUM;
       gather.height = tn_dim_constant(kHeight);
       gather.width = tn_dim_constant(width);
-      gather.count = tn_dim_symbol(kRows);
-      gather.segments = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+      gather.count = bounded_symbol(kRows, c.rows());
+      gather.segments = bounded_symbol(TN_SYMBOL_SAMPLES, c.segments());
       PreparedCall call(device_);
       ASSERT_EQ(device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(),
                                                                    device_.errors(), &gather, &call.prepared),
                 TN_OK);
       Guarded values = write_all(dtype, table), numbers = write_all(TN_I32, ids);
       Guarded offsets = write_all(TN_I64, {c.offsets.begin(), c.offsets.end()});
-      for (const int32_t workers : {1, 2, 8}) {
+      for (const int32_t workers : device_.workers({1, 2, 8})) {
         Guarded out = write_all(dtype, std::vector<double>(want.size(), 9));
-        ASSERT_EQ(call.run({values.data(), numbers.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE},
-                           {0, c.segments(), c.rows()}, workers),
-                  TN_OK)
+        ASSERT_EQ(
+            call.run({&values, &numbers, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, c.segments(), c.rows()}, workers),
+            TN_OK)
             << device_.message;
         ASSERT_TRUE(read_all(dtype, out) == want) << width << " wide, " << workers << " workers";
       }
       if (c.rows() == 0) continue;
       write_element(TN_I32, numbers.data(), kHeight);
       Guarded out(want.size() * tn_dtype_bytes(dtype));
-      EXPECT_EQ(call.run({values.data(), numbers.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE},
-                         {0, c.segments(), c.rows()}, 2),
+      EXPECT_EQ(call.run({&values, &numbers, &offsets}, {&out}, {TN_REQUEST_WRITE}, {0, c.segments(), c.rows()}, 2),
                 TN_BAD_DATA);
       EXPECT_NE(device_.message.find("id 50 at position 0"), std::string::npos) << device_.message;
     }

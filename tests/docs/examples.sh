@@ -78,6 +78,17 @@ cp -r "$source/examples/plugins" "$work/sound"
   exit 1
 }
 "$cmake" --install "$work/sound-build" --prefix "$work/prefix" >"$work/sound.log"
+# The kernel for GPUs needs no toolkit; its layer is installed from the same folder.
+mkdir "$work/gpu"
+cp -r "$source/examples/plugins" "$source/examples/gpu_kernel" "$work/gpu"
+"$cmake" -S "$work/gpu/gpu_kernel" -B "$work/gpu/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_C_COMPILER="$c" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="-O0 $warnings" >"$work/gpu.log"
+"$cmake" --build "$work/gpu/build" >"$work/gpu.log" || {
+  cat "$work/gpu.log"
+  exit 1
+}
+"$work/prefix/bin/tenon" plugins info org.example.mu_law_cuda --plugins "$work/gpu/build" >"$work/gpu.out"
+expect "$work/gpu.out" '^kernel mu_law_cuda for layer example.mu_law on cuda'
 "$python" -B "$work/sound/generate" "$work/sound/tones.wav"
 "$work/prefix/bin/tenon" train "$work/sound/forecast.toml" --check --no-save >"$work/sound.out"
 expect "$work/sound.out" '^test  cost 0.00[0-9]+  snr 1[0-9]\.[0-9]+  \(248 samples'

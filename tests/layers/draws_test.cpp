@@ -98,7 +98,8 @@ TEST_F(Draws, ClassesHaveTheirProbabilities) {
 // A training whose step reads ids that scheduled_sampling chooses.
 class Scheduled {
  public:
-  Scheduled(const Attributes& attributes, bool training = true) : host_({2, {plugin_folder()}, nullptr, {}}) {
+  Scheduled(const Attributes& attributes, bool training = true, const std::vector<std::string>& devices = {})
+      : host_({2, {plugin_folder()}, nullptr, {}}) {
     DataOptions options;
     options.name = "ids", options.dtype = TN_I64, options.storage = TN_RAGGED, options.index_limit = kVocabulary;
     const Layer ids = host_.data(options);
@@ -107,7 +108,7 @@ class Scheduled {
     cost_ = host_.layer("sum_cost", {vectors}, {}, "cost");
     parameters_ = host_.parameters({taken_, cost_}, 1);
     MachineOptions run;
-    run.max_samples = 4000, run.training = training, run.seed = 9;
+    run.max_samples = 4000, run.training = training, run.seed = 9, run.devices = devices;
     machine_ = host_.machine(parameters_, {taken_, cost_}, run);
   }
   void set_updates(float updates) { parameters_.set("taken.updates", {TN_F32, {1}, &updates}); }
@@ -144,8 +145,9 @@ TEST_F(Draws, RowsAreTakenAsTheScheduleSays) {
        [](double i) { return 1 - 0.5 * std::min(1.0, i / 40); }},
       {{{"decay", "exponential"}, {"steps", 30.0}}, [](double i) { return std::exp(-i / 30); }},
       {{{"decay", "inverse_sigmoid"}, {"steps", 12.0}}, [](double i) { return 12 / (12 + std::exp(i / 12)); }}};
-  for (const Case& each : cases) {
-    Scheduled model(each.attributes);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Case& each = cases[i];
+    Scheduled model(each.attributes, true, std::vector<std::string>(i, "cpu"));  // shards count one update, too
     for (const float updates : {0.0F, 10.0F, 30.0F, 1e6F}) {
       model.set_updates(updates);
       const std::vector<float> taken = model.forward(sequences);

@@ -1,5 +1,7 @@
 /* The plugin interface: the offsets of members of component tables (kernels, updaters, readers, devices).
  * abi_test.c has those of data and layers. SPDX-License-Identifier: Apache-2.0 */
+#include <tenon/device_host.h>
+
 #include "abi.h"
 
 /* tenon/migrate.h */
@@ -285,7 +287,7 @@ AT(tn_gemm, m, 40);
 AT(tn_gemm, n, 72);
 AT(tn_gemm, k, 104);
 AT(tn_gemm, flags, 136);
-AT(tn_gemm, reserved, 140);
+AT(tn_gemm, precision, 140);
 AT(tn_gemm, alpha, 144);
 GROWS(tn_gemm_table, 16);
 AT(tn_gemm_table, size, 0);
@@ -464,6 +466,20 @@ AT(tn_plugin, reserved3, 148);
 AT(tn_plugin, options, 152);
 
 int main(void) { return 0; }
+
+/* tenon/device_host.h */
+GROWS(tn_host_memory_table, 24);
+AT(tn_host_memory_table, size, 0);
+AT(tn_host_memory_table, reserved, 4);
+AT(tn_host_memory_table, allocate, 8);
+AT(tn_host_memory_table, release, 16);
+GROWS(tn_capture_table, 40);
+AT(tn_capture_table, size, 0);
+AT(tn_capture_table, reserved, 4);
+AT(tn_capture_table, begin, 8);
+AT(tn_capture_table, end, 16);
+AT(tn_capture_table, launch, 24);
+AT(tn_capture_table, destroy, 32);
 
 /* tenon/device_images.h */
 GROWS(tn_conv, 80);

@@ -31,7 +31,7 @@ std::vector<fs::path> plugins_under(const fs::path& folder) {
 
 Manifest from_note(const fs::path& path) {
   const std::unique_ptr<InputFile> file = system_files()->open(path);
-  return manifest_from(parse_note(read_note(*file)));
+  return manifest_from(NoteTree(read_note(*file)));
 }
 
 Manifest from_code(const fs::path& path) {

@@ -16,4 +16,11 @@ inline std::vector<int64_t> symbol_values(std::vector<int64_t> sizes) {
   return sizes;
 }
 
+// A dimension as hosts give it to prepare: with its bound.
+inline tn_dim bounded_symbol(int32_t symbol, int64_t bound) {
+  tn_dim dim = tn_dim_symbol(symbol);
+  dim.bound = bound;
+  return dim;
+}
+
 }  // namespace tenon_tests

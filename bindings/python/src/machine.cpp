@@ -13,14 +13,15 @@ using tenon::Updater;
 using NamedValues = std::vector<std::pair<std::string, Values*>>;
 
 Machine make_machine(const tenon::Host& host, const Parameters& parameters, const Layers& outputs, int64_t max_samples,
-                     bool training, bool keep_all, uint32_t compute, const std::string& device, uint64_t seed,
-                     const std::vector<std::string>& immutable, bool data_gradients, bool given_gradients) {
+                     bool training, bool keep_all, uint32_t compute, const std::vector<std::string>& devices,
+                     uint64_t seed, const std::vector<std::string>& immutable, bool data_gradients,
+                     bool given_gradients) {
   tenon::MachineOptions options;
   options.max_samples = max_samples;
   options.training = training;
   options.keep_all = keep_all;
   options.compute = compute;
-  options.device = device;
+  options.devices = devices;
   options.seed = seed;
   options.immutable_parameters = immutable;
   options.flags = (data_gradients ? uint32_t{TN_MACHINE_DATA_GRADIENTS} : 0) |
@@ -42,8 +43,8 @@ nb::object sparse_gradient(const Machine& machine, const std::string& parameter)
 void bind_machines(nb::module_& module) {
   module.def("machine", make_machine, nb::arg("host"), nb::arg("parameters"), nb::arg("outputs"),
              nb::arg("max_samples"), nb::arg("training"), nb::arg("keep_all") = false,
-             nb::arg("compute") = uint32_t{TN_F32}, nb::arg("device") = "", nb::arg("seed") = 0,
-             nb::arg("immutable") = std::vector<std::string>(), nb::arg("data_gradients") = false,
+             nb::arg("compute") = uint32_t{TN_F32}, nb::arg("devices") = std::vector<std::string>(),
+             nb::arg("seed") = 0, nb::arg("immutable") = std::vector<std::string>(), nb::arg("data_gradients") = false,
              nb::arg("given_gradients") = false);
   nb::class_<Machine>(module, "Machine")
       .def("forward",

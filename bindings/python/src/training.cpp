@@ -69,7 +69,8 @@ TrainOptions options_from(const nb::dict& given) {
   options.reader = take<Reader>(given, "reader");
   options.feeding = take<Pairs>(given, "feeding");
   options.seed = take<uint64_t>(given, "seed");
-  options.device = take<std::string>(given, "device");
+  options.devices = take<std::vector<std::string>>(given, "devices");
+  if (auto compute = take_optional<uint32_t>(given, "compute")) options.compute = *compute;
   options.pass_batches = take<int64_t>(given, "pass_batches");
   if (auto updater = take_optional<tenon::Updater>(given, "updater")) options.updater = *updater;
   if (auto passes = take_optional<int64_t>(given, "passes")) options.passes = *passes;
@@ -138,7 +139,7 @@ void bind_event(nb::module_& module) {
              const Event& event = live.get();
              return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
                                    dict_of(event.metrics()), event.seconds(), event.learning_rate(),
-                                   event.scheduled_rate(), event.checkpoint(), event.reason());
+                                   event.scheduled_rate(), event.checkpoint(), event.reason(), event.skipped());
            })
       .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
       .def("machine", [](const LiveEvent& live) { return live.get().machine(); })

@@ -101,6 +101,11 @@ def texts(value: Any, name: str, component: str) -> list[str]:
     return [text(each, name, component) for each in value]
 
 
+def devices(value: Any, component: str) -> list[str]:
+    """Returns the names of devices, given as one or several; none for the empty text, the default."""
+    return [each for each in texts(value, "device", component) if each]
+
+
 def instance(value: Any, of: type[_Of] | tuple[type[_Of], ...], expected: str, name: str, component: str) -> _Of:
     """Returns an object of a class."""
     if not isinstance(value, of):

@@ -64,7 +64,7 @@ class _Live:
         state, rate = self._state, float(getattr(self._updater, "learning_rate", 0.0))
         seconds = time.perf_counter() - state.began if state.seconds is None else state.seconds
         return (self._kind, state.pass_id, state.batch_id, state.samples, state.cost, state.metrics, seconds, rate,
-                rate, "", state.reason)  # fmt: skip
+                rate, "", state.reason, 0)  # fmt: skip
 
     def machine(self) -> Any:
         self._check()
@@ -134,13 +134,13 @@ def train(
     test: Callable[[], Any] | None,
     early_stop: Mapping[str, Any] | None,
     seed: int,
-    device: str,
+    devices: Sequence[str],
 ) -> None:
     """Trains like the library: the same events in the same order, with the same numbers.
 
     updater: has update(machine). handle: is given the live event of each event. test: measures after each pass.
     """
-    options = {"training": True, "max_samples": stream.samples, "seed": seed, "device": device,
+    options = {"training": True, "max_samples": stream.samples, "seed": seed, "devices": list(devices),
                "immutable": list(immutable)}  # fmt: skip
     early = None if early_stop is None else _Early(**early_stop)
     machine = GradientMachine(outputs, parameters, None, options)

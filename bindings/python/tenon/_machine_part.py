@@ -46,7 +46,8 @@ class Part:
             options["given_gradients"] = options["training"] and not self.has_cost
         cores = [each._made() for each in self.outputs]
         self._set = self._parameters.core
-        self._core = _core.machine(self._parameters.host.core, self._set, cores, max(1, self._limit), **options)
+        room = max(1, self._limit, len(options.get("devices", ())))
+        self._core = _core.machine(self._parameters.host.core, self._set, cores, room, **options)
         return self._core
 
 

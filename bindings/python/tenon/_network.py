@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -84,16 +85,10 @@ class Network:
         self.parameters: ParameterSet = sets.create(self.outputs)
 
     def createLocalTrainer(self, devices: str = "cpu") -> LocalTrainer:
-        """Returns a trainer on a device of this machine, such as "cpu" or "gpu0"."""
+        """Returns a trainer on devices of this machine, such as "cpu" or "gpu0, gpu1": of several, each computes a shard
+        of every minibatch."""
         named = [each.strip() for each in devices.split(",")]
-        if len(named) > 1:
-            raise error.UnsupportedError(
-                f'training on several devices, "{devices}", is not offered: data-parallel training is missing. Name one '
-                'device, such as "cpu"',
-                self.declaration.name,
-                "devices",
-            )
-        return LocalTrainer(self, "cuda" if named[0] in ("gpu", "gpu0") else named[0])
+        return LocalTrainer(self, [re.sub(r"^gpu(\d*)$", lambda gpu: f"cuda:{gpu[1] or 0}", each) for each in named])
 
     def createClusterTrainer(self, nodes: str = "") -> NoReturn:
         """Raises UnsupportedError: training on several machines is not offered."""
@@ -111,10 +106,10 @@ class Network:
 class LocalTrainer:
     """Trains and tests a network pass by pass. The state of the updater is kept between passes."""
 
-    def __init__(self, network: Network, device: str) -> None:
+    def __init__(self, network: Network, devices: Sequence[str]) -> None:
         self.network = network
         self.passes = 0
-        self._device = device
+        self._devices = devices
         self._sgd = trainer.SGD()
 
     def withSGDOptimizer(
@@ -138,14 +133,14 @@ class LocalTrainer:
 
         handlers = [] if event_handler is None else [event_handler]
         self._sgd.train(self.network.outputs, self.network.parameters, self._data("train_data"), [keep, *handlers],
-                        device=self._device)  # fmt: skip
+                        device=self._devices)  # fmt: skip
         self.passes += 1
         return trainer.Result(done[0].cost, done[0].metrics, done[0].samples, done[0].seconds)
 
     def testOnePass(self) -> trainer.Result:
         """Measures cost and metrics over test_data."""
         return self._sgd.test(self.network.outputs, self.network.parameters, self._data("test_data"),
-                              device=self._device)  # fmt: skip
+                              device=self._devices)  # fmt: skip
 
     def _data(self, use: str) -> reader.Reader:
         declaration = self.network.declaration

@@ -32,6 +32,16 @@ def dtype_code(dtype: DTypeLike) -> int:
     return _core.dtype(_KINDS[kind.kind], 8 * kind.itemsize)
 
 
+def compute_code(compute: str, component: str) -> int:
+    """Returns the library's number for a type in which machines compute."""
+    known = {"float32": (2, 32), "float64": (2, 64), "bf16": (4, 16), "tf32": (2, 19)}
+    if compute not in known:
+        raise error.InvalidError(
+            f'compute is {compute!r}; expected "float32", "float64", "bf16" or "tf32"', component, "compute"
+        )
+    return _core.dtype(*known[compute])
+
+
 def numpy_dtype(code: int) -> np.dtype[Any]:
     """Returns the type of NumPy for the library's number."""
     kind, bits = code & 0xFF, (code >> 8) & 0xFF

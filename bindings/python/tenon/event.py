@@ -28,16 +28,17 @@ class Event:
 
     pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; metrics: by
     name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it; reason: of
-    EndTraining, a Reason. Cost and metrics of a pass or a test without samples are nan.
+    EndTraining, a Reason; skipped: steps so far that were not updated, since gradients were not finite (see compute in
+    SGD.train). Cost and metrics of a pass or a test without samples are nan.
     """
 
     __slots__ = ("_live", "batch_id", "checkpoint", "cost", "learning_rate", "metrics", "pass_id", "reason", "samples",
-                 "scheduled_rate", "seconds")  # fmt: skip
+                 "scheduled_rate", "seconds", "skipped")  # fmt: skip
 
     def __init__(self, live: Any) -> None:
         self._live = live
         (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
-         self.scheduled_rate, self.checkpoint, self.reason) = live.read()  # fmt: skip
+         self.scheduled_rate, self.checkpoint, self.reason, self.skipped) = live.read()  # fmt: skip
         if self.reason:
             self.reason = Reason(self.reason)
         if not self.samples and isinstance(self, (EndPass, Test, EndTraining)):

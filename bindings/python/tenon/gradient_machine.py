@@ -26,7 +26,7 @@ from tenon._layer import Layer, LayerLike
 from tenon._machine import Machine
 from tenon._machine_part import Part, default_cost
 from tenon._step_through import Step, steps
-from tenon.data_type import DataType, dtype_code
+from tenon.data_type import DataType, compute_code, dtype_code
 from tenon.parameters import ParameterSet
 from tenon.updater import Updater
 
@@ -322,7 +322,7 @@ def new(
     data_gradients: bool = False,
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
-    device: str = "",
+    device: str | Iterable[str] = "",
     compute: str = "float32",
     given_gradients: bool | None = None,
 ) -> GradientMachine:
@@ -333,14 +333,15 @@ def new(
     `seed`. reader: types data layers that have no type. training: False computes as for predictions, without gradients.
     max_samples: of the minibatches that the machine is made for at first; for a larger one it is made again. keep_all:
     the output of every layer can be read. data_gradients: for data_gradient. immutable_parameters: names that keep
-    their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout. compute: "float32", or "float64", in which parameters are
-    read and gradients made. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
+    their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout. device: one, such as "cuda:1", or
+    several of one kind, each of which computes a shard of every minibatch. compute: "float32", or
+    "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
     without a cost.
     """
     chosen = layers.as_layers(output)
     _make(chosen, reader)
     options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
-    options.update(compute=dtype_code(compute), given_gradients=given_gradients)
+    options.update(compute=compute_code(compute, "gradient_machine"), given_gradients=given_gradients)
     return _machine(chosen, parameters, label, options)
 
 
@@ -355,7 +356,7 @@ def compose(
     data_gradients: bool = False,
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
-    device: str = "",
+    device: str | Iterable[str] = "",
 ) -> GradientMachine:
     """Makes one machine of several models, in which each output feeds the next one's model.
 
@@ -400,7 +401,7 @@ def _make(chosen: Sequence[Layer], reader: Any) -> None:
 
 def _options(
     training: bool, max_samples: int, keep_all: bool, data_gradients: bool, immutable: Iterable[str] | str, seed: int,
-    device: str,
+    device: str | Iterable[str],
 ) -> dict[str, Any]:  # fmt: skip
     of = "gradient_machine"
     return {
@@ -408,7 +409,7 @@ def _options(
         "max_samples": _check.whole(max_samples, "max_samples", of, 0, 2**31 - 1),
         "keep_all": bool(keep_all),
         "seed": _check.seed(seed, of),
-        "device": _check.text(device, "device", of),
+        "devices": _check.devices(device, of),
         "data_gradients": bool(data_gradients),
         "immutable": _check.texts(immutable, "immutable_parameters", of),
     }

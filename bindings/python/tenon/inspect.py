@@ -159,8 +159,8 @@ class Plan:
                      call["reads"], call["writes"], call["workspace"], tuple(call["outputs"]), tuple(call["traits"]))
             )  # fmt: skip
         saved = tuple((each["layer"], each["value"], each["bytes"]) for each in given["saved"])
-        return cls(tuple(rows), given["bytes"], saved, given["device"], given["compute"], given["max_samples"],
-                   given["training"])  # fmt: skip
+        device = ", ".join(given.get("devices", [given["device"]]))
+        return cls(tuple(rows), given["bytes"], saved, device, given["compute"], given["max_samples"], given["training"])
 
     def _tables(self) -> list[_Cells]:
         calls = [["phase", "layer", "type", "call", "kernel", "reads", "writes", "workspace", "outputs"]]
@@ -194,7 +194,7 @@ def plan(
     training: bool = True,
     updater: Any = None,
     immutable_parameters: Iterable[str] = (),
-    device: str = "",
+    device: str | Iterable[str] = "",
 ) -> Plan:
     """Returns the plan of a training with these outputs, as `tenon plan` prints it, without memory for its values.
 
@@ -205,7 +205,8 @@ def plan(
     host = _host.host().core
     declared = host.declare(cores)
     immutable = [immutable_parameters] if isinstance(immutable_parameters, str) else list(immutable_parameters)
-    machine = _core.machine(host, declared, cores, samples, training, device=device, immutable=immutable)
+    machine = _core.machine(host, declared, cores, samples, training, devices=_check.devices(device, "plan"),
+                            immutable=immutable)
     made = Plan.of(machine.plan())
     if updater is not None:
         made.bytes["state"] = json.loads(updater.core.describe(declared))["state_bytes"]

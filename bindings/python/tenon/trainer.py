@@ -16,6 +16,7 @@ from tenon import _arrays, _check, _core, _host, error, event, updater
 from tenon import _layer as layers
 from tenon import reader as readers
 from tenon._layer import LayerLike
+from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
 
 if TYPE_CHECKING:
@@ -140,8 +141,9 @@ class SGD:
         average: Mapping[str, Any] | None = None,
         pass_batches: int = 0,
         seed: int = 0,
-        device: str = "",
+        device: str | Iterable[str] = "",
         updater: Any = None,
+        compute: str = "float32",
     ) -> None:
         """Trains the parameters that the topology depends on.
 
@@ -152,7 +154,9 @@ class SGD:
         of the same topology, which receives the averages of the values after each update, "decay": of moving averages,
         1 for plain means, "window": updates that count at most, 0 for all, "begin": updates before the first that
         counts}. pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
-        numbers inside the model, such as dropout. A pass without samples costs nan. MisuseError while the set is
+        numbers inside the model, such as dropout. device: one, such as "cuda:1", or several of one kind, each of
+        which computes a shard of every minibatch. compute: "float32", or "bf16" or "tf32", with which factors of matrix
+        products are rounded, and steps with gradients that are not finite are skipped. A pass without samples costs nan. MisuseError while the set is
         trained by another call.
         """
         chosen = layers.as_layers(topology)
@@ -165,11 +169,12 @@ class SGD:
             self.updater is not None or updater is not None
         ) else _updaters.make("adam", {})
         seed, passes = _check.seed(seed, "train"), _check.whole(passes, "passes", "train")
-        pass_batches, device = _check.whole(pass_batches, "pass_batches", "train"), _check.text(device, "device", "train")
+        pass_batches, devices = _check.whole(pass_batches, "pass_batches", "train"), _check.devices(device, "train")
         handle = _handler(event_handler)
         early_stop = None if early_stop is None else _early_stop(early_stop)
         if not hasattr(self.updater, "core"):
-            refused = {"checkpoint": checkpoint, "average": average, "groups": self.groups}
+            refused = {"checkpoint": checkpoint, "average": average, "groups": self.groups,
+                       "compute": "" if compute == "float32" else compute}  # fmt: skip
             for name, value in refused.items():
                 if value:
                     raise error.UnsupportedError(
@@ -194,13 +199,14 @@ class SGD:
                     test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
                     early_stop=early_stop,
                     seed=seed,
-                    device=device,
+                    devices=devices,
                 )
             return
         opened, pairs = _open(reader, chosen, feeding, self.batch_size)
         options: dict[str, Any] = {
-            "outputs": cores, "parameters": used, "reader": opened, "feeding": pairs, "seed": seed, "device": device,
+            "outputs": cores, "parameters": used, "reader": opened, "feeding": pairs, "seed": seed, "devices": devices,
             "pass_batches": pass_batches, "updater": self.updater.core, "passes": passes,
+            "compute": compute_code(compute, "train"),
             "immutable_parameters": _names(immutable_parameters, parameters),
         }  # fmt: skip
         if self.groups:
@@ -225,7 +231,8 @@ class SGD:
         reader: Any = None,
         *,
         feeding: Mapping[str, str] | None = None,
-        device: str = "",
+        device: str | Iterable[str] = "",
+        compute: str = "float32",
     ) -> Result:
         """Measures costs and metrics over one pass of a reader; changes nothing."""
         chosen = layers.as_layers(topology)
@@ -236,7 +243,7 @@ class SGD:
         opened, pairs = _open(reader, chosen, feeding, self.batch_size)
         cost, samples, metrics, seconds = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
-             "device": device, "pass_batches": 0}
+             "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
         )  # fmt: skip
         if not samples:
             cost, metrics = event.unmeasured(metrics)
@@ -386,7 +393,7 @@ def _infer(
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
     opened, pairs = _open(recipe, chosen, feeding, batch_size)
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
-               "device": "", "pass_batches": 0}  # fmt: skip
+               "devices": [], "pass_batches": 0}  # fmt: skip
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
     if not parts:
         raise error.BadDataError("the input of infer has no samples", "infer")

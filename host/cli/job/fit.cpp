@@ -65,8 +65,8 @@ int64_t fit(const Host& host, const Job& job, Topology& topology, const Paramete
   MachineOptions options;
   options.max_samples = open.batch;
   options.training = true;
-  options.flags = TN_MACHINE_GIVEN_GRADIENTS;  // such a machine needs no cost
-  options.device = job.device;
+  options.flags = TN_MACHINE_GIVEN_GRADIENTS;                               // such a machine needs no cost
+  options.device = job.devices.empty() ? job.device : job.devices.front();  // statistics of whole minibatches
   const Layers layers = topology.layers(job.fit);
   const Machine machine = host.machine(parameters, layers, options);
   const std::set<std::string> needed = topology.inputs_of(job.fit);

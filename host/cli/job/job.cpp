@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <map>
 
 #include "host/cli/cli.h"
 #include "host/cli/job/cond.h"
@@ -175,6 +176,16 @@ void read_init(Section& top, Job& job) {
   job.init = std::move(result);
 }
 
+// Returns the type that the key "compute" names.
+tn_dtype read_compute(Section& top) {
+  const std::map<std::string, tn_dtype> known = {{"float32", TN_F32}, {"bf16", TN_BF16}, {"tf32", TN_TF32}};
+  const Node* const node = top.find("compute");
+  if (node == nullptr) return TN_F32;
+  const auto found = known.find(top.string("compute").value_or(""));
+  if (found == known.end()) top.wrong("compute", *node, "\"float32\", \"bf16\" or \"tf32\"");
+  return found->second;
+}
+
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
@@ -199,6 +210,13 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
   job.device = top.string("device").value_or("");
+  if (const auto devices = top.strings("devices")) {
+    const Place& place = tree.find("devices")->place;
+    if (devices->empty()) top.fail(place, "key \"devices\": the list is empty");
+    if (!job.device.empty()) top.fail(place, "key \"devices\": the job has the key \"device\", too");
+    job.devices = *devices;
+  }
+  job.compute = read_compute(top);
   for (const std::string& folder : top.strings("plugin_folders").value_or(std::vector<std::string>()))
     job.plugin_folders.push_back(relative_to(job.directory, folder));
   if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);

@@ -217,6 +217,8 @@ struct Job {
   int64_t seed = 0;
   int64_t threads = 0;
   std::string device;                       // empty: cpu
+  std::vector<std::string> devices;         // not empty: in place of `device`; each computes a shard of a minibatch
+  tn_dtype compute = TN_F32;                // or TN_BF16, TN_TF32
   std::vector<std::string> plugin_folders;  // absolute, or relative to the working directory
   std::optional<std::string> save;          // absolute, or relative to the working directory
   std::vector<std::string> outputs;         // empty: every layer that no other layer uses

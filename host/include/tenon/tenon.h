@@ -219,6 +219,16 @@ typedef struct tn_metric {
 
 /* ---- gradient machine ------------------------------------------------------------------------------------------ */
 
+/* The member `compute` of options: the type in which floats are computed.
+ *   TN_F32, also 0; TN_F64
+ *   TN_BF16: as TN_F32, parameters and updates included, but that the factors of matrix products may be rounded to
+ *     bfloat16; the terms are summed in float32
+ *   TN_TF32: the same with TensorFloat-32 (10 bits of fraction) on devices that have it; as TN_F32 on others
+ * A device may always be more exact: convolutions and native kernels, such as attention on the cpu, round nothing.
+ * With TN_BF16 and TN_TF32 an updater skips a step whose gradients are not finite: parameters, buffers and the
+ * updater's states keep their values, and it counts the step (tn_updater_skipped, tn_event.skipped). */
+#define TN_TF32 TN_DTYPE(2, 19)
+
 /* Flags of tn_machine_options, both for `training` 1; tenon/tenon_machine.h has the calls.
  * TN_MACHINE_DATA_GRADIENTS: backward also computes the gradients of the data layers of floats.
  * TN_MACHINE_GIVEN_GRADIENTS: backward begins with gradients of the outputs that the application gives, instead of the
@@ -227,11 +237,11 @@ enum { TN_MACHINE_DATA_GRADIENTS = 1, TN_MACHINE_GIVEN_GRADIENTS = 2 };
 
 typedef struct tn_machine_options {
   uint32_t size;
-  tn_dtype compute;    /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
+  tn_dtype compute;    /* as above; TN_F64 computes on a copy converted from the set at each forward */
   int64_t max_samples; /* bound of the minibatch; must be at least 1 */
   uint32_t training;   /* 1: enables backward */
   uint32_t keep_all;   /* 1: keeps every layer's output readable; 0: only outputs, costs and metrics */
-  const char* device;  /* null: "cpu" */
+  const char* device;  /* null: "cpu"; a kind, or a kind and a number: "cuda:1" */
   /* Seed of random numbers inside the model, such as dropout masks. Numbers depend on this seed and on the number of
    * updates of the parameters so far, over all machines and trainings, so each step of all trainings of one
    * tn_parameters draws others. With `training` 0 every forward draws those of update number 0. */
@@ -246,6 +256,16 @@ typedef struct tn_machine_options {
   int64_t max_rows;
   uint32_t flags;     /* TN_MACHINE_* */
   uint32_t reserved2; /* 0 */
+  /* Devices of one kind, such as {"cuda:0", "cuda:1"}, in place of `device`: each computes a shard of every minibatch,
+   * forward and backward, with the same parameters. A minibatch is cut by the numbers of its samples and of the list's
+   * entries alone, gradients and costs are added up in the order of the list, and the sums are updated once: lists of
+   * one length give the same bits on all devices whose primitives do. A device that is in the list twice computes two
+   * shards. Layers that join the samples of a minibatch, such as batch_norm, join those of their shard. An error lists
+   * the devices if one is absent, or if a minibatch has fewer samples at most than the list entries. Given gradients,
+   * and costs over rows whose number a layer finds, are refused with TN_UNSUPPORTED. */
+  const char* const* devices;
+  uint32_t devices_count; /* 0: `device` */
+  uint32_t devices_reserved;
 } tn_machine_options;
 
 /* One data layer's minibatch: shape [samples, shape of a sample...]. */
@@ -359,8 +379,8 @@ typedef struct tn_event {
    * but TEST and CHECKPOINT; else an output or gradient is TN_MISUSE. The gradients are those that the update used.
    * Calls that change or release the machine return TN_MISUSE. */
   tn_machine machine;
-  uint32_t reason; /* END_TRAINING: TN_REASON_*; else 0 */
-  uint32_t reserved;
+  uint32_t reason;  /* END_TRAINING: TN_REASON_*; else 0 */
+  uint32_t skipped; /* steps so far that the training's updaters skipped, see TN_BF16 */
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
@@ -427,7 +447,7 @@ typedef struct tn_train_options {
   uint64_t seed;            /* as in tn_machine_options */
   tn_event_handler handler; /* or null */
   void* user;
-  const char* device;                      /* null: "cpu" */
+  const char* device;                      /* null: "cpu"; as in tn_machine_options */
   const char* const* immutable_parameters; /* train only: as in tn_machine_options */
   const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
   /* 0: a pass of the training is one of the reader. n: a pass ends after n minibatches, and the next one continues
@@ -444,6 +464,9 @@ typedef struct tn_train_options {
   const tn_updater_group* groups;
   uint32_t groups_count;
   uint32_t groups_reserved;
+  const char* const* devices; /* as in tn_machine_options; tests of a training, too, run on all of them */
+  uint32_t devices_count;
+  tn_dtype compute; /* as in tn_machine_options */
 } tn_train_options;
 
 typedef struct tn_test_result {

@@ -200,13 +200,14 @@ class Host {
     c.keep_all = options.keep_all ? 1 : 0;
     c.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
     c.seed = options.seed;
-    std::vector<const char*> immutable;
-    for (const std::string& name : options.immutable_parameters)
-      immutable.push_back(detail::c_text(name, "options.immutable_parameters"));
+    const auto immutable = detail::c_texts(options.immutable_parameters, "options.immutable_parameters");
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
     c.max_rows = options.max_rows;
     c.flags = options.flags;
+    const std::vector<const char*> devices = detail::c_texts(options.devices, "options.devices");
+    c.devices = devices.data();
+    c.devices_count = detail::count_of(devices.size());
     return detail::made<Machine>(host_, [&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

@@ -189,6 +189,12 @@ inline const char* c_text(const std::string& text, const char* what, const std::
         subject);
   return text.c_str();
 }
+// A list of texts in C form, borrowed.
+inline std::vector<const char*> c_texts(const std::vector<std::string>& texts, const char* what) {
+  std::vector<const char*> result;
+  for (const std::string& text : texts) result.push_back(c_text(text, what));
+  return result;
+}
 
 // Attributes in C form; borrows from `attributes`.
 class NamedValues {

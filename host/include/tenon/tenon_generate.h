@@ -26,7 +26,7 @@ typedef struct tn_generator_options {
   const char* ids;      /* a data layer of sequences of one level, an integer in each row. Its ids are generated */
   int64_t max_samples;  /* that are generated at once; 0: 32 */
   const char* device;   /* null: "cpu" */
-  tn_dtype compute;     /* TN_F32 (also 0) or TN_F64 */
+  tn_dtype compute;     /* as in tn_machine_options */
   uint32_t reserved;    /* 0 */
 } tn_generator_options;
 

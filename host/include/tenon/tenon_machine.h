@@ -82,7 +82,7 @@ typedef struct tn_infer_options {
   uint32_t flags;      /* TN_FORWARD_* */
   int64_t max_samples; /* that are computed at once; 0: 256 */
   const char* device;  /* null: "cpu" */
-  tn_dtype compute;    /* TN_F32 (also 0) or TN_F64 */
+  tn_dtype compute;    /* as in tn_machine_options */
   uint32_t reserved;   /* 0 */
 } tn_infer_options;
 

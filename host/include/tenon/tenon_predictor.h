@@ -19,7 +19,7 @@ typedef struct tn_predictor {
 
 typedef struct tn_predictor_options {
   uint32_t size;
-  tn_dtype compute;    /* TN_F32 (also 0) or TN_F64 */
+  tn_dtype compute;    /* as in tn_machine_options */
   int64_t max_samples; /* bound of the minibatch; 0: 1 */
   /* Upper bound of the rows of one ragged data layer in a minibatch; 0: grows as needed, which plans again, under the
    * lock that building layers takes. */

@@ -34,6 +34,8 @@ class Event {
   // learning_rate: before the schedule; scheduled_rate: after it, the rate of the last update.
   [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
   [[nodiscard]] double scheduled_rate() const { return event_->scheduled_rate; }
+  // Steps so far that the updaters skipped, since gradients were not finite; see TN_BF16.
+  [[nodiscard]] uint32_t skipped() const { return event_->skipped; }
   // TN_CHECKPOINT: the file written; TN_BEGIN_TRAINING: the one resumed from; else empty.
   [[nodiscard]] std::string checkpoint() const { return event_->checkpoint == nullptr ? "" : event_->checkpoint; }
   // TN_END_TRAINING: TN_REASON_*.
@@ -141,6 +143,8 @@ struct TrainOptions {
   std::optional<EarlyStopOptions> early_stop = {};           // train only
   std::optional<AverageOptions> average = {};                // train only
   std::vector<UpdaterGroup> groups = {};                     // train only; `updater` has all other parameters
+  std::vector<std::string> devices = {};                     // in place of `device`: each computes a shard
+  tn_dtype compute = TN_F32;                                 // as in tn_machine_options: TN_F32, TN_BF16, ...
 };
 
 // The slots of a reader, as the data layers that they feed: for host.data, as they are or with another name or scale.
@@ -200,11 +204,14 @@ class Run {
     options_.feeding_count = count_of(feeding_.size());
     options_.passes = options.passes;
     options_.seed = options.seed;
-    for (const std::string& name : options.immutable_parameters)
-      immutable_.push_back(c_text(name, "options.immutable_parameters"));
+    immutable_ = c_texts(options.immutable_parameters, "options.immutable_parameters");
     options_.immutable_parameters = immutable_.data();
     options_.immutable_parameters_count = count_of(immutable_.size());
     options_.device = options.device.empty() ? nullptr : c_text(options.device, "options.device");
+    devices_ = c_texts(options.devices, "options.devices");
+    options_.devices = devices_.data();
+    options_.devices_count = count_of(devices_.size());
+    options_.compute = options.compute;
     options_.user = this;
     options_.pass_batches = options.pass_batches;
     options_.cancel = options.cancel.get();
@@ -314,7 +321,7 @@ class Run {
   tn_early_stop_options early_stop_ = {};
   tn_average_options average_ = {};
   std::vector<tn_feeding> feeding_, test_feeding_;
-  std::vector<const char*> immutable_;
+  std::vector<const char*> immutable_, devices_;
   std::vector<std::vector<const char*>> group_names_;
   std::vector<tn_updater_group> groups_;
   tn_train_options options_ = {};

@@ -34,6 +34,10 @@ TENON_API tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_p
 /* The number of updates of the set by this updater so far: the step that its formula and its schedule read. */
 TENON_API tn_status tn_updater_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* steps,
                                      tn_error* error);
+/* The number of steps that this updater has skipped since it was made or loaded, because gradients were not finite; of
+ * machines that compute in TN_BF16 or TN_TF32. */
+TENON_API tn_status tn_updater_skipped(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* skipped,
+                                       tn_error* error);
 /* TN_INVALID from 2^63 on. */
 TENON_API tn_status tn_updater_set_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t steps,
                                          tn_error* error);

@@ -16,18 +16,15 @@
 #include <cpuid.h>
 #endif
 
+#include "device.h"
 #include "primitives.h"
 
 namespace {
 
+using tenon::cpu::as_device;
+using tenon::cpu::Device;
 using tenon::cpu::kPrimitives;
 using tenon::cpu::Primitive;
-
-struct Device {
-  const tn_memory* memory;  // the host's service; valid until the device is closed
-};
-
-Device* as_device(void* device) { return static_cast<Device*>(device); }
 
 // An allocation of 0 bytes gets 1 byte, so that an empty tensor has an address.
 uint64_t at_least_one(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
@@ -41,7 +38,7 @@ tn_status open(const tn_device_open* open, void** device) {
   const auto* memory = static_cast<const tn_memory*>(services->extension(services->self, TN_MEMORY));
   if (memory == nullptr)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "the host does not offer the service tenon.memory/1");
-  auto* made = new (std::nothrow) Device{memory};
+  auto* made = new (std::nothrow) Device{memory, {}};
   if (made == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the device itself");
   *device = made;
   return TN_OK;

@@ -5,6 +5,7 @@
 #include <tenon/device.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "pointwise/run_passes.h"
@@ -15,9 +16,9 @@ namespace tenon::cpu {
 // without the product; the outputs the product, then the program's.
 struct Epilogue {
   size_t product;  // number of the program's input that is the product
-  Binding program;
-  // [program.inputs_count] The program's inputs. run_epilogue writes the pointers, so that a binding must not run twice
-  // at once.
+  std::shared_ptr<const Binding> program;
+  // [program.inputs_count] The program's inputs. run_epilogue writes the pointers, so that an epilogue must not run
+  // twice at once.
   std::vector<const tn_tensor*> inputs;
 };
 
@@ -31,9 +32,10 @@ enum class Passes : uint8_t { kOne, kSeveral };
 // Reports that `supports` returned `status`, and returns it.
 tn_status refuse_epilogue(const tn_errors* errors, tn_status status);
 
-// Prepares a program that check_epilogue accepts. Reports types and operations that are unknown.
-[[nodiscard]] tn_status make_epilogue(const tn_errors* errors, const tn_pointwise_site& site, int32_t product,
-                                      const Chunks& chunks, Epilogue* epilogue);
+// Prepares a program that check_epilogue accepts. Reports types and operations that are unknown. caches: see
+// binding_at.
+[[nodiscard]] tn_status make_epilogue(ProgramCaches* caches, const tn_errors* errors, const tn_pointwise_site& site,
+                                      int32_t product, const Chunks& chunks, Epilogue* epilogue);
 
 // Reports a wrong number of operands.
 [[nodiscard]] tn_status check_operands(const Epilogue& epilogue, const tn_execution& execution, const tn_call& call);

@@ -46,9 +46,53 @@ constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
 template <class T>
 constexpr int64_t kPanel = kPanelVectors* kWidth<T>;
 constexpr int kGroup = HWY_TARGET == HWY_AVX3 ? 2 : 4;  // panels that are copied at once
+// Packed panels that a strip of A is multiplied by while it is in the first-level cache; they stay in the second-level
+// cache for the next strips, at most 480 KiB.
+constexpr int kPackedGroup = HWY_TARGET == HWY_AVX3 ? 8 : 16;
 
 // Vectors along a row of a strip: as many as there are registers for.
 constexpr int most_vectors(int rows) { return std::min(kSums / rows, kMostVectors); }
+
+// How a term is added to a sum: a product of numbers; of pairs of bfloat16 numbers, which lie in the bits of a float,
+// the products of both, the lower half first.
+struct Numbers {
+  template <class V>
+  static HWY_INLINE V add(V factor, V row, V sum) {
+    return hn::MulAdd(factor, row, sum);
+  }
+};
+struct Pairs {
+  template <class V>
+  static HWY_INLINE V add(V factor, V row, V sum) {
+    return hn::MulAdd(upper(factor), upper(row), hn::MulAdd(lower(factor), lower(row), sum));
+  }
+
+ private:
+  template <class V>
+  static HWY_INLINE V lower(V pairs) {
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<decltype(d)> bits;
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(bits, pairs)));
+  }
+  template <class V>
+  static HWY_INLINE V upper(V pairs) {
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<decltype(d)> bits;
+    return hn::BitCast(d, hn::And(hn::BitCast(bits, pairs), hn::Set(bits, 0xffff0000)));
+  }
+};
+#if HWY_TARGET == HWY_AVX3
+// The same by the instruction of AVX512_BF16, which sums in an order of its own and takes tiny numbers as 0.
+struct DotPairs {
+  template <class V>
+  static HWY_INLINE V add(V factor, V row, V sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(factor.raw), "v"(row.raw));
+    return sum;
+  }
+};
+#else
+using DotPairs = Pairs;
+#endif
 
 // One strip by `kVectors` vectors of columns, over one block of l.
 template <class T>
@@ -56,7 +100,7 @@ struct Strip {
   const T* a;
   const T* b;
   T* c;
-  int64_t a_row, b_step, c_row;
+  int64_t a_row, a_step, b_step, c_row;
   int64_t depth;
   int64_t whole;    // l below it may be read from B in whole vectors, behind the last column, too
   int64_t columns;  // of C: more than kVectors - 1 vectors, at most kVectors
@@ -65,14 +109,14 @@ struct Strip {
 };
 
 // Adds the terms [first, last) to the sums. kPart: the last vector of a row of B is read up to the last column only.
-template <class T, int kRows, int kVectors, bool kPart>
+template <class Terms, class T, int kRows, int kVectors, bool kPart>
 HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector<T> (&sums)[kRows][kVectors]) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>, kLast = kVectors - 1;
-  const int64_t a_row = s.a_row, b_step = s.b_step;
-  const T* a = s.a + first;
+  const int64_t a_row = s.a_row, a_step = s.a_step, b_step = s.b_step;
+  const T* a = s.a + first * a_step;
   const T* b = s.b + first * b_step;
-  for (int64_t l = first; l < last; ++l, ++a, b += b_step) {
+  for (int64_t l = first; l < last; ++l, a += a_step, b += b_step) {
     Vector<T> row[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kLast; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
@@ -81,12 +125,12 @@ HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector
     for (int r = 0; r < kRows; ++r) {
       const Vector<T> factor = hn::Set(d, a[r * a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Terms::add(factor, row[v], sums[r][v]);
     }
   }
 }
 
-template <class T, int kRows, int kVectors>
+template <class Terms, class T, int kRows, int kVectors>
 void multiply_strip(const Strip<T>& s) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>;
@@ -97,8 +141,8 @@ void multiply_strip(const Strip<T>& s) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  add_terms<T, kRows, kVectors, false>(s, 0, s.whole, sums);
-  if (s.whole < s.depth) add_terms<T, kRows, kVectors, true>(s, s.whole, s.depth, sums);
+  add_terms<Terms, T, kRows, kVectors, false>(s, 0, s.whole, sums);
+  if (s.whole < s.depth) add_terms<Terms, T, kRows, kVectors, true>(s, s.whole, s.depth, sums);
   const Vector<T> alpha = hn::Set(d, s.alpha);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -119,11 +163,11 @@ template <class T>
 using StripKernel = void (*)(const Strip<T>&);
 
 // Returns the kernel of `rows` rows and `vectors` vectors of columns.
-template <class T>
+template <class Terms, class T>
 StripKernel<T> strip_kernel(int64_t rows, int64_t vectors) {
   static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     constexpr auto kernel = []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) {
-      if constexpr (kVectors <= most_vectors(kRows)) return StripKernel<T>{&multiply_strip<T, kRows, kVectors>};
+      if constexpr (kVectors <= most_vectors(kRows)) return StripKernel<T>{&multiply_strip<Terms, T, kRows, kVectors>};
       return StripKernel<T>{nullptr};
     };
     return std::array{kernel(std::integer_sequence<int, kIndex / kMostVectors + 1, kIndex % kMostVectors + 1>())...};
@@ -167,7 +211,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* from, int64_t distance) {
 }
 #endif
 
-// Copies B, stored [columns, depth], to one panel, whose columns behind the last are 0.
+// Copies B, stored [columns, depth], to one panel. The columns behind the last are 0 up to a whole vector.
 template <class T>
 void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
   constexpr int64_t width = kPanel<T>;
@@ -201,7 +245,8 @@ void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, 
       for (int64_t i = 0; i < kSide * kSquares; ++i) panel[l * width + j + i] = from[i * b_column + l];
   }
 #endif
-  for (; j < width; ++j)
+  const int64_t end = (columns + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
+  for (; j < end; ++j)
     for (int64_t l = 0; l < depth; ++l) panel[l * width + j] = j < columns ? b[j * b_column + l] : T{0};
 }
 
@@ -211,34 +256,56 @@ struct Columns {
   int64_t step, distance;
 };
 
-// Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
-// that they share few sets of the first-level cache.
+// Copies `height` rows of A from `from` on, which lie as in `all`, close together, and lets `strip` read the copy: rows
+// of kSumBlock terms, or, of a transposed A, terms of kStripRows rows.
 template <class T>
+void copy_strip(const Strip<T>& all, const T* from, int64_t height, T* copy, Strip<T>& strip) {
+  strip.a = copy;
+  if (all.a_step == 1) {
+    for (int64_t r = 0; r < height; ++r)
+      std::memcpy(copy + r * kSumBlock<T>, from + r * all.a_row, static_cast<size_t>(all.depth) * sizeof(T));
+    strip.a_row = kSumBlock<T>;
+    return;
+  }
+  if (height == kStripRows) {
+    for (int64_t l = 0; l < all.depth; ++l)
+      std::memcpy(copy + l * kStripRows, from + l * all.a_step, kStripRows * sizeof(T));
+  } else {
+    for (int64_t l = 0; l < all.depth; ++l) std::copy_n(from + l * all.a_step, height, copy + l * kStripRows);
+  }
+  strip.a_step = kStripRows;
+}
+
+// Prefetches the rows [first, last) of A behind `from`.
+template <class T>
+void prefetch_strip(const Strip<T>& all, const T* from, int64_t first, int64_t last) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  if (all.a_step == 1) {
+    for (int64_t r = first; r < last; ++r) prefetch_all(from + r * all.a_row, all.depth * kSize);
+  } else {
+    for (int64_t l = 0; l < all.depth; ++l) prefetch(from + l * all.a_step + first, (last - first) * kSize);
+  }
+}
+
+// Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
+// that they share few sets of the first-level cache, or if A is transposed.
+template <class Terms, class T>
 void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
   constexpr int64_t kFar = 4096 / sizeof(T);
   HWY_ALIGN T copy[kStripRows * kSumBlock<T>];
-  const bool copies = all.a_row % kFar == 0 && rows > 1;
+  const bool copies = all.a_step != 1 || (all.a_row % kFar == 0 && rows > 1);
   Strip<T> s = all;
   for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; strips > 0; --strips) {
     const int64_t height = (rows - row + strips - 1) / strips;  // strips of about equal height
     const T* const from = all.a + row * all.a_row;
     s.a = from;
-    if (copies) {
-      for (int64_t r = 0; r < height; ++r)
-        std::memcpy(copy + r * kSumBlock<T>, from + r * all.a_row, static_cast<size_t>(s.depth) * sizeof(T));
-      s.a = copy;
-      s.a_row = kSumBlock<T>;
-    }
-    if (strips > 1) {
-      const int64_t next = (rows - row - height + strips - 2) / (strips - 1);
-      for (int64_t r = 0; r < next; ++r)
-        prefetch_all(from + (height + r) * all.a_row, s.depth * static_cast<int64_t>(sizeof(T)));
-    }
+    if (copies) copy_strip(all, from, height, copy, s);
+    if (strips > 1) prefetch_strip(all, from, height, height + (rows - row - height + strips - 2) / (strips - 1));
     s.b = all.b;
     for (int64_t j = 0; j < all.columns; j += by.step, s.b += by.distance) {
       s.columns = std::min(by.step, all.columns - j);
       s.c = all.c + row * all.c_row + j;
-      strip_kernel<T>(height, (s.columns + kWidth<T> - 1) / kWidth<T>)(s);
+      strip_kernel<Terms, T>(height, (s.columns + kWidth<T> - 1) / kWidth<T>)(s);
     }
     row += height;
   }
@@ -247,7 +314,7 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
 // Multiplies the columns of a tile over the block of l that begins at `first`. B is copied if its columns are not
 // contiguous, for the part of a vector at the end, and if several strips would read it from farther caches: for many
 // rows, or if the rows of B are so far apart that few of them fit into the first-level cache at once.
-template <class T>
+template <class Terms, class T>
 void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
   HWY_ALIGN T panels[kGroup * kSumBlock<T> * kPanel<T>];
@@ -266,7 +333,7 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
       s.columns = std::min(in_place * kLanes, left);
       const int64_t vectors = (s.columns + kLanes - 1) / kLanes;
       s.whole = readable < vectors * kLanes ? 0 : std::min(s.depth, (readable - vectors * kLanes) / s.b_step + 1);
-      multiply_rows(s, t.rows, {s.columns, 0});
+      multiply_rows<Terms>(s, t.rows, {s.columns, 0});
       continue;
     }
     s.columns = std::min(left, kPanel<T> * (is_far ? kGroup : 1));
@@ -278,22 +345,23 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
     s.b = panels;
     s.b_step = kPanel<T>;
     s.whole = s.depth;
-    multiply_rows(s, t.rows, {kPanel<T>, kSumBlock<T> * kPanel<T>});
+    multiply_rows<Terms>(s, t.rows, {kPanel<T>, kSumBlock<T> * kPanel<T>});
   }
 }
 
 // The same where B is packed.
-template <class T>
+template <class Terms, class T>
 void multiply_packed(const GemmTile& t, Strip<T> s, int64_t first) {
   const T* const block = static_cast<const T*>(t.b) + first * t.packed_columns;
   T* const c = s.c;
   s.b_step = kPanel<T>;
   s.whole = s.depth;
-  for (int64_t j = 0; j < t.columns; j += kPanel<T>) {
+  constexpr int64_t kColumns = kPackedGroup * kPanel<T>;
+  for (int64_t j = 0; j < t.columns; j += kColumns) {
     s.c = c + j;
     s.b = block + (t.first + j) * s.depth;
-    s.columns = std::min(kPanel<T>, t.columns - j);
-    multiply_rows(s, t.rows, {kPanel<T>, 0});
+    s.columns = std::min(kColumns, t.columns - j);
+    multiply_rows<Terms>(s, t.rows, {kPanel<T>, s.depth * kPanel<T>});
   }
 }
 
@@ -376,22 +444,23 @@ void multiply_column(const GemmTile& t) {
   }
 }
 
-template <class T>
+template <class Terms, class T>
 void multiply_tile(const GemmTile& t) {
   Strip<T> s = {};
   s.c = static_cast<T*>(t.c);
   s.a_row = t.a_row;
+  s.a_step = t.a_step;
   s.c_row = t.c_row;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
   const int64_t block = block_of<T>(t.depth);
   for (int64_t l = 0; l < t.depth; l += block) {
     s.depth = std::min(block, t.depth - l);
-    s.a = static_cast<const T*>(t.a) + l;
+    s.a = static_cast<const T*>(t.a) + l * t.a_step;
     if (t.packed_columns > 0)
-      multiply_packed(t, s, l);
+      multiply_packed<Terms>(t, s, l);
     else
-      multiply_block(t, s, l);
+      multiply_block<Terms>(t, s, l);
     s.add = true;
   }
 }
@@ -400,8 +469,9 @@ void multiply_tile(const GemmTile& t) {
 
 TileKernel find_tile(bool wide, bool column) {
   if (column) return wide ? &multiply_column<double> : &multiply_column<float>;
-  return wide ? &multiply_tile<double> : &multiply_tile<float>;
+  return wide ? &multiply_tile<Numbers, double> : &multiply_tile<Numbers, float>;
 }
+TileKernel find_pairs(bool dot) { return dot ? &multiply_tile<DotPairs, float> : &multiply_tile<Pairs, float>; }
 
 PackKernel find_pack(bool wide) { return wide ? &pack_panels<double> : &pack_panels<float>; }
 int64_t find_panel(bool wide) { return wide ? kPanel<double> : kPanel<float>; }
@@ -413,6 +483,14 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::cpu {
 
 TileKernel tile_kernel(Isa isa, bool wide, bool column) { TENON_CHOOSE(isa, find_tile(wide, column)); }
+TileKernel pairs_kernel(Isa isa) {
+#if defined(__x86_64__)
+  const bool dot = isa == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  const bool dot = false;
+#endif
+  TENON_CHOOSE(isa, find_pairs(dot));
+}
 PackKernel pack_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_pack(wide)); }
 int64_t panel_columns(Isa isa, bool wide) { TENON_CHOOSE(isa, find_panel(wide)); }
 

@@ -7,15 +7,15 @@
 
 namespace tenon::cpu {
 
-// C [rows, columns] = alpha A B, or += if `add`. A [rows, depth] is at a + row * a_row + l, B [depth, columns] at
-// b + l * b_step + column * b_column, C at c + row * c_row + column; strides are in elements, and b_step or b_column is
-// 1. depth is at least 1.
+// C [rows, columns] = alpha A B, or += if `add`. A [rows, depth] is at a + row * a_row + l * a_step, B [depth, columns]
+// at b + l * b_step + column * b_column, C at c + row * c_row + column; strides are in elements, and one of a_row and
+// a_step is 1, as one of b_step and b_column. depth is at least 1. A column of a product has a_step 1.
 struct GemmTile {
   const void* a;
   const void* b;
   void* c;
   int64_t rows, columns, depth;
-  int64_t a_row;
+  int64_t a_row, a_step;
   int64_t b_step, b_column;
   int64_t c_row;
   double alpha;
@@ -47,5 +47,8 @@ using TileKernel = void (*)(const GemmTile& tile);
 // Returns the kernel of float32, or of float64 if `wide`. `column`: that of products whose C has one column; the bytes
 // of B are then those of [depth].
 [[nodiscard]] TileKernel tile_kernel(Isa isa, bool wide, bool column);
+// Returns the kernel for pairs of bfloat16 numbers (bf16_pairs.h), which A and B have in place of float32 numbers;
+// depth counts pairs, and C is float32.
+[[nodiscard]] TileKernel pairs_kernel(Isa isa);
 
 }  // namespace tenon::cpu

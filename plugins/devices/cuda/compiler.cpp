@@ -8,6 +8,12 @@
 
 namespace tenon::cuda {
 
+namespace {
+
+constexpr const char* kStandard = "--std=c++17";
+
+}  // namespace
+
 Compiler::Compiler(int driver_version) {
   // Code of a newer major version does not load into an older driver.
   const bool is_old = driver_version != 0 && driver_version < 13000;
@@ -41,15 +47,22 @@ std::string Compiler::architecture(int capability) const {
   return "compute_" + std::to_string(best);
 }
 
+std::string Compiler::key(const std::string& text, int capability) const {
+  int major = 0, minor = 0;
+  check(nvrtcVersion(&major, &minor), "nvrtcVersion");
+  return "NVRTC " + std::to_string(major) + "." + std::to_string(minor) + " " + architecture(capability) + " " +
+         kStandard + "\n" + text;
+}
+
 std::string Compiler::compile(const std::string& text, int capability) const {
   nvrtcProgram made = nullptr;
-  check(nvrtcCreateProgram(&made, text.c_str(), "tenon_pointwise.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
+  check(nvrtcCreateProgram(&made, text.c_str(), "tenon_kernels.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
   const auto destroy = [this](nvrtcProgram program) { nvrtcDestroyProgram(&program); };
   const std::unique_ptr<_nvrtcProgram, decltype(destroy)> program(made, destroy);
 
   const std::string target = architecture(capability);
   const std::string option = "--gpu-architecture=" + target;
-  const char* const options[] = {option.c_str(), "--std=c++17"};
+  const char* const options[] = {option.c_str(), kStandard};
   const nvrtcResult result = nvrtcCompileProgram(program.get(), 2, options);
   if (result != NVRTC_SUCCESS) {
     size_t size = 0;

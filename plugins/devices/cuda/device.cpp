@@ -65,20 +65,22 @@ Device::Device(int32_t index) {
   check(driver, driver.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem");
   memory_bytes_ = bytes;
   context_ = std::make_shared<const Context>(std::move(driver), device);
-  const Current current(*context_);
-  check(this->driver(), current.call([&] { return this->driver().cuStreamCreate(&first_, CU_STREAM_NON_BLOCKING); }),
-        "cuStreamCreate");
+  first_ = std::make_unique<Stream>(*context_);
+  blas_ = open_blas(*context_, version, capability_, &without_blas_);
+  dnn_ = open_dnn(*context_, capability_, &without_dnn_);
 }
 
-Device::~Device() {
-  modules_.clear();
-  const Current current(*context_);
-  static_cast<void>(current.call([&] { return driver().cuStreamDestroy(first_); }));
+std::string Device::image(const std::string& text) const {
+  const std::string key = compiler_->key(text, capability_);
+  if (std::optional<std::string> found = cache_.find(key)) return *std::move(found);
+  std::string made = compiler_->compile(text, capability_);
+  cache_.keep(key, made);
+  return made;
 }
 
 std::shared_ptr<const Module> Device::module(const std::string& text, size_t kernels) {
   if (const auto found = modules_.find(text); found != modules_.end()) return found->second;
-  auto made = std::make_shared<const Module>(context_, compiler_->compile(text, capability_), kernels);
+  auto made = std::make_shared<const Module>(context_, image(text), kernels);
   return modules_.emplace(text, std::move(made)).first->second;
 }
 

@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "blas/blas.h"
+#include "cache.h"
 #include "compiler.h"
+#include "dnn/dnn.h"
 #include "driver.h"
+#include "stream.h"
 
 namespace tenon::cuda {
 
@@ -73,29 +77,42 @@ class Device {
  public:
   // Throws tn::Failure: TN_NOT_FOUND names the library or the device that is missing.
   explicit Device(int32_t index);
-  ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] const Context& context() const { return *context_; }
   [[nodiscard]] const Driver& driver() const { return context_->driver; }
   // The stream of a handle of the SDK; null is the device's own first stream.
-  [[nodiscard]] CUstream stream(void* given) const { return given == nullptr ? first_ : static_cast<CUstream>(given); }
+  [[nodiscard]] Stream& stream(void* given) const { return given == nullptr ? *first_ : *static_cast<Stream*>(given); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }
+  // cublasLt; null if it cannot be used, and without_blas() has the reason.
+  [[nodiscard]] const Blas* blas() const { return blas_.get(); }
+  [[nodiscard]] const std::string& without_blas() const { return without_blas_; }
 
-  // The module of a text with that number of kernels. Compiles a text once, and keeps the module until the device is
-  // closed.
+  // The module of a text with that number of kernels. Compiles a text unless the cache on disk has its image, and keeps
+  // the module until the device is closed.
   [[nodiscard]] std::shared_ptr<const Module> module(const std::string& text, size_t kernels);
 
+  // cuDNN; null if it cannot be used, and then the reason.
+  [[nodiscard]] const std::shared_ptr<Dnn>& dnn() const { return dnn_; }
+  [[nodiscard]] const std::string& without_dnn() const { return without_dnn_; }
+
  private:
+  [[nodiscard]] std::string image(const std::string& text) const;
+
   std::shared_ptr<const Context> context_;
+  std::shared_ptr<const Blas> blas_;
+  std::string without_blas_;
   std::unique_ptr<Compiler> compiler_;
   int capability_ = 0;
-  CUstream first_ = nullptr;
+  std::unique_ptr<Stream> first_;
   std::string name_;
   uint64_t memory_bytes_ = 0;
+  const Cache cache_{cache_folder()};
   std::map<std::string, std::shared_ptr<const Module>> modules_;
+  std::string without_dnn_;
+  std::shared_ptr<Dnn> dnn_;
 };
 
 }  // namespace tenon::cuda

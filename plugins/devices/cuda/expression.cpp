@@ -8,8 +8,6 @@
 #include <string>
 #include <tenon/base.hpp>
 
-#include "source.h"
-
 namespace tenon::cuda {
 
 const char* kind_name(uint8_t kind) { return kind == TN_FLOAT ? "F" : kind == TN_INT ? "I" : "bool"; }
@@ -19,34 +17,7 @@ const char* fold_name(uint16_t operation) {
 }
 
 const char* element_name(const tn_pointwise_site& site, tn_dtype dtype) {
-  switch (dtype == TN_COMPUTE ? site.compute : dtype) {
-    case TN_I8:
-      return "signed char";
-    case TN_I16:
-      return "short";
-    case TN_I32:
-      return "int";
-    case TN_I64:
-      return "Int64";
-    case TN_U8:
-      return "unsigned char";
-    case TN_U16:
-      return "unsigned short";
-    case TN_U32:
-      return "unsigned int";
-    case TN_F16:
-      return "Half";
-    case TN_BF16:
-      return "Brain";
-    case TN_F32:
-      return "float";
-    case TN_F64:
-      return "double";
-    case TN_BOOL:
-      return "Truth";
-    default:
-      return nullptr;
-  }
+  return element_name(dtype == TN_COMPUTE ? site.compute : dtype);
 }
 
 const char* position(uint8_t extent) {
@@ -60,6 +31,11 @@ const char* position(uint8_t extent) {
     default:
       return "i";
   }
+}
+
+std::string place(uint8_t extent, bool indexed) {
+  if (!indexed || (extent != TN_FULL && extent != TN_PER_ROW)) return position(extent);
+  return extent == TN_FULL ? "a.rows.ids[r] * columns + c" : "a.rows.ids[r]";
 }
 
 namespace {
@@ -175,6 +151,10 @@ std::string Expressions::folded(const Node& node) const {
          text(kMostParts) + "))";
 }
 
+std::string Expressions::input_place(const Node& load) const {
+  return place(load.extent, indexed_.any() && indexed_.inputs[load.index] != 0);
+}
+
 std::string Expressions::of(int32_t value) const {
   const Node& node = plan_.node(value);
   if (node.global && keeps(value)) return folded(node);
@@ -189,7 +169,7 @@ std::string Expressions::computed(const Node& node) const {
   switch (node.operation) {
     case kLoad:
       return std::string("read<") + kind_name(node.kind) + ", " + element_name(site_, site_.inputs[node.index]) +
-             ">(a.inputs[" + text(node.index) + "], " + position(node.extent) + ")";
+             ">(a.inputs[" + text(node.index) + "], " + input_place(node) + ")";
     case kConstant:
       return constant(node.number, node.kind, site_.compute == TN_F64);
     case kIndex:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plan.h"
+#include "source.h"
 
 namespace tenon::cuda {
 
@@ -23,12 +24,15 @@ namespace tenon::cuda {
 class Expressions {
  public:
   // group: threads that share a row in Grid::kRows.
-  Expressions(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group)
-      : site_(site), plan_(plan), kernel_(kernel), group_(group) {}
+  Expressions(const tn_pointwise_site& site, const Indexed& indexed, const Plan& plan, const Kernel& kernel,
+              int64_t group)
+      : site_(site), indexed_(indexed), plan_(plan), kernel_(kernel), group_(group) {}
 
   // The expression of a value: a read from memory, a fold of partial results, or a computation from its operands'
   // variables.
   [[nodiscard]] std::string of(int32_t value) const;
+  // The index of an element of an input of the program.
+  [[nodiscard]] std::string input_place(const Node& load) const;
   // Whether the kernel completes this reduction.
   [[nodiscard]] bool keeps(int32_t value) const;
 
@@ -39,6 +43,7 @@ class Expressions {
   [[nodiscard]] std::string arithmetic(const Node& node, const std::string& a, const std::string& b) const;
 
   const tn_pointwise_site& site_;
+  const Indexed& indexed_;
   const Plan& plan_;
   const Kernel& kernel_;
   const int64_t group_;
@@ -46,5 +51,7 @@ class Expressions {
 
 // The index of an element of this extent: "0", "c", "r" or "i".
 [[nodiscard]] const char* position(uint8_t extent);
+// The index of an element of an operand, which may be a table that a.rows indexes.
+[[nodiscard]] std::string place(uint8_t extent, bool indexed);
 
 }  // namespace tenon::cuda

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 
 #include "device.h"
-#include "pointwise.h"
+#include "tables.h"
 
 namespace tenon::cuda {
 
@@ -45,8 +47,20 @@ int32_t count(void* /*user*/, const tn_errors* errors) {
   return status == TN_OK ? present : -status;
 }
 
+void warn(const tn_services* services, const std::string& text) {
+  const auto* const log = static_cast<const tn_log*>(services->extension(services->self, TN_LOG));
+  if (log != nullptr) log->write(log->self, 2, text.c_str());
+}
+
 tn_status open(const tn_device_open* open, void** device) {
-  return tn::guarded(open->errors, [&] { *device = new Device(open->index); });
+  return tn::guarded(open->errors, [&] {
+    auto made = std::make_unique<Device>(open->index);
+    if (made->blas() == nullptr)
+      warn(open->services, "device cuda: products run without cublasLt: " + made->without_blas());
+    if (made->dnn() == nullptr)
+      warn(open->services, "device cuda: convolutions run without cuDNN: " + made->without_dnn());
+    *device = made.release();
+  });
 }
 
 void close(void* device) { delete static_cast<Device*>(device); }
@@ -82,7 +96,7 @@ void release(void* device, void* memory, uint64_t /*bytes*/) {
 
 tn_status copy(void* device, const tn_errors* errors, const tn_copy* copy) {
   const Driver& driver = of(device).driver();
-  CUstream queue = of(device).stream(copy->stream);
+  CUstream queue = of(device).stream(copy->stream).handle();
   const CUdeviceptr to = address(copy->to), from = address(copy->from);
   if (copy->bytes == 0) return TN_OK;
   switch (copy->kind) {
@@ -103,24 +117,18 @@ tn_status copy(void* device, const tn_errors* errors, const tn_copy* copy) {
 tn_status fill(void* device, const tn_errors* errors, void* stream, void* memory, uint8_t value, uint64_t bytes) {
   if (bytes == 0) return TN_OK;
   return reported(device, errors, "cuMemsetD8Async", [&] {
-    return of(device).driver().cuMemsetD8Async(address(memory), value, bytes, of(device).stream(stream));
+    return of(device).driver().cuMemsetD8Async(address(memory), value, bytes, of(device).stream(stream).handle());
   });
 }
 
 tn_status stream_create(void* device, const tn_errors* errors, void** stream) {
-  return reported(device, errors, "cuStreamCreate", [&] {
-    return of(device).driver().cuStreamCreate(reinterpret_cast<CUstream*>(stream), CU_STREAM_NON_BLOCKING);
-  });
+  return tn::guarded(errors, [&] { *stream = new Stream(of(device).context()); });
 }
 
-void stream_destroy(void* device, void* stream) {
-  if (stream == nullptr) return;
-  freed(device, [&] { return of(device).driver().cuStreamDestroy(static_cast<CUstream>(stream)); });
-}
+void stream_destroy(void* /*device*/, void* stream) { delete static_cast<Stream*>(stream); }
 
 tn_status stream_wait(void* device, const tn_errors* errors, void* stream) {
-  return reported(device, errors, "cuStreamSynchronize",
-                  [&] { return of(device).driver().cuStreamSynchronize(of(device).stream(stream)); });
+  return tn::guarded(errors, [&] { of(device).stream(stream).wait(); });
 }
 
 tn_status event_create(void* device, const tn_errors* errors, void** event) {
@@ -136,32 +144,23 @@ void event_destroy(void* device, void* event) {
 
 tn_status event_record(void* device, const tn_errors* errors, void* event, void* stream) {
   return reported(device, errors, "cuEventRecord", [&] {
-    return of(device).driver().cuEventRecord(static_cast<CUevent>(event), of(device).stream(stream));
+    return of(device).driver().cuEventRecord(static_cast<CUevent>(event), of(device).stream(stream).handle());
   });
 }
 
 tn_status event_wait(void* device, const tn_errors* errors, void* event, void* stream) {
   return reported(device, errors, "cuStreamWaitEvent", [&] {
-    return of(device).driver().cuStreamWaitEvent(of(device).stream(stream), static_cast<CUevent>(event), 0);
+    return of(device).driver().cuStreamWaitEvent(of(device).stream(stream).handle(), static_cast<CUevent>(event), 0);
   });
 }
 
-void* native_stream(void* device, void* stream) { return of(device).stream(stream); }
+const void* extension(void* /*user*/, const char* id) { return table(id); }
 
-constexpr tn_native_table kNativeTable = {sizeof(tn_native_table), 0, &native_stream};
-
-const void* extension(void* /*user*/, const char* id) {
-  if (std::strcmp(id, TN_POINTWISE) == 0) return pointwise_table();
-  if (std::strcmp(id, TN_NATIVE) == 0) return &kNativeTable;
-  return nullptr;
-}
-
-constexpr const char* kTables[] = {TN_POINTWISE, TN_NATIVE, nullptr};
-constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCUDA, "cuda",
-                                                "NVIDIA GPUs; kernels are compiled when a machine is planned", kTables};
+const tn_device_description description = {sizeof(tn_device_description), kDLCUDA, "cuda",
+                                           "NVIDIA GPUs; kernels are compiled when a machine is planned", table_ids()};
 constexpr tn_device_type kDevice = {sizeof(tn_device_type),
                                     0,
-                                    &kDescription,
+                                    &description,
                                     &count,
                                     &open,
                                     &close,
@@ -182,7 +181,9 @@ constexpr tn_device_type kDevice = {sizeof(tn_device_type),
 constexpr const tn_device_type* kDevices[] = {&kDevice};
 constexpr tn_library kDriver = {sizeof(tn_library), 0, kDriverName, kDriverHint};
 constexpr tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompilerHint};
-constexpr const tn_library* kLibraries[] = {&kDriver, &kCompiler};
+constexpr tn_library kProducts = {sizeof(tn_library), 0, kBlasName, kBlasHint};
+constexpr tn_library kDnn = {sizeof(tn_library), 0, kDnnName, kDnnHint};
+constexpr const tn_library* kLibraries[] = {&kDriver, &kCompiler, &kProducts, &kDnn};
 constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                0,
                                {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
@@ -200,7 +201,7 @@ constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                nullptr,
                                nullptr,
                                1,
-                               2,
+                               std::size(kLibraries),
                                kDevices,
                                kLibraries,
                                0,

@@ -111,10 +111,48 @@ template <class E, class V> __device__ void store(void* to, Int64 at, V value, i
   E* const place = (E*)to + at;
   *place = Element<E>::of(request == 2 ? added(value, Value<V>::of(*place)) : value);
 }
+
+// Elements at, at + 1, at + 2, at + 3 of `count`, as many as there are: by one access of 16 bytes (two of 8-byte
+// elements, fewer bytes of small ones) where all four are there and aligned for that.
+template <class E> struct __align__(sizeof(E) < 4 ? 4 * sizeof(E) : 16) Four { E of[4]; };
+template <class E> __device__ bool are_four(const E* first, Int64 at, Int64 count) {
+  return at + 4 <= count && (Int64)first % alignof(Four<E>) == 0;
+}
+template <class V, class E> __device__ void read_four(const void* from, Int64 at, Int64 count, V* to) {
+  const E* const first = (const E*)from;
+  if (are_four(first, at, count)) {
+    const Four<E> four = *(const Four<E>*)(first + at);
+    for (int k = 0; k < 4; ++k) to[k] = Value<V>::of(four.of[k]);
+  } else {
+    for (int k = 0; k < 4; ++k)
+      if (at + k < count) to[k] = Value<V>::of(first[at + k]);
+  }
+}
+template <class E, class V> __device__ void store_four(void* to, Int64 at, Int64 count, const V* from, int request) {
+  if (request == 0) return;
+  E* const first = (E*)to;
+  if (are_four((const E*)first, at, count)) {
+    Four<E>* const place = (Four<E>*)(first + at);
+    Four<E> four;
+    if (request == 2) four = *place;
+    for (int k = 0; k < 4; ++k)
+      four.of[k] = Element<E>::of(request == 2 ? added(from[k], Value<V>::of(four.of[k])) : from[k]);
+    *place = four;
+  } else {
+    for (int k = 0; k < 4; ++k)
+      if (at + k < count) store<E>(to, at + k, from[k], request);
+  }
+}
 )cuda";
 
-// Sizes and reductions. A block has 256 threads.
+// Arguments, sizes and reductions. A block has 256 threads.
 inline constexpr const char* kReductionsText = R"cuda(
+struct Fault { Int64 code, id, position, height; };
+struct Rows { Int64* count; Int64* ids; Int64 capacity; };
+__device__ Int64 used(const Rows& rows) {
+  const Int64 count = *rows.count;
+  return count < 0 ? 0 : count > rows.capacity ? rows.capacity : count;
+}
 struct Extent { Int64 coefficient, offset, symbol; };
 __device__ Int64 size_of(const Extent& e, const Int64* symbols) {
   const Int64 size = e.symbol == 0 ? e.offset : e.coefficient * symbols[e.symbol] + e.offset;
@@ -128,10 +166,10 @@ __device__ Int64 divide(Int64 a, Int64 b) {
   return ((a | b) >> 32) == 0 ? (Int64)((unsigned)a / (unsigned)b) : a / b;
 }
 
-// TN_OP_UNIFORM: Philox4x32-10.
+// TN_OP_UNIFORM: Philox4x32-10. Shifts let the compiler see that four elements in a row need it once.
 struct Random { unsigned long long seed, step; };
 __device__ float uniform(const Random* random, unsigned draw, Int64 element) {
-  unsigned c0 = (unsigned)(element / 4), c1 = draw, c2 = (unsigned)random->step, c3 = (unsigned)(random->step >> 32);
+  unsigned c0 = (unsigned)((unsigned long long)element >> 2), c1 = draw, c2 = (unsigned)random->step, c3 = (unsigned)(random->step >> 32);
   unsigned key0 = (unsigned)random->seed, key1 = (unsigned)(random->seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const unsigned long long p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
@@ -142,7 +180,7 @@ __device__ float uniform(const Random* random, unsigned draw, Int64 element) {
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
-  const unsigned word = element % 4 == 0 ? c0 : element % 4 == 1 ? c1 : element % 4 == 2 ? c2 : c3;
+  const unsigned place = (unsigned)element & 3u, word = place == 0 ? c0 : place == 1 ? c1 : place == 2 ? c2 : c3;
   return (float)(word >> 8) * 5.9604644775390625e-08f;
 }
 
@@ -199,6 +237,11 @@ template <class R, class T> __device__ T fold_strips(const void* buffer, Int64 c
   for (Int64 s = 0; s < strips; ++s) v = R::join(v, ((const T*)buffer)[s * columns + c]);
   return v;
 }
+)cuda";
+
+// Elements of primitives that copy, or add floats.
+inline constexpr const char* kPutText = R"cuda(
+template <class T> __device__ void put(T* to, T value, int request) { *to = request == 2 ? (T)(*to + value) : value; }
 )cuda";
 
 }  // namespace tenon::cuda

@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "expression.h"
-#include "prelude.h"
 
 namespace tenon::cuda {
 
 namespace {
+
+constexpr size_t kMostFoursBytes = 64;  // of one element of each operand of which a thread holds four
 
 // Text in lines, indented by braces.
 class Lines {
@@ -29,19 +30,24 @@ class Lines {
 // parts blockIdx.x, blockIdx.x + gridDim.x, ...
 class KernelWriter {
  public:
-  KernelWriter(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group, Lines& lines)
+  KernelWriter(const tn_pointwise_site& site, const Indexed& indexed, const Plan& plan, const Kernel& kernel,
+               int64_t group, Lines& lines)
       : site_(site),
+        indexed_(indexed),
         plan_(plan),
         kernel_(kernel),
         seen_(plan.closure(kernel)),
-        expressions_(site, plan, kernel, group),
+        expressions_(site, indexed, plan, kernel, group),
         group_(group),
         lines_(lines) {}
 
   void write(size_t number) {
-    lines_.add("extern \"C\" __global__ void __launch_bounds__(256) kernel" + std::to_string(number) +
-               "(const Arguments a) {");
-    lines_.add("const Int64 rows = size_of(a.rows, a.symbols), columns = size_of(a.columns, a.symbols);");
+    lines_.add("extern \"C\" __global__ void __launch_bounds__(256, 2) kernel" + std::to_string(number) +
+               "(const __grid_constant__ Arguments a) {");
+    lines_.add("if (a.fault->code != 0) return;");
+    lines_.add(std::string("const Int64 rows = ") +
+               (indexed_.any() ? "used(a.rows)" : "size_of(a.sizes[0], a.symbols)") +
+               ", columns = size_of(a.sizes[1], a.symbols);");
     lines_.add("const Int64 strips = pieces(rows, " + text(kStripRows) + ", " + text(kMostStrips) + ");");
     switch (kernel_.grid) {
       case Grid::kRows:
@@ -60,6 +66,22 @@ class KernelWriter {
   }
 
  private:
+  // What a kernel over elements, rows or columns does with four of them at once.
+  struct Linear {
+    std::string index;            // the variable of the loop
+    const char* count;            // how many there are
+    std::vector<int32_t> values;  // those that differ from one to the next
+    bool by_row = false;          // a value needs its row and column
+    bool by_four = false;         // a thread takes four that follow each other, else every 256th
+  };
+  [[nodiscard]] Linear linear_values() const;
+  // Whether a thread's elements of an operand follow each other in memory.
+  [[nodiscard]] static bool follows(const Linear& linear, const std::string& place) {
+    return linear.by_four && place == linear.index;
+  }
+  void begin_four(const Linear& linear);
+  void read_fours(const Linear& linear);
+  void store_fours(const Linear& linear);
   void linear();
   void rows();
   void sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32_t sweeps);
@@ -67,10 +89,10 @@ class KernelWriter {
   void one();
 
   [[nodiscard]] int32_t output_value(int32_t output) const { return plan_.outputs[static_cast<size_t>(output)]; }
-  void define(int32_t value) {
-    lines_.add(std::string("const ") + kind_name(plan_.node(value).kind) + " " + name(value) + " = " +
-               expressions_.of(value) + ";");
+  void define(int32_t value, const std::string& what) {
+    lines_.add(std::string("const ") + kind_name(plan_.node(value).kind) + " " + name(value) + " = " + what + ";");
   }
+  void define(int32_t value) { define(value, expressions_.of(value)); }
   void define_all(uint8_t extent, const std::vector<bool>& among) {
     for (size_t i = 0; i < among.size(); ++i)
       if (among[i] && plan_.nodes[i].extent == extent) define(static_cast<int32_t>(i));
@@ -84,12 +106,15 @@ class KernelWriter {
     lines_.add(accumulator(value) + " = " + fold_name(plan_.node(value).operation) + "::join(" + accumulator(value) +
                ", " + name(plan_.node(value).operands[0]) + ");");
   }
-  void store(int32_t output) {
-    const Node& node = plan_.node(output_value(output));
-    lines_.add(std::string("store<") + element_name(site_, site_.outputs[output]) + ">(a.outputs[" + text(output) +
-               "], " + position(node.extent) + ", " + name(output_value(output)) + ", a.requests[" + text(output) +
-               "]);");
+  [[nodiscard]] std::string output_place(int32_t output) const {
+    return place(plan_.node(output_value(output)).extent, indexed_.any() && indexed_.outputs[output] != 0);
   }
+  // at, what: arguments of the function.
+  void store(int32_t output, const char* function, const std::string& at, const std::string& what) {
+    lines_.add(std::string(function) + "<" + element_name(site_, site_.outputs[output]) + ">(a.outputs[" +
+               text(output) + "], " + at + ", " + what + ", a.requests[" + text(output) + "]);");
+  }
+  void store(int32_t output) { store(output, "store", output_place(output), name(output_value(output))); }
   void keep(int32_t value, int32_t buffer, const std::string& index, const std::string& what) {
     lines_.add(std::string("((") + kind_name(plan_.node(value).kind) + "*)a.buffers[" + text(buffer) + "])[" + index +
                "] = " + what + ";");
@@ -115,6 +140,7 @@ class KernelWriter {
   }
 
   const tn_pointwise_site& site_;
+  const Indexed& indexed_;
   const Plan& plan_;
   const Kernel& kernel_;
   const std::vector<bool> seen_;
@@ -123,54 +149,90 @@ class KernelWriter {
   Lines& lines_;
 };
 
-// Grids kElements, kRowVector and kColumnVector: a thread per element, row or column. A thread loads its inputs for
-// four of them before it stores anything, since the compiler must assume that a store changes any input. Partial
-// buffers are [parts], kept ones [columns].
-void KernelWriter::linear() {
+KernelWriter::Linear KernelWriter::linear_values() const {
   const bool full = kernel_.grid == Grid::kElements;
-  const bool by_row = kernel_.grid == Grid::kRowVector;
-  const std::string index = full ? "i" : by_row ? "r" : "c";
-  const char* const count = full ? "rows * columns" : by_row ? "rows" : "columns";
-  const auto inner = [&](size_t i) { return seen_[i] && plan_.nodes[i].extent != TN_SCALAR; };
-  const auto loaded = [&](size_t i) { return inner(i) && plan_.nodes[i].operation == kLoad; };
-  const auto begin_four = [&] {
-    lines_.add("#pragma unroll");
-    lines_.add("for (int k = 0; k < 4; ++k) {");
-    lines_.add("const Int64 " + index + " = tile * " + text(kTile) + " + k * 256 + threadIdx.x;");
-    lines_.add("if (" + index + " >= count) break;");
-    bool grid = false;
-    for (size_t i = 0; i < seen_.size(); ++i) grid = grid || (full && inner(i) && plan_.nodes[i].extent != TN_FULL);
-    if (grid) lines_.add("const Int64 r = divide(i, columns), c = i - r * columns;");
-  };
+  Linear linear;
+  linear.index = full ? "i" : kernel_.grid == Grid::kRowVector ? "r" : "c";
+  linear.count = full ? "rows * columns" : kernel_.grid == Grid::kRowVector ? "rows" : "columns";
+  linear.by_row = full && indexed_.any();
+  size_t operands = kernel_.outputs.size();
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const Node& node = plan_.nodes[i];
+    if (!seen_[i] || node.extent == TN_SCALAR) continue;
+    linear.values.push_back(static_cast<int32_t>(i));
+    linear.by_row = linear.by_row || (full && node.extent != TN_FULL);
+    operands += node.operation == kLoad ? 1 : 0;
+  }
+  linear.by_four = operands * tn_dtype_bytes(site_.compute) <= kMostFoursBytes;
+  return linear;
+}
+
+void KernelWriter::begin_four(const Linear& linear) {
+  lines_.add(linear.by_four ? "#pragma unroll" : "#pragma unroll 1");
+  lines_.add("for (int k = 0; k < 4; ++k) {");
+  lines_.add("const Int64 " + linear.index + " = first + " + (linear.by_four ? "k;" : "k * 256;"));
+  lines_.add("if (" + linear.index + " >= count) break;");
+  if (linear.by_row) lines_.add("const Int64 r = divide(i, columns), c = i - r * columns;");
+}
+
+void KernelWriter::read_fours(const Linear& linear) {
+  for (const int32_t value : linear.values) {
+    const Node& node = plan_.node(value);
+    if (node.operation != kLoad || !follows(linear, expressions_.input_place(node))) continue;
+    lines_.add(std::string(kind_name(node.kind)) + " x" + text(value) + "[4];");
+    lines_.add(std::string("read_four<") + kind_name(node.kind) + ", " + element_name(site_, site_.inputs[node.index]) +
+               ">(a.inputs[" + text(node.index) + "], first, count, x" + text(value) + ");");
+  }
+  for (const int32_t output : kernel_.outputs)
+    lines_.add(std::string(kind_name(plan_.node(output_value(output)).kind)) + " y" + text(output) + "[4];");
+}
+
+void KernelWriter::store_fours(const Linear& linear) {
+  bool any = false;
+  for (const int32_t output : kernel_.outputs) {
+    if (follows(linear, output_place(output)))
+      store(output, "store_four", "first, count", "y" + text(output));
+    else
+      any = true;
+  }
+  if (!any) return;
+  begin_four(linear);
+  for (const int32_t output : kernel_.outputs)
+    if (!follows(linear, output_place(output)))
+      store(output, "store", output_place(output), "y" + text(output) + "[k]");
+  lines_.add("}");
+}
+
+// Grids kElements, kRowVector and kColumnVector: a thread takes four elements, rows or columns at once that follow each
+// other, so that it reads and writes 16 bytes of an operand. It stores nothing before it has read all, since the
+// compiler must assume that a store changes any input. With many operands there are no registers for that: it takes one
+// after the other, and neighbouring threads take neighbours. Partial buffers are [parts], kept ones [columns].
+void KernelWriter::linear() {
+  const Linear linear = linear_values();
   define_all(TN_SCALAR, seen_);
-  lines_.add(std::string("const Int64 count = ") + count + ", tiles = (count + " + text(kTile - 1) + ") / " +
+  lines_.add(std::string("const Int64 count = ") + linear.count + ", tiles = (count + " + text(kTile - 1) + ") / " +
              text(kTile) + ";");
   begin_parts();
-  bool any = false;
-  for (size_t i = 0; i < seen_.size(); ++i) {
-    if (!loaded(i)) continue;
-    any = true;
-    lines_.add(std::string(kind_name(plan_.nodes[i].kind)) + " x" + std::to_string(i) + "[4];");
-  }
-  if (any) {
-    begin_four();
-    for (size_t i = 0; i < seen_.size(); ++i)
-      if (loaded(i)) lines_.add("x" + std::to_string(i) + "[k] = " + expressions_.of(static_cast<int32_t>(i)) + ";");
-    lines_.add("}");
-  }
-  begin_four();
-  for (size_t i = 0; i < seen_.size(); ++i) {
-    const auto value = static_cast<int32_t>(i);
-    if (loaded(i))
-      lines_.add(std::string("const ") + kind_name(plan_.nodes[i].kind) + " " + name(value) + " = x" + text(value) +
-                 "[k];");
-    else if (inner(i))
+  lines_.add("const Int64 first = tile * " + text(kTile) + " + " + (linear.by_four ? "4 * " : "") + "threadIdx.x;");
+  if (linear.by_four) read_fours(linear);
+  begin_four(linear);
+  for (const int32_t value : linear.values) {
+    const Node& node = plan_.node(value);
+    if (node.operation == kLoad && follows(linear, expressions_.input_place(node)))
+      define(value, "x" + text(value) + "[k]");
+    else
       define(value);
   }
   for (const int32_t value : kernel_.partials) join(value);
-  for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, index, name(value));
-  for (const int32_t output : kernel_.outputs) store(output);
+  for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, linear.index, name(value));
+  for (const int32_t output : kernel_.outputs) {
+    if (linear.by_four)
+      lines_.add("y" + text(output) + "[k] = " + name(output_value(output)) + ";");
+    else
+      store(output);
+  }
   lines_.add("}");
+  if (linear.by_four) store_fours(linear);
   end_parts();
 }
 
@@ -301,13 +363,9 @@ void KernelWriter::one() {
   lines_.add("}");
 }
 
-std::string list_member(const char* type, const char* member, size_t count) {
-  return count == 0 ? "" : std::string("  ") + type + " " + member + "[" + std::to_string(count) + "];\n";
-}
-
 }  // namespace
 
-Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
+Source generate(const tn_pointwise_site& site, const Indexed& indexed, tn_dtype* missing) {
   const tn_program& program = *site.program;
   Source source;
   for (uint32_t i = 0; i < program.inputs_count + program.outputs_count; ++i) {
@@ -320,21 +378,12 @@ Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
   source.buffers = plan.buffers;
   const tn_dim& columns = site.columns;
   if (columns.symbol == TN_SYMBOL_NONE && columns.offset <= kWarpColumns) source.group = kWarp;
-  source.text = site.compute == TN_F64 ? "typedef double F;\ntypedef long long I;\ntypedef unsigned long long U;\n"
-                                       : "typedef float F;\ntypedef int I;\ntypedef unsigned int U;\n";
-  source.text += kElementsText;
-  source.text += kReductionsText;
-  source.text += "\nstruct Arguments {\n  const Int64* symbols;\n  const Random* random;\n  Extent rows, columns;\n" +
-                 list_member("const void*", "inputs", program.inputs_count) +
-                 list_member("void*", "outputs", program.outputs_count) +
-                 list_member("void*", "buffers", plan.buffers.size()) +
-                 list_member("unsigned char", "requests", program.outputs_count) + "};\n\n";
   Lines lines;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    KernelWriter(site, plan, plan.kernels[k], source.group, lines).write(k);
+    KernelWriter(site, indexed, plan, plan.kernels[k], source.group, lines).write(k);
     source.grids.push_back(plan.kernels[k].grid);
   }
-  source.text += lines.text();
+  source.text = lines.text();
   return source;
 }
 

@@ -47,6 +47,10 @@ NormalForm normalise(const tn_pointwise_site& site) {
   const tn_program& program = *site.program;
   const std::array<uint8_t, 4> extents = extents_on_grid(site);
   NormalForm form;
+  form.nodes.reserve(program.instructions_count);
+  form.values.reserve(program.instructions_count);
+  form.global.reserve(program.instructions_count);
+  form.depths.reserve(program.instructions_count);
   for (uint32_t i = 0; i < program.instructions_count; ++i) {
     Node node = translate(program.instructions[i], extents[site.extents[i]], form.values);
     if (node.operation == TN_OP_SELECT && node.operands[1] == node.operands[2])  // the host broadcasts a value this way

@@ -1,46 +1,79 @@
-// Attention of one query of one head over rows, and its derivative. SPDX-License-Identifier: Apache-2.0
+// Attention of one head, and its derivative, in tiles: softmax(scale Q K^T) V without the matrix of the weights.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 namespace tenon::attention {
 
-// Rows of a matrix: row i is at data + stride * i, or at data + stride * numbers[i].
+// Rows of a matrix, `stride` elements apart; no data: not there.
 template <typename T>
 struct Rows {
-  const T* data = nullptr;
+  T* data = nullptr;
   int64_t stride = 0;
-  const int64_t* numbers = nullptr;
-  int64_t count = 0;
+
+  [[nodiscard]] T* row(int64_t i) const { return data + i * stride; }
 };
 
-// Keys and values that a query sees, in this order. A value has `width` elements, a key `depth`.
+// One head of one sequence or sample. Query i sees the keys below min(keys, i + seen) for which the mask, if there is
+// one, is not 0.
 template <typename T>
-struct Seen {
-  Rows<T> past_keys, past_values, keys, values;
-  int64_t depth = 0, width = 0;
+struct Head {
+  Rows<const T> query;  // [queries, depth]
+  Rows<const T> key;    // [keys, depth]
+  Rows<const T> value;  // [keys, width]
+  Rows<const T> mask;   // [queries, keys]
+  int64_t queries = 0, keys = 0, depth = 0, width = 0;
+  int64_t seen = 0;
   T scale = 0;
 
-  int64_t count() const { return past_keys.count + keys.count; }
+  [[nodiscard]] int64_t visible(int64_t query_number) const {
+    const int64_t count = query_number + seen;
+    return count < 0 ? 0 : count < keys ? count : keys;
+  }
 };
 
-// output [width] = the sum of the values, weighted by softmax(scale query . key), 0 if there are none. The bits follow
-// from the rows alone, wherever they lie. weights: [count] of scratch. Returns the logarithm of the sum of the
-// exponentials of the scores.
-float attend(const float* query, const Seen<float>& seen, float* weights, float* output);
-double attend(const double* query, const Seen<double>& seen, double* weights, double* output);
-
-// The derivatives of one output. All `seen` are `keys` and `values`.
+// What one query sees: the rows `numbers` of keys and values (0, 1, 2 and so on if null), then one row more if last_key
+// is not null.
 template <typename T>
-struct AttendGradient {
-  const T* query;
-  const T* output;  // [width] what attend wrote
-  const T* given;   // [width] its gradient
-  T log_sum;        // what attend returned
-  // Gradients that are added to, null if not wanted: of the query [depth], and of keys and values, with their strides.
-  T *to_query, *to_keys, *to_values;
+struct Query {
+  const T* query = nullptr;  // [depth]
+  Rows<const T> key, value;
+  const T* mask = nullptr;  // [count]
+  const int64_t* numbers = nullptr;
+  int64_t count = 0;
+  const T *last_key = nullptr, *last_value = nullptr;
+  int64_t depth = 0, width = 0;
+  T scale = 0;
 };
-void attend_gradient(const AttendGradient<float>& of, const Seen<float>& seen, float* weights);
-void attend_gradient(const AttendGradient<double>& of, const Seen<double>& seen, double* weights);
+
+// The derivatives of all outputs of a head. Those that are not wanted have no data; the others are overwritten.
+template <typename T>
+struct HeadGradient {
+  Rows<const T> output, given;  // [queries, width] what attend wrote, and its gradient
+  Rows<const T> log_sums;       // [queries, 1] what attend wrote
+  Rows<T> to_query, to_key, to_value;
+};
+
+// A query's output is the sum of the visible values, weighted by softmax(scale query . key), 0 if there are none. Its
+// bits follow from the query and what it sees, in this order: they are the same for every form of the call, wherever
+// the rows lie. Values that are not visible must be finite. Nothing is allocated; scratch is on the stack, below 128
+// KiB.
+template <typename T>
+struct Attend {
+  int64_t tile;  // queries that one call computes
+  // Outputs [first, first + tile) of a head, at most all. log_sums: the logarithms of the sums of the exponentials of
+  // the scores, for the derivative; infinite if a query sees nothing; without data: not wanted.
+  void (*tile_of)(const Head<T>& head, int64_t first, const Rows<T>& output, const Rows<T>& log_sums);
+  void (*one)(const Query<T>& query, T* output);
+  void (*differentiate)(const Head<T>& head, const HeadGradient<T>& gradient);
+};
+// The functions for this processor.
+template <typename T>
+const Attend<T>& attend();
+template <>
+const Attend<float>& attend();
+template <>
+const Attend<double>& attend();
 
 }  // namespace tenon::attention

@@ -7,8 +7,6 @@ namespace tenon::attention {
 
 namespace {
 
-enum Port : uint32_t { kQuery = 0, kKey = 1, kValue = 2 };
-
 void describe_ports(tn::LayerDescription& d, const char* query) {
   d.input("query", query);
   d.input("key", "[rows, D]: sequences");

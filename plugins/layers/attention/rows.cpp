@@ -2,8 +2,6 @@
 // pairs of rows, which no dimension of a recorded body can say, so these are native kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "attend.h"
 #include "bounds.h"
+#include "heads.h"
 #include "positions.h"
 #include "ragged.h"
 
@@ -22,7 +21,7 @@ using kernels::bound_of;
 using kernels::innermost;
 using kernels::product;
 
-enum Port : uint32_t { kQuery = 0, kKey = 1, kValue = 2, kPastKey = 3, kPastValue = 4, kPast = 5 };
+enum Past : uint32_t { kPastKey = 3, kPastValue = 4, kPast = 5 };
 
 void describe_heads(tn::LayerDescription& d) {
   d.attribute(tn::int_attribute("heads", 1).at_least(1).doc("parts of the features that attend on their own"));
@@ -110,160 +109,21 @@ struct AttentionStep {
   }
 };
 
-// What both kernels have in common: tasks of one head of one sequence, each with scratch for its scores.
-class Heads {
- public:
-  static void describe(tn::KernelDescription& d, const char* type, const char* name) {
-    d.kernel(type, "cpu", name, 10);
-    d.compute(TN_F32);
-    d.compute(TN_F64);
-  }
-  static bool supports(const tn::KernelSite& site, int32_t&) { return site.input(kQuery).dtype() == site->compute; }
-
- protected:
-  explicit Heads(const tn::KernelSite& site)
-      : wide_(site->compute == TN_F64),
-        heads_(site.attributes().integer("heads")),
-        keys_(site.input(kKey)[1].offset),
-        values_(site.input(kValue)[1].offset),
-        scale_(site.attributes().has("scale") ? site.attributes().number("scale")
-                                              : 1 / std::sqrt(static_cast<double>(keys_ / heads_))) {}
-
-  // rows: the most scores of one head.
-  [[nodiscard]] uint64_t scratch_bytes(uint64_t rows) const {
-    return product(wide_ ? sizeof(double) : sizeof(float), product(rows, static_cast<uint64_t>(heads_)));
-  }
-  template <typename T>
-  [[nodiscard]] Seen<T> sizes() const {
-    Seen<T> seen;
-    seen.depth = keys_ / heads_;
-    seen.width = values_ / heads_;
-    seen.scale = static_cast<T>(scale_);
-    return seen;
-  }
-
-  bool wide_;
-  int64_t heads_, keys_, values_;  // features of keys and values, of all heads
-  double scale_;
-};
-
-class AttendInSequences : public Heads {
+class AttendInSequences : public WholeHeads {
  public:
   static void describe(tn::KernelDescription& d) { Heads::describe(d, "sequence_attention", "attend_in_sequences"); }
   static void query(const tn::KernelSite& site, tn::KernelNeeds& needs) {
-    for (const uint32_t port : {kQuery, kKey, kValue}) needs.read_input(port);
-    needs.read_output(0);
-    needs.save(tn::Spec({site.input(kQuery)[0], site.attributes().integer("heads")}));  // logarithms of sums
+    WholeHeads::query(site, needs, tn::Spec({site.input(kQuery)[0], site.attributes().integer("heads")}));
   }
 
   AttendInSequences(const tn::KernelSite& site, int32_t direction)
-      : Heads(site),
-        backward_(direction == TN_BACKWARD),
-        causal_(site.attributes().flag("causal")),
-        sequences_(site.input(kQuery).outer(0)),
-        most_rows_(bound_of(site.input(kQuery)[0], "query")) {}
-  uint64_t workspace_bytes() const { return scratch_bytes(most_rows_); }
-  void run(const tn::Call& call) const { wide_ ? run<double>(call) : run<float>(call); }
+      : WholeHeads(site, direction), sequences_(site.input(kQuery).outer(0)) {}
+  void run(const tn::Call& call) const {
+    WholeHeads::run(call, {call.size(sequences_), innermost(*call.input(kQuery)), 0, 0, nullptr, 0});
+  }
 
  private:
-  enum Backward : uint32_t { kOutput = 3, kLogSums = 4, kGiven = 5 };  // operands after the inputs
-
-  template <typename T>
-  struct Run {
-    const AttendInSequences* of;
-    const int64_t* ends;
-    const T *query, *key, *value, *output, *log_sums, *given;  // the last three in backward
-    T* scratch;
-    T* to[3];  // the output and its logarithms of sums, which may be null; in backward gradients, null if not wanted
-  };
-
-  template <typename T>
-  void run(const tn::Call& call) const {
-    Run<T> run = {this,
-                  innermost(*call.input(kQuery)),
-                  call.in<T>(kQuery),
-                  call.in<T>(kKey),
-                  call.in<T>(kValue),
-                  call.in<T>(kOutput),
-                  call.in<T>(kLogSums),
-                  call.in<T>(kGiven),
-                  static_cast<T*>(call->workspace),
-                  {call.out<T>(0), call.out<T>(1), call.out<T>(2)}};
-    const int64_t tasks = call.size(sequences_) * heads_;
-    const tn_parallel& parallel = *call.execution().parallel;
-    parallel.for_each(parallel.self, tasks, backward_ ? &gradient<T> : &forward<T>, &run);
-  }
-
-  // The part of one task: rows [first, first + count) of one head.
-  template <typename T>
-  struct Part {
-    int64_t first, count, head;
-    Seen<T> seen;  // all rows
-    T* scratch;
-  };
-  template <typename T>
-  static Part<T> part_of(const Run<T>& run, int64_t task) {
-    const AttendInSequences& of = *run.of;
-    const int64_t sequence = task / of.heads_;
-    Part<T> part = {run.ends[sequence], run.ends[sequence + 1] - run.ends[sequence], task % of.heads_, of.sizes<T>(),
-                    nullptr};
-    part.scratch = run.scratch + part.first * of.heads_ + part.head * part.count;
-    part.seen.keys = {run.key + of.key_place(part.first, part.head), of.keys_, nullptr, part.count};
-    part.seen.values = {run.value + of.value_place(part.first, part.head), of.values_, nullptr, part.count};
-    return part;
-  }
-  // The first feature of a head at a row.
-  int64_t key_place(int64_t row, int64_t head) const { return row * keys_ + head * (keys_ / heads_); }
-  int64_t value_place(int64_t row, int64_t head) const { return row * values_ + head * (values_ / heads_); }
-  // The same with the rows that row `i` of a part sees.
-  template <typename T>
-  Seen<T> seen_by(const Part<T>& part, int64_t i) const {
-    Seen<T> seen = part.seen;
-    if (causal_) seen.keys.count = seen.values.count = i + 1;
-    return seen;
-  }
-
-  template <typename T>
-  static void forward(void* argument, int64_t task, int32_t) {
-    const Run<T>& run = *static_cast<const Run<T>*>(argument);
-    const AttendInSequences& of = *run.of;
-    const Part<T> part = part_of(run, task);
-    for (int64_t i = 0; i < part.count; ++i) {
-      const int64_t row = part.first + i;
-      const T log_sum = attend(run.query + of.key_place(row, part.head), of.seen_by(part, i), part.scratch,
-                               run.to[0] + of.value_place(row, part.head));
-      if (run.to[1] != nullptr) run.to[1][row * of.heads_ + part.head] = log_sum;
-    }
-  }
-
-  template <typename T>
-  static void gradient(void* argument, int64_t task, int32_t) {
-    const Run<T>& run = *static_cast<const Run<T>*>(argument);
-    const AttendInSequences& of = *run.of;
-    const Part<T> part = part_of(run, task);
-    const auto begin = [&](uint32_t port, int64_t row) -> T* {
-      if (run.to[port] == nullptr) return nullptr;
-      return run.to[port] + (port == kValue ? of.value_place(row, part.head) : of.key_place(row, part.head));
-    };
-    for (const uint32_t port : {kQuery, kKey, kValue})
-      for (int64_t i = 0; run.to[port] != nullptr && i < part.count; ++i)
-        std::fill_n(begin(port, part.first + i), port == kValue ? part.seen.width : part.seen.depth, T(0));
-    for (int64_t i = 0; i < part.count; ++i) {
-      const int64_t row = part.first + i, value = of.value_place(row, part.head);
-      const AttendGradient<T> each = {run.query + of.key_place(row, part.head),
-                                      run.output + value,
-                                      run.given + value,
-                                      run.log_sums[row * of.heads_ + part.head],
-                                      begin(kQuery, row),
-                                      begin(kKey, part.first),
-                                      begin(kValue, part.first)};
-      attend_gradient(each, of.seen_by(part, i), part.scratch);
-    }
-  }
-
-  bool backward_, causal_;
   tn::Dim sequences_;
-  uint64_t most_rows_;
 };
 
 class AttendPast : public Heads {
@@ -275,17 +135,14 @@ class AttendPast : public Heads {
         samples_(site.input(kQuery)[0]),
         rows_(site.input(kPastKey)[0]),
         narrow_(site.input(kPast).dtype() == TN_I32),
-        most_numbers_(bound_of(site.input(kPast)[0], "past")),
-        most_scores_(most_numbers_ + bound_of(samples_, "query")) {
+        most_numbers_(bound_of(site.input(kPast)[0], "past")) {
     if (direction == TN_BACKWARD) throw tn::Failure(TN_UNSUPPORTED, "output", "has no derivative");
   }
-  uint64_t workspace_bytes() const { return widened_bytes() + scratch_bytes(most_scores_); }
+  // int64 copies of int32 numbers
+  uint64_t workspace_bytes() const { return narrow_ ? product(sizeof(int64_t), most_numbers_) : 0; }
   void run(const tn::Call& call) const { wide_ ? run<double>(call) : run<float>(call); }
 
  private:
-  // The workspace holds int64 copies of int32 numbers, then the scores.
-  [[nodiscard]] uint64_t widened_bytes() const { return narrow_ ? product(sizeof(int64_t), most_numbers_) : 0; }
-
   [[nodiscard]] const int64_t* numbers(const tn::Call& call, int64_t count) const {
     if (!narrow_) return call.in<int64_t>(kPast);
     const auto* const from = call.in<int32_t>(kPast);
@@ -299,7 +156,7 @@ class AttendPast : public Heads {
     const AttendPast* of;
     const int64_t *ends, *past;
     const T *query, *key, *value, *past_key, *past_value;
-    T *scratch, *to;
+    T* to;
   };
 
   template <typename T>
@@ -314,7 +171,6 @@ class AttendPast : public Heads {
                   call.in<T>(kValue),
                   call.in<T>(kPastKey),
                   call.in<T>(kPastValue),
-                  reinterpret_cast<T*>(static_cast<std::byte*>(call->workspace) + widened_bytes()),
                   call.out<T>(0)};
     check_past(run.past, run.ends[samples], call.size(rows_), call.execution());
     const tn_parallel& parallel = *call.execution().parallel;
@@ -337,19 +193,25 @@ class AttendPast : public Heads {
     const AttendPast& of = *run.of;
     const int64_t sample = task / of.heads_, head = task % of.heads_;
     const int64_t first = run.ends[sample], count = run.ends[sample + 1] - first;
-    Seen<T> seen = of.sizes<T>();
-    const int64_t key = head * seen.depth, value = head * seen.width;
-    seen.past_keys = {run.past_key + key, of.keys_, run.past + first, count};
-    seen.past_values = {run.past_value + value, of.values_, run.past + first, count};
-    seen.keys = {run.key + sample * of.keys_ + key, of.keys_, nullptr, 1};
-    seen.values = {run.value + sample * of.values_ + value, of.values_, nullptr, 1};
-    T* const scratch = run.scratch + (first + sample) * of.heads_ + head * (count + 1);
-    attend(run.query + sample * of.keys_ + key, seen, scratch, run.to + sample * of.values_ + value);
+    const int64_t depth = of.key_features_ / of.heads_, width = of.value_features_ / of.heads_;
+    const int64_t key = head * depth, value = head * width;
+    Query<T> query;
+    query.query = run.query + sample * of.key_features_ + key;
+    query.key = {run.past_key + key, of.key_features_};
+    query.value = {run.past_value + value, of.value_features_};
+    query.numbers = run.past + first;
+    query.count = count;
+    query.last_key = run.key + sample * of.key_features_ + key;
+    query.last_value = run.value + sample * of.value_features_ + value;
+    query.depth = depth;
+    query.width = width;
+    query.scale = static_cast<T>(of.scale_);
+    attend<T>().one(query, run.to + sample * of.value_features_ + value);
   }
 
   tn::Dim samples_, rows_;
   bool narrow_;
-  uint64_t most_numbers_, most_scores_;
+  uint64_t most_numbers_;
 };
 
 }  // namespace

@@ -120,7 +120,10 @@ enum {
   TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */
   TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */
   TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only, no dl.shape of a varying dimension */
-  TN_TRAIT_NONDETERMINISTIC = 8
+  TN_TRAIT_NONDETERMINISTIC = 8,
+  /* Of a call: run reads sizes from tn_execution.host_symbols, not from device memory, and what it enqueues is for
+   * these sizes. For libraries that take sizes as numbers of the host. Excludes CAPTURABLE. Since 0.3. */
+  TN_TRAIT_HOST_SIZES = 16
 };
 
 #ifdef __cplusplus

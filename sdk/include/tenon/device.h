@@ -88,20 +88,25 @@ enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 /* Primitive tables. A change of what a call means gets a new id, never a member that an older table does not know. Each
  * has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
  * rest zero, TN_UNSUPPORTED with a report that names the missing feature. The runs are [run]. All tensors are dense and
- * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols, not from the tensors:
- * those of updates have no shape. */
+ * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols or, by calls
+ * with TN_TRAIT_HOST_SIZES, from execution->host_symbols, not from the tensors: those of updates have no shape. */
 
 /* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. Without TN_TRANSPOSE_A the bits of an
  * element of C follow from its row of A, its column of op(B), and dtype, n, k, flags and alpha; never from batch, m,
  * its place or the number of threads: what a model answers for a sample does not depend on the samples beside it. With
  * it (gradients, which sum over the samples) they may follow from m, too, not from the threads. */
 #define TN_GEMM "tenon.gemm/1"
+/* How exactly products are computed; a device may always be more exact. Products of float32 are summed in float32.
+ *   TN_PRECISION_FULL: in dtype
+ *   TN_PRECISION_BF16: factors of float32 may be rounded to bfloat16, to the nearest, halves to the even one
+ *   TN_PRECISION_TF32: factors of float32 may be rounded to 10 bits of fraction (NVIDIA's TensorFloat-32) */
+enum { TN_PRECISION_FULL = 0, TN_PRECISION_BF16 = 1, TN_PRECISION_TF32 = 2 };
 typedef struct tn_gemm {
   uint32_t size;
   tn_dtype dtype;
   tn_dim batch, m, n, k;
-  uint32_t flags; /* TN_TRANSPOSE_*: how A and B are stored */
-  uint32_t reserved;
+  uint32_t flags;     /* TN_TRANSPOSE_*: how A and B are stored */
+  uint32_t precision; /* TN_PRECISION_* */
   double alpha;
 } tn_gemm;
 typedef struct tn_gemm_table {

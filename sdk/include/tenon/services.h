@@ -154,6 +154,9 @@ typedef struct tn_execution {
   const tn_random* random; /* device memory */
   const tn_parallel* parallel;
   const tn_errors* errors;
+  /* Since 0.3. Host memory, valid until run returns: the values that `symbols` will have when the work runs. Of calls
+   * with TN_TRAIT_HOST_SIZES never null. */
+  const int64_t* host_symbols;
 } tn_execution;
 
 /* How a call writes an output: not at all, replacing its values, or adding to them. */

@@ -77,7 +77,6 @@ def test_what_is_missing_is_said():
     digits, _ = declared()
     network = digits()
     for call, words in (
-        (lambda: network.createLocalTrainer("gpu0, gpu1"), 'several devices, "gpu0, gpu1", is not offered'),
         (lambda: network.createClusterTrainer("node0, node1"), "parameter servers.* are missing"),
         (lambda: tenon.dist_train(network, k8s_user="yi", num_parameter_servers=15), "Kubernetes are missing"),
     ):
@@ -85,6 +84,8 @@ def test_what_is_missing_is_said():
             call()
     with pytest.raises(tenon.error.NotFoundError, match='device "tpu" not found'):
         network.createLocalTrainer("tpu").trainOnePass()
+    with pytest.raises(tenon.error.Error, match='devices "cuda:0", "cuda:1": '):
+        network.createLocalTrainer("gpu0, gpu1").trainOnePass()
 
     @tenon.network(input_types={"img": dense_vector(2)})
     def bare(img):

@@ -181,6 +181,40 @@ def test_a_training_resumes_from_its_checkpoints(tmp_path):
         np.testing.assert_array_equal(whole[name], resumed[name])
 
 
+def test_several_devices_compute_shards_of_a_minibatch():
+    one, two = trained(ARRAYS)[1], trained(ARRAYS, device=["cpu:0", "cpu"])
+    for name in one:
+        np.testing.assert_allclose(one[name], two[1][name], rtol=1e-3, atol=1e-4)
+    model, parameters = two
+    whole = tenon.test([model.cost, model.accuracy], parameters, ARRAYS)
+    parts = tenon.test([model.cost, model.accuracy], parameters, ARRAYS, device=("cpu", "cpu", "cpu"))
+    assert parts.samples == 400 and parts.metrics == whole.metrics
+    machine = tenon.gradient_machine.new(model.cost, parameters, device=["cpu", "cpu"], max_samples=10)
+    machine.forward({"pixel": pixels[:7], "label": labels[:7]})
+    machine.backward()
+    assert machine.output(model.cost).shape == (7,)
+    with pytest.raises(tenon.error.NotFoundError, match='devices "cpu:0", "cpu:7": device "cpu:7": unknown number 7'):
+        trained(ARRAYS, device=["cpu:0", "cpu:7"])
+
+
+def test_products_in_bfloat16():
+    skipped = []
+    full = trained(ARRAYS)[1]
+    model, rounded = trained(ARRAYS, compute="bf16", event_handler=lambda event: skipped.append(event.skipped))
+    assert skipped and not any(skipped)
+    for name in full:
+        assert full[name].dtype == rounded[name].dtype == np.float32
+        np.testing.assert_allclose(full[name], rounded[name], rtol=0.1, atol=0.05)
+    assert any((full[name] != rounded[name]).any() for name in full)
+    result = tenon.test([model.cost, model.accuracy], rounded, ARRAYS, compute="bf16")
+    assert result.metrics["accuracy"] > 0.5
+    machine = tenon.gradient_machine.new(model.cost, rounded, compute="tf32")
+    machine.forward({"pixel": pixels[:7], "label": labels[:7]})
+    assert machine.plan().compute == "tf32"
+    with pytest.raises(tenon.error.InvalidError, match='compute is \'half\'; expected "float32"'):
+        trained(ARRAYS, compute="half")
+
+
 def test_ctrl_c_ends_a_training():
     import signal
 

@@ -15,7 +15,9 @@
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(threads, blocks)
+#define __grid_constant__
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 namespace emulator {
 
@@ -24,14 +26,41 @@ struct Barrier {
   unsigned generation = 0;
 };
 
+// Where a thread goes on. Switches are most of the work of an emulation, and swapcontext makes system calls.
+#ifdef __x86_64__
+struct Context {
+  void* stack = nullptr;
+};
+__attribute__((naked, noinline)) inline void switch_to(Context&, const Context&) {
+  asm("pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15;"
+      "movq %rsp, (%rdi); movq (%rsi), %rsp;"
+      "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret");
+}
+inline void begin(Context& context, char* stack, size_t bytes, void (*function)()) {
+  auto* const top = reinterpret_cast<void**>(stack + bytes);
+  std::memset(top - 8, 0, 8 * sizeof(void*));  // a return address that is never used, and six registers
+  top[-2] = reinterpret_cast<void*>(function);
+  context.stack = top - 8;
+}
+#else
+using Context = ucontext_t;
+inline void switch_to(Context& from, const Context& to) { swapcontext(&from, &to); }
+inline void begin(Context& context, char* stack, size_t bytes, void (*function)()) {
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = bytes;
+  makecontext(&context, function, 0);
+}
+#endif
+
 struct Fiber {
-  ucontext_t context;
+  Context context;
   bool done;
 };
 
 constexpr size_t kStackBytes = 128 << 10;
 
-inline ucontext_t scheduler;
+inline Context scheduler;
 inline std::vector<Fiber> fibers;
 // The stacks of the fibers, freed when the kernels are unloaded.
 inline struct Stacks {
@@ -46,6 +75,8 @@ inline unsigned long draw = 1;
 inline Barrier block_barrier;
 inline Barrier warp_barriers[32];
 inline unsigned char exchanged[1024][16];
+// Set by what a GPU refuses, or what is not emulated: the launch fails.
+inline bool refused = false;
 inline void (*start)(void*) = nullptr;
 inline void* start_argument = nullptr;
 
@@ -61,7 +92,7 @@ namespace emulator {
 
 inline void yield() {
   const unsigned self = current;
-  swapcontext(&fibers[self].context, &scheduler);
+  switch_to(fibers[self].context, scheduler);
 }
 
 inline void wait(Barrier& barrier, unsigned threads) {
@@ -98,7 +129,7 @@ inline bool resume(unsigned thread) {
   if (fibers[thread].done) return false;
   current = thread;
   threadIdx.x = thread;
-  swapcontext(&scheduler, &fibers[thread].context);
+  switch_to(scheduler, fibers[thread].context);
   return fibers[thread].done;
 }
 
@@ -115,10 +146,7 @@ inline bool run_block(unsigned threads) {
   for (Barrier& barrier : warp_barriers) barrier = {};
   for (unsigned i = 0; i < threads; ++i) {
     fibers[i].done = false;
-    getcontext(&fibers[i].context);
-    fibers[i].context.uc_stack.ss_sp = stacks.memory + i * kStackBytes;
-    fibers[i].context.uc_stack.ss_size = kStackBytes;
-    makecontext(&fibers[i].context, &enter, 0);
+    begin(fibers[i].context, stacks.memory + i * kStackBytes, kStackBytes, &enter);
   }
   // Randomly chosen warps run one at a time, each as far as it can alone, so that a warp that does not wait for the
   // others where it must runs ahead of them.
@@ -142,7 +170,8 @@ inline bool run_block(unsigned threads) {
   return true;
 }
 
-// Runs the blocks from the last to the first, because kernels must not rely on their order. Returns 0 if all ended.
+// Runs the blocks from the last to the first, because kernels must not rely on their order. Returns 0 if all ended, and
+// nothing was refused.
 template <class Arguments>
 int run(void (*kernel)(Arguments), unsigned blocks, unsigned threads, const void* arguments) {
   struct Bound {
@@ -159,10 +188,17 @@ int run(void (*kernel)(Arguments), unsigned blocks, unsigned threads, const void
     blockIdx.x = block;
     if (!run_block(threads)) return 1;
   }
-  return 0;
+  return refused ? 1 : 0;
 }
 
 }  // namespace emulator
+
+// What the driver finds in a module beside its kernels; behind their text.
+#define EMULATED_MODULE(Arguments)                                                                   \
+  extern "C" const unsigned long emulated_bytes = sizeof(Arguments);                                 \
+  extern "C" int emulate(void* kernel, unsigned blocks, unsigned threads, const void* arguments) {   \
+    return emulator::run(reinterpret_cast<void (*)(Arguments)>(kernel), blocks, threads, arguments); \
+  }
 
 inline void __syncthreads() { emulator::wait(emulator::block_barrier, blockDim.x); }
 inline void __syncwarp() { emulator::wait_for_warp(); }
@@ -173,6 +209,10 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
   return emulator::exchange(value, threadIdx.x / 32 * 32 + static_cast<unsigned>(lane));
+}
+template <class T>
+T __shfl_up_sync(unsigned, T value, unsigned lanes) {
+  return emulator::exchange(value, threadIdx.x % 32 < lanes ? threadIdx.x : threadIdx.x - lanes);
 }
 
 template <class To, class From>

@@ -33,11 +33,12 @@ T* Operands::real(T* at, const std::string& name) const {
   return memory_.real(at);
 }
 
-Operands::Operands(const Memory& memory, const tn_execution& execution, const tn_call& call)
+Operands::Operands(const Memory& memory, const tn_execution& execution, const tn_call& call, size_t sizes)
     : memory_(memory),
       requests_(call.requests, call.requests + call.outputs_count),
       call_(call),
-      symbols_(real(execution.symbols, "the array of symbols")),
+      host_symbols_(execution.host_symbols, execution.host_symbols + sizes),
+      symbols_(sizes > 0 ? host_symbols_.data() : real(execution.symbols, "the array of symbols")),
       random_(real(execution.random, "the seed of random numbers")) {
   for (uint32_t i = 0; i < call.inputs_count; ++i)
     inputs_.push_back(call.inputs[i] == nullptr ? nullptr : copy(*call.inputs[i], "input " + std::to_string(i)));
@@ -73,7 +74,7 @@ tn_tensor* Operands::copy(const tn_tensor& tensor, const std::string& name) {
 Failure Operands::run(const tn_prepared& prepared) const {
   Failure failure;
   const tn_errors errors = {sizeof errors, 0, &failure, &keep};
-  const tn_execution execution = {sizeof execution, 0, nullptr, nullptr, symbols_, random_, &kAlone, &errors};
+  const tn_execution execution = {sizeof execution, 0, nullptr, nullptr, symbols_, random_, &kAlone, &errors, nullptr};
   failure.status = prepared.run(prepared.binding, &execution, &call_);
   return failure;
 }
@@ -83,14 +84,14 @@ namespace {
 struct Binding {
   Device& device;
   tn_prepared inner;
+  size_t sizes;
 };
 
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
   return tn::guarded(execution->errors, [&] {
     const Binding& of = *static_cast<const Binding*>(binding);
-    auto* const given = static_cast<Stream*>(execution->stream);
-    Stream& stream = given == nullptr ? of.device.stream : *given;
-    const auto operands = std::make_shared<const Operands>(of.device.memory, *execution, *call);
+    Stream& stream = of.device.stream_at(execution->stream);
+    const auto operands = std::make_shared<const Operands>(of.device.memory, *execution, *call, of.sizes);
     stream.enqueue([operands, inner = of.inner] { return operands->run(inner); });
   });
 }
@@ -103,16 +104,16 @@ void destroy(void* binding) {
 
 }  // namespace
 
-void prepare_late(Device& device, const tn_prepared& inner, tn_prepared* prepared) {
+void prepare_late(Device& device, const tn_prepared& inner, size_t sizes, uint32_t traits, tn_prepared* prepared) {
   try {
-    prepared->binding = new Binding{device, inner};
+    prepared->binding = new Binding{device, inner, sizes};
   } catch (...) {
     if (inner.destroy != nullptr) inner.destroy(inner.binding);
     throw;
   }
   prepared->destroy = &destroy;
   prepared->run = &run;
-  prepared->traits = inner.traits;
+  prepared->traits = traits;
   prepared->workspace_bytes = inner.workspace_bytes;
 }
 

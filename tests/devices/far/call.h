@@ -16,14 +16,17 @@ namespace tenon::far {
 struct Device {
   Memory memory;
   Stream stream;  // the first one; ends before the memory does
+  // The stream of a call; null: the first one.
+  Stream& stream_at(void* given) { return given == nullptr ? stream : *static_cast<Stream*>(given); }
 };
 
 // A copy of the operands of a call, with the addresses of the memory behind them: the host may change its own as soon
 // as the call is enqueued.
 class Operands {
  public:
-  // Throws std::invalid_argument naming the operand that is not in the device's memory.
-  Operands(const Memory& memory, const tn_execution& execution, const tn_call& call);
+  // sizes: of a call with TN_TRAIT_HOST_SIZES the number of symbols that it reads, of the host; 0: it reads those of
+  // the device. Throws std::invalid_argument naming the operand that is not in the device's memory.
+  Operands(const Memory& memory, const tn_execution& execution, const tn_call& call, size_t sizes);
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;
 
@@ -44,12 +47,13 @@ class Operands {
   std::vector<tn_tensor*> outputs_;
   std::vector<uint8_t> requests_;
   tn_call call_ = {};
+  std::vector<int64_t> host_symbols_;
   const int64_t* symbols_;
   const tn_random* random_;
 };
 
 // What the functions of the device's tables set in `prepared`: runs `inner` later. `inner` is a call of the cpu, whose
-// binding is taken, also on failure.
-void prepare_late(Device& device, const tn_prepared& inner, tn_prepared* prepared);
+// binding is taken, also on failure. sizes: as of Operands. traits: of the call.
+void prepare_late(Device& device, const tn_prepared& inner, size_t sizes, uint32_t traits, tn_prepared* prepared);
 
 }  // namespace tenon::far

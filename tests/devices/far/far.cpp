@@ -17,15 +17,15 @@ namespace {
 using Handle = std::shared_ptr<Event>;
 
 Device& of(void* device) { return *static_cast<Device*>(device); }
-Stream& stream_of(void* device, void* stream) {
-  return stream == nullptr ? of(device).stream : *static_cast<Stream*>(stream);
-}
 
-int32_t count(void*, const tn_errors*) { return 1; }
+constexpr int32_t kDevices = 2;
+
+int32_t count(void*, const tn_errors*) { return kDevices; }
 
 tn_status open(const tn_device_open* open, void** device) {
   return tn::guarded(open->errors, [&] {
-    if (open->index != 0) throw std::invalid_argument("there is only one far device, number 0");
+    if (open->index < 0 || open->index >= kDevices)
+      throw std::invalid_argument("there is no far device of this number");
     *device = new Device;
   });
 }
@@ -61,7 +61,10 @@ tn_status copy(void* device, const tn_errors* errors, const tn_copy* copy) {
     const Memory& memory = of(device).memory;
     void* const to = end_of(memory, copy->to, copy->kind != TN_COPY_TO_HOST, "to");
     const void* const from = end_of(memory, copy->from, copy->kind != TN_COPY_TO_DEVICE, "from");
-    stream_of(device, copy->stream).enqueue([to, from, bytes = copy->bytes] {
+    Stream& stream = of(device).stream_at(copy->stream);
+    if (copy->kind != TN_COPY_ON_DEVICE && stream.records())
+      throw std::logic_error("copy: with memory of the host while the stream records");
+    stream.enqueue([to, from, bytes = copy->bytes] {
       std::memmove(to, from, bytes);
       return Failure();
     });
@@ -72,7 +75,7 @@ tn_status fill(void* device, const tn_errors* errors, void* stream, void* memory
   return tn::guarded(errors, [&] {
     if (bytes == 0) return;
     void* const to = end_of(of(device).memory, memory, true, "to");
-    stream_of(device, stream).enqueue([to, value, bytes] {
+    of(device).stream_at(stream).enqueue([to, value, bytes] {
       std::memset(to, value, bytes);
       return Failure();
     });
@@ -86,7 +89,7 @@ void stream_destroy(void*, void* stream) { delete static_cast<Stream*>(stream); 
 
 tn_status stream_wait(void* device, const tn_errors* errors, void* stream) {
   return tn::guarded(errors, [&] {
-    const Failure failure = stream_of(device, stream).wait();
+    const Failure failure = of(device).stream_at(stream).wait();
     if (failure.status != TN_OK) throw tn::Failure(failure.status, failure.port, failure.message);
   });
 }
@@ -96,10 +99,10 @@ tn_status event_create(void*, const tn_errors* errors, void** event) {
 }
 void event_destroy(void*, void* event) { delete static_cast<Handle*>(event); }
 tn_status event_record(void* device, const tn_errors* errors, void* event, void* stream) {
-  return tn::guarded(errors, [&] { stream_of(device, stream).record(*static_cast<Handle*>(event)); });
+  return tn::guarded(errors, [&] { of(device).stream_at(stream).record(*static_cast<Handle*>(event)); });
 }
 tn_status event_wait(void* device, const tn_errors* errors, void* event, void* stream) {
-  return tn::guarded(errors, [&] { stream_of(device, stream).wait_for(*static_cast<Handle*>(event)); });
+  return tn::guarded(errors, [&] { of(device).stream_at(stream).wait_for(*static_cast<Handle*>(event)); });
 }
 
 const void* extension(void*, const char* id) { return table(id); }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
 #include <utility>
 
 namespace tenon::far {
@@ -49,9 +52,67 @@ void Stream::add(Work work, bool always) {
   changed_.notify_all();
 }
 
-void Stream::enqueue(Work work) { add(std::move(work), false); }
+namespace {
+
+// Recordings fail at one of "begin", "enqueue", "end" and "launch" if a test wants that.
+void refuse_if_wanted(const char* at) {
+  const char* const wanted = std::getenv("TENON_FAR_REFUSES");
+  if (wanted != nullptr && std::strcmp(wanted, at) == 0) throw std::runtime_error("a recording that fails");
+}
+
+}  // namespace
+
+void Stream::enqueue(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (recording_ != nullptr) {
+      refuse_if_wanted("enqueue");
+      Recorded& made = recording_->emplace_back(Recorded{std::move(work), {}});
+      std::fegetenv(&made.mode);
+      return;
+    }
+  }
+  add(std::move(work), false);
+}
+
+void Stream::require_running(const char* what) {
+  const std::lock_guard lock(mutex_);
+  if (recording_ != nullptr) throw std::logic_error(std::string(what) + " while the stream records");
+}
+
+void Stream::begin_recording() {
+  require_running("a recording");
+  refuse_if_wanted("begin");
+  const std::lock_guard lock(mutex_);
+  recording_ = std::make_shared<Recording>();
+}
+
+bool Stream::records() {
+  const std::lock_guard lock(mutex_);
+  return recording_ != nullptr;
+}
+
+std::shared_ptr<const Stream::Recording> Stream::end_recording() {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<const Recording> recording = std::exchange(recording_, nullptr);
+  refuse_if_wanted("end");
+  return recording;
+}
+
+void Stream::launch(const std::shared_ptr<const Recording>& recording) {
+  require_running("a launch");
+  refuse_if_wanted("launch");
+  for (const Recorded& each : *recording)
+    add(
+        [recording, &each] {
+          std::fesetenv(&each.mode);
+          return each.work();
+        },
+        false);
+}
 
 void Stream::record(const std::shared_ptr<Event>& event) {
+  require_running("an event");
   add(
       [event, moment = event->record()] {
         event->reach(moment);
@@ -61,6 +122,7 @@ void Stream::record(const std::shared_ptr<Event>& event) {
 }
 
 void Stream::wait_for(const std::shared_ptr<Event>& event) {
+  require_running("an event");
   add(
       [event, moment = event->recorded()] {
         event->await(moment);
@@ -70,6 +132,7 @@ void Stream::wait_for(const std::shared_ptr<Event>& event) {
 }
 
 Failure Stream::wait() {
+  require_running("a wait");
   std::unique_lock lock(mutex_);
   ++waiting_;
   changed_.notify_all();

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace tenon::far {
 
@@ -50,8 +51,19 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Adds work, which runs in the floating-point mode of the calling thread.
+  // Adds work, which runs in the floating-point mode of the calling thread. While the stream records, all is recorded
+  // instead; events and waits are refused then.
   void enqueue(Work work);
+  void begin_recording();
+  [[nodiscard]] bool records();
+  // The work between begin_recording and end_recording, in order.
+  struct Recorded {
+    Work work;
+    std::fenv_t mode;
+  };
+  using Recording = std::vector<Recorded>;
+  [[nodiscard]] std::shared_ptr<const Recording> end_recording();
+  void launch(const std::shared_ptr<const Recording>& recording);
   void record(const std::shared_ptr<Event>& event);
   void wait_for(const std::shared_ptr<Event>& event);
   // Waits until there is no work; returns the first failure since the last call.
@@ -66,11 +78,13 @@ class Stream {
     Clock::time_point since;
   };
   void add(Work work, bool always);
+  void require_running(const char* what);
   void run();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> entries_;
+  std::shared_ptr<Recording> recording_;  // null: it does not record
   Failure failure_;
   int waiting_ = 0;
   bool running_ = false, ends_ = false;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tables.h"
 
+#include <tenon/device_host.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <tenon/base.hpp>
 
@@ -13,6 +18,22 @@ namespace tenon::far {
 
 namespace {
 
+// The number of symbols that a call reads from the host: products do, as those of libraries must that take sizes as
+// numbers of the host.
+template <typename Site>
+size_t host_sizes(const Site&) {
+  return 0;
+}
+size_t behind(std::initializer_list<tn_dim> dims) {
+  int32_t last = 0;
+  for (const tn_dim& dim : dims) last = std::max(last, dim.symbol);
+  return static_cast<size_t>(last) + 1;
+}
+size_t host_sizes(const tn_gemm& gemm) { return behind({gemm.batch, gemm.m, gemm.n, gemm.k}); }
+size_t host_sizes(const tn_gemm_epilogue& epilogue) {
+  return std::max(host_sizes(*epilogue.gemm), behind({epilogue.site->rows, epilogue.site->columns}));
+}
+
 // A prepare function of table kTable of the cpu, whose calls run late.
 template <auto kTable, auto kMember, typename Site>
 tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
@@ -20,8 +41,11 @@ tn_status prepare(void* device, const tn_services* services, const tn_errors* er
   tn_prepared inner = {};
   inner.size = sizeof inner;
   const tn_status status = (kTable->*kMember)(nullptr, services, errors, site, &inner);
-  return status != TN_OK ? status
-                         : tn::guarded(errors, [&] { prepare_late(*static_cast<Device*>(device), inner, prepared); });
+  return status != TN_OK ? status : tn::guarded(errors, [&] {
+    const size_t sizes = host_sizes(*site);
+    const uint32_t traits = sizes > 0 ? TN_TRAIT_HOST_SIZES : TN_TRAIT_CAPTURABLE;
+    prepare_late(*static_cast<Device*>(device), inner, sizes, traits, prepared);
+  });
 }
 
 // A function of the table that prepares nothing.
@@ -68,11 +92,42 @@ constexpr Rows kRowSparse = {sizeof(Rows), TN_OPSET,
                              &prepare<&cpu::row_sparse_table, &Rows::prepare_update, tn_row_sparse_update>};
 
 tn_status prepare_kernel(void* device, const tn_errors* errors, const tn_prepared* inner, tn_prepared* prepared) {
-  return tn::guarded(errors, [&] { prepare_late(*static_cast<Device*>(device), *inner, prepared); });
+  return tn::guarded(errors, [&] { prepare_late(*static_cast<Device*>(device), *inner, 0, inner->traits, prepared); });
 }
+void* allocate_for_copies(void* /*device*/, const tn_errors* errors, uint64_t bytes) {
+  constexpr uint64_t kPage = 4096;
+  void* const made = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  if (made == nullptr) tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for copies");
+  return made;
+}
+void release_for_copies(void* /*device*/, void* memory, uint64_t /*bytes*/) { std::free(memory); }
+constexpr tn_host_memory_table kHostMemory = {sizeof(tn_host_memory_table), 0, &allocate_for_copies,
+                                              &release_for_copies};
+
+using Graph = std::shared_ptr<const Stream::Recording>;
+
+Device& of(void* device) { return *static_cast<Device*>(device); }
+
+tn_status begin(void* device, const tn_errors* errors, void* stream) {
+  return tn::guarded(errors, [&] { of(device).stream_at(stream).begin_recording(); });
+}
+tn_status end(void* device, const tn_errors* errors, void* stream, void** graph) {
+  return tn::guarded(errors, [&] {
+    Graph made = of(device).stream_at(stream).end_recording();
+    if (graph != nullptr) *graph = new Graph(std::move(made));
+  });
+}
+tn_status launch(void* device, const tn_errors* errors, void* graph, void* stream) {
+  return tn::guarded(errors, [&] { of(device).stream_at(stream).launch(*static_cast<Graph*>(graph)); });
+}
+void destroy_graph(void* /*device*/, void* graph) { delete static_cast<Graph*>(graph); }
+constexpr tn_capture_table kCapture = {sizeof(tn_capture_table), 0, &begin, &end, &launch, &destroy_graph};
+
 constexpr far_late_table kLate = {sizeof(far_late_table), 0, &prepare_kernel};
 
 constexpr cpu::Primitive kTables[] = {{FAR_LATE, &kLate},
+                                      {TN_CAPTURE, &kCapture},
+                                      {TN_HOST_MEMORY, &kHostMemory},
                                       {cpu::argsort_id, &kArgsort},
                                       {cpu::conv_id, &kConv},
                                       {cpu::conv_epilogue_id, &kConvEpilogue},
@@ -87,7 +142,7 @@ constexpr cpu::Primitive kTables[] = {{FAR_LATE, &kLate},
                                       {cpu::resize_id, &kResize},
                                       {cpu::row_sparse_id, &kRowSparse},
                                       {cpu::segment_id, &kSegment}};
-static_assert(std::size(kTables) == std::size(cpu::kPrimitives) + 1, "each primitive of the cpu has a table here");
+static_assert(std::size(kTables) == std::size(cpu::kPrimitives) + 3, "each primitive of the cpu has a table here");
 
 struct Ids {
   const char* list[std::size(kTables) + 1];

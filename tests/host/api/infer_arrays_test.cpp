@@ -5,6 +5,7 @@
 #include <tenon/tenon_machine.hpp>
 
 #include "tests/support/paths.h"
+#include "tests/support/refused.h"
 
 namespace tenon_tests {
 
@@ -20,16 +21,6 @@ using Ids = std::vector<int64_t>;
 Floats numbers(const Array& array) {
   const auto* data = static_cast<const float*>(array.data);
   return {data, data + array.count()};
-}
-
-template <typename Work>
-Error error_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {TN_OK, "nothing was refused"};
 }
 
 class InferArrays : public testing::Test {
@@ -64,7 +55,7 @@ TEST_F(InferArrays, InPartsOfAnySize) {
   const Floats expected = numbers(reader.output(hidden_));
   InferOptions options;
   options.outputs = {hidden_}, options.parameters = parameters_, options.feeds = feeds();
-  EXPECT_EQ(error_of([&] { infer_arrays(options); }).code(), TN_NOT_FOUND);  // y
+  EXPECT_EQ(refused([&] { infer_arrays(options); }).code(), TN_NOT_FOUND);  // y
   options.flags = TN_FORWARD_IGNORE_UNUSED;
   for (const int64_t most : {0, 1, 2, 3, 100}) {
     options.max_samples = most;
@@ -89,7 +80,7 @@ TEST_F(InferArrays, InPartsOfAnySize) {
                std::string);
   options.feeds = {{"x", {TN_F32, {0, 2}, nullptr}}};
   EXPECT_EQ(infer_arrays(options).at(0).shape, (Ids{0, 4}));
-  EXPECT_EQ(error_of([&] { infer_arrays<double>(options); }).code(), TN_INVALID);
+  EXPECT_EQ(refused([&] { infer_arrays<double>(options); }).code(), TN_INVALID);
 }
 
 TEST_F(InferArrays, IntoResultsThatFit) {
@@ -173,16 +164,16 @@ TEST_F(InferArrays, OfAnyStorage) {
   options.feeds[0] = {"words", Array::sequences(TN_I64, {7}, wrong.data(), 5, ends.data())};
   bool called = false;
   const auto count = [&](int64_t, const std::vector<Array>&) { return called = true; };
-  EXPECT_THAT(error_of([&] { infer_parts(options, count); }).what(), HasSubstr("row 6 of the minibatch is 6"));
+  EXPECT_THAT(refused([&] { infer_parts(options, count); }).what(), HasSubstr("row 6 of the minibatch is 6"));
   const Ids falling = {0, 2, 1, 3, 6, 7};
   options.feeds[0] = {"words", Array::sequences(TN_I64, {7}, ids.data(), 5, falling.data())};
-  EXPECT_EQ(error_of([&] { infer_parts(options, count); }).code(), TN_INVALID);
+  EXPECT_EQ(refused([&] { infer_parts(options, count); }).code(), TN_INVALID);
   EXPECT_FALSE(called);
   options.outputs = {table};
-  EXPECT_THAT(error_of([&] { infer_parts(options, count); }).what(), HasSubstr("\"nested\""));  // not of this model
+  EXPECT_THAT(refused([&] { infer_parts(options, count); }).what(), HasSubstr("\"nested\""));  // not of this model
   options.flags = TN_FORWARD_IGNORE_UNUSED;
   options.feeds[0] = {"words", Array::sequences(TN_I64, {7}, ids.data(), 5, ends.data())};
-  EXPECT_THAT(error_of([&] { infer_parts(options, count); }).what(),
+  EXPECT_THAT(refused([&] { infer_parts(options, count); }).what(),
               HasSubstr("expected a dense output with one entry for each sample"));
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/tenon_machine.hpp>
 
 #include "tests/support/paths.h"
+#include "tests/support/refused.h"
 
 namespace tenon_tests {
 
@@ -17,16 +18,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Floats = std::vector<float>;
 using Ids = std::vector<int64_t>;
-
-template <typename Work>
-Error error_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {TN_OK, "nothing was refused"};
-}
 
 // Ten samples of three numbers, a text and a class.
 class MachineSteps : public testing::Test {
@@ -148,26 +139,26 @@ TEST_F(MachineSteps, AreRefusedBeforeAnythingIsChanged) {
   const Training it = training();
   const std::vector<Floats> before = values(it);
   std::vector<double> costs;
-  const auto refused = [&](const std::vector<Feed>& given, int64_t samples, uint32_t flags = 0) {
-    Error error = error_of([&] { steps(it.machine, it.updater, given, samples, costs, flags); });
+  const auto refusal = [&](const std::vector<Feed>& given, int64_t samples, uint32_t flags = 0) {
+    Error error = refused([&] { steps(it.machine, it.updater, given, samples, costs, flags); });
     EXPECT_TRUE(costs.empty());
     EXPECT_EQ(values(it), before);
     return error;
   };
-  EXPECT_STREQ(refused(feeds(), 0).what(), "options.samples is 0; expected at least 1");
-  EXPECT_EQ(refused(feeds(), 4, 2).code(), TN_UNSUPPORTED);
+  EXPECT_STREQ(refusal(feeds(), 0).what(), "options.samples is 0; expected at least 1");
+  EXPECT_EQ(refusal(feeds(), 4, 2).code(), TN_UNSUPPORTED);
   std::vector<Feed> given = feeds();
   given.push_back({"y", given[0].values});
-  EXPECT_EQ(refused(given, 4).code(), TN_NOT_FOUND);
+  EXPECT_EQ(refusal(given, 4).code(), TN_NOT_FOUND);
   given = feeds();
   given[0].values.shape[0] = 9;
-  EXPECT_EQ(refused(given, 4).code(), TN_INVALID);
-  EXPECT_THAT(refused(feeds(), 5).what(), StartsWith("step 1 of 2: "));  // of more than the machine is made for
+  EXPECT_EQ(refusal(given, 4).code(), TN_INVALID);
+  EXPECT_THAT(refusal(feeds(), 5).what(), StartsWith("step 1 of 2: "));  // of more than the machine is made for
   labels_.back() = 3;                                                    // of the last step
-  EXPECT_THAT(refused(feeds(), 4).what(), HasSubstr("data layer \"label\": sample 9 of the minibatch is 3"));
+  EXPECT_THAT(refusal(feeds(), 4).what(), HasSubstr("data layer \"label\": sample 9 of the minibatch is 3"));
   labels_.back() = 0;
   const Training answers = training(4, 0, false);
-  EXPECT_EQ(error_of([&] { steps(answers.machine, answers.updater, feeds(), 4, costs); }).code(), TN_MISUSE);
+  EXPECT_EQ(refused([&] { steps(answers.machine, answers.updater, feeds(), 4, costs); }).code(), TN_MISUSE);
 }
 
 TEST_F(MachineSteps, NeedRoomForTheirCosts) {
@@ -198,7 +189,7 @@ TEST_F(MachineSteps, NeedRoomForTheirCosts) {
 TEST_F(MachineSteps, KeepThoseBeforeOneThatFails) {
   const Training it = training(2, 5), alone = training(2, 5);
   std::vector<double> costs;
-  const Error error = error_of([&] { steps(it.machine, it.updater, feeds(), 2, costs); });
+  const Error error = refused([&] { steps(it.machine, it.updater, feeds(), 2, costs); });
   EXPECT_EQ(error.code(), TN_INVALID);
   EXPECT_EQ(error.subject(), "words");
   EXPECT_STREQ(error.what(),

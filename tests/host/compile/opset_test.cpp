@@ -210,7 +210,7 @@ TEST_F(Opset, OfUpdates) {
   const std::vector<OperandCall::Operand> inputs = {{TN_F32, values}, {TN_F32, values}}, outputs = {{TN_F32, values}};
   const auto dense = [&](uint32_t opset) {
     Device made = device(opset);
-    (void)OperandCall::over_grid(made, sink_, program, tn_dim_constant(1), tn_dim_constant(6), inputs, outputs);
+    (void)OperandCall::over_grid(made, sink_, program, TN_F32, tn_dim_constant(1), tn_dim_constant(6), inputs, outputs);
   };
   const auto sparse = [&](uint32_t opset) {
     Device made = device(opset);

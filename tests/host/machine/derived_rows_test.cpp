@@ -115,7 +115,7 @@ class RowsModel : public testing::Test {
   }
 
   // Makes a machine that trains fc(rows), whose square is the cost of a row.
-  void build(const Layer& rows) {
+  void build(const Layer& rows, const std::vector<std::string>& devices = {}) {
     fc_ = host_.layer("fc", {rows}, {{"size", 1}}, "fc");
     const Layer target = host_.layer("scale_shift", {fc_}, {{"scale", 0.0}}, "zero");
     cost_ = host_.layer("square_error", {fc_, target}, {}, "cost");
@@ -124,6 +124,7 @@ class RowsModel : public testing::Test {
     options.max_samples = 4;
     options.training = true;
     options.keep_all = true;
+    options.devices = devices;
     machine_ = host_.machine(parameters_, {cost_}, options);
   }
   void forward(const std::vector<float>& firsts, const Offsets& offsets) {
@@ -205,6 +206,18 @@ TEST_F(RowsModel, KernelsThatWriteWrongNumbersAreStopped) {
   EXPECT_THAT(fault("order"), HasSubstr("offsets that fall from 4 to 2 at sequence 1"));
   EXPECT_THAT(fault("end"), HasSubstr("offsets that end at 4, and 3 rows"));
   EXPECT_THAT(fault("end"), HasSubstr(tn_status_text(TN_PLUGIN_FAULT)));
+}
+
+// The number of rows of the whole minibatch is known to no shard.
+TEST_F(RowsModel, SeveralDevicesCannotDivideTheirCost) {
+  const Layer kept = host_.layer("test_positive", {words_}, {}, "kept");
+  EXPECT_EQ(
+      message_of([&] {
+        build(kept, {"cpu", "cpu"});
+      }),
+      tn_status_text(TN_UNSUPPORTED) +
+          std::string(": cost layer \"cost\" is a mean over rows whose number a layer finds; it cannot be divided "
+                      "on several devices, \"cpu:0\", \"cpu:0\""));
 }
 
 TEST_F(RowsModel, RowsCannotBeDerivedFromWrittenOnes) {

@@ -1,7 +1,5 @@
 // Machines on a device whose memory the host cannot address give the bits of the cpu.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/far.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include <tenon/tenon_updater.hpp>
 #include <thread>
 
+#include "tests/support/far_models.h"
 #include "tests/support/fashion.h"
 
 namespace tenon_tests {
@@ -19,54 +18,6 @@ namespace tenon_tests {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int64_t kSamples = 6;
-
-DataOptions floats(const std::string& name, const std::vector<int64_t>& shape) {
-  DataOptions options;
-  options.name = name, options.shape = shape;
-  return options;
-}
-DataOptions integers(const std::string& name, int64_t limit) {
-  DataOptions options;
-  options.name = name, options.dtype = TN_I32, options.index_limit = limit;
-  return options;
-}
-
-// Layers over dense data with buffers, draws, a metric and several outputs.
-struct DenseModel {
-  explicit DenseModel(const Host& host) {
-    const Layer input = host.data(floats("x", {8})), wanted = host.data(integers("label", 4));
-    const Layer normed = host.layer("batch_norm", {input}, {}, "norm");
-    hidden = host.layer("fc", {normed}, {{"size", 16}, {"act", "tanh"}, {"drop_rate", 0.25}}, "hidden");
-    scores = host.layer("fc", {hidden}, {{"size", 4}}, "scores");
-    cost = host.layer("cross_entropy", {scores, wanted}, {{"from_logits", true}}, "cost");
-    accuracy = host.layer("accuracy", {scores, wanted}, {}, "accuracy");
-  }
-  [[nodiscard]] Layers outputs() const { return {cost, accuracy, scores, hidden}; }
-  [[nodiscard]] std::vector<Feed> feeds(uint64_t step, int64_t samples = kSamples) {
-    x = drawn(static_cast<size_t>(samples * 8), step);
-    label.clear();
-    for (int64_t i = 0; i < samples; ++i) label.push_back(static_cast<int32_t>((static_cast<uint64_t>(i) + step) % 4));
-    return {{"x", {TN_F32, {samples, 8}, x.data()}}, {"label", {TN_I32, {samples}, label.data()}}};
-  }
-
-  Layer hidden, scores, cost, accuracy;
-  std::vector<float> x;
-  std::vector<int32_t> label;
-};
-
-using Bytes = std::vector<std::vector<uint8_t>>;
-
-void add(Bytes& to, double number) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(&number);
-  to.emplace_back(bytes, bytes + sizeof number);
-}
-
-void add_parameters(Bytes& to, const Parameters& parameters) {
-  for (const auto& entry : nlohmann::json::parse(parameters.describe()))
-    to.push_back(bytes_of(parameters.get(entry.at("name").get<std::string>())));
-}
 
 // What `run` collects on the two devices is equal, and not empty.
 template <typename Run>
@@ -242,45 +193,6 @@ TEST(FarTraining, TrainsAConvolutionalModelAlike) {
   });
 }
 
-// Ragged ids in a table with row-sparse gradients, beside sparse rows of numbers; sequences through a recurrence.
-struct SequenceModel {
-  static constexpr int64_t kWords = 20;
-  explicit SequenceModel(const Host& host) {
-    DataOptions ids = integers("words", kWords);
-    ids.storage = TN_RAGGED, ids.levels = 1;
-    DataOptions bag = floats("bag", {kWords});
-    bag.storage = TN_CSR;
-    const Layer vectors = host.layer("embedding", {host.data(ids)}, {{"vocabulary", kWords}, {"size", 6}}, "vectors");
-    const Layer rows = host.layer("gru", {host.layer("fc", {vectors}, {{"size", 15}}, "mixed")}, {{"size", 5}}, "gru");
-    const Layer pooled = host.layer("sequence_pool", {rows}, {{"kind", "last"}}, "last");
-    const Layer from_bag = host.layer("fc", {host.data(bag)}, {{"size", 5}}, "from_bag");
-    scores = host.layer("fc", {pooled, from_bag}, {{"size", 4}}, "scores");
-    cost = host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost");
-    states = rows;
-  }
-  // Each step has more rows than the one before, so that machines grow.
-  [[nodiscard]] std::vector<Feed> feeds(uint64_t step) {
-    words.clear(), offsets = {0}, entries.clear(), ends = {0}, label.clear();
-    for (int64_t i = 0; i < kSamples; ++i) {
-      for (uint64_t k = 0; k < (static_cast<uint64_t>(i) * 5 + step) % 4 + 12 * step; ++k)
-        words.push_back(static_cast<int32_t>((k * k + step + static_cast<uint64_t>(i)) % kWords));
-      offsets.push_back(static_cast<int64_t>(words.size()));
-      for (int64_t k = 0; k < i % 3; ++k) entries.push_back((k * 7 + i + static_cast<int64_t>(step)) % kWords);
-      ends.push_back(static_cast<int64_t>(entries.size()));
-      label.push_back(static_cast<int32_t>(i % 4));
-    }
-    numbers = drawn(entries.size(), step);
-    const Array sequences = Array::sequences(TN_I32, {offsets.back()}, words.data(), kSamples, offsets.data());
-    const Array sparse = Array::sparse(kSamples, kWords, ends.data(), entries.data(), numbers.data());
-    return {{"words", sequences}, {"bag", sparse}, {"label", {TN_I32, {kSamples}, label.data()}}};
-  }
-
-  Layer scores, cost, states;
-  std::vector<int32_t> words, label;
-  std::vector<int64_t> offsets, entries, ends;
-  std::vector<float> numbers;
-};
-
 TEST_P(FarMachine, TrainsOnSequencesAlike) {
   SequenceModel model(*host_);
   expect_equal([&](const char* device) {
@@ -410,6 +322,75 @@ TEST(FarErrors, NameTheLayerOfNumbersThatAreNotFinite) {
     EXPECT_THAT(std::string(caught.what()), HasSubstr("layer \"huge\""));
     EXPECT_THAT(std::string(caught.what()), HasSubstr("inf at [0, 1]"));
   }
+}
+
+// Trains for some steps of different sizes; returns costs and parameters, and the number of replays.
+std::pair<Bytes, uint64_t> train_in_two_sizes(const char* device) {
+  const FarHost host;
+  DenseModel model(*host);
+  MachineOptions options;
+  options.max_samples = kSamples, options.training = true, options.device = device;
+  const Parameters parameters = host->parameters(model.outputs(), 1);
+  const Machine machine = host->machine(parameters, model.outputs(), options);
+  const Updater updater = host->updater("sgd", {{"learning_rate", 0.1}});
+  Bytes result;
+  for (const int64_t samples : {6, 5, 6, 6, 5, 6, 3}) {  // products take sizes from the host
+    machine.forward(model.feeds(result.size(), samples));
+    machine.backward();
+    add(result, machine.cost());
+    updater.update(machine);
+  }
+  add_parameters(result, parameters);
+  return {result, nlohmann::json::parse(machine.plan()).value("replays", uint64_t{0})};
+}
+
+// Forward and backward are recorded when they come for the second time, and enqueued by one call from then on.
+TEST(FarCaptures, AreReplayedForTheSameWork) {
+  const auto [near, none] = train_in_two_sizes("cpu");
+  const auto [far, replays] = train_in_two_sizes("far");
+  EXPECT_EQ(near, far);
+  EXPECT_EQ(none, 0U);
+  EXPECT_EQ(replays, 2 * (3U + 1U));  // of 6 and of 5 samples
+}
+
+// Work that cannot be recorded, or whose recording cannot be enqueued, is enqueued call by call.
+TEST(FarCaptures, AreLeftOutWhereTheyFail) {
+  const Bytes near = train_in_two_sizes("cpu").first;
+  for (const char* at : {"begin", "enqueue", "end", "launch"}) {
+    setenv("TENON_FAR_REFUSES", at, 1);
+    const auto [far, replays] = train_in_two_sizes("far");
+    unsetenv("TENON_FAR_REFUSES");
+    EXPECT_EQ(near, far) << at;
+    EXPECT_EQ(replays, 0U) << at;
+  }
+}
+
+// A recording is not used where operands have moved.
+TEST(FarCaptures, AreDroppedWhenAMachineGrows) {
+  const FarHost host;
+  const Layer table = host->layer("embedding", {host->data([] {
+                                    DataOptions ids = integers("ids", 50);
+                                    ids.storage = TN_RAGGED, ids.levels = 1;
+                                    return ids;
+                                  }())},
+                                  {{"vocabulary", 50}, {"size", 3}}, "table");
+  const auto run = [&](const char* device) {
+    MachineOptions options;
+    options.max_samples = 1, options.device = device;
+    const Machine machine = host->machine(host->parameters({table}, 1), {table}, options);
+    Bytes result;
+    for (const int64_t rows : {3, 9, 4, 40, 41, 7, 200, 5, 3}) {
+      std::vector<int32_t> ids;
+      for (int64_t i = 0; i < rows; ++i) ids.push_back(static_cast<int32_t>((i * i + rows) % 50));
+      const std::vector<int64_t> offsets{0, rows};
+      machine.forward({{"ids", Array::sequences(TN_I32, {rows}, ids.data(), 1, offsets.data())}});
+      result.push_back(bytes_of(machine.output(table)));
+    }
+    const uint64_t replays = nlohmann::json::parse(machine.plan()).value("replays", uint64_t{0});
+    EXPECT_EQ(replays > 0, std::string(device) == "far");
+    return result;
+  };
+  EXPECT_EQ(run("cpu"), run("far"));
 }
 
 // A checkpoint of one device resumes on the other one, and the training ends with the same model.

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/device_host.h>
 
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tenon/kernel.hpp>
 #include <tenon/layer.hpp>
@@ -167,6 +169,72 @@ TEST(LateFailures, TheirTextArrives) {
   EXPECT_THAT(message_of(step), testing::MatchesRegex(".*device \"late\": a copy of [0-9]+ bytes was lost on the way"));
   LateDevice::armed = false;
   EXPECT_EQ(message_of(step), "") << "it is reported once";
+}
+
+// ---- memory for copies
+
+// Lends memory for copies, and counts the copies that use other memory of the host.
+class LendingDevice : public WrappedCpu {
+ public:
+  LendingDevice() : WrappedCpu("lending") {
+    lent.clear();
+    inside = outside = 0;
+    type.properties = [](void*, const tn_errors*, tn_device_properties*) -> tn_status {
+      return TN_OK;
+    };  // no memory of the host
+    type.extension = [](void* user, const char* id) -> const void* {
+      return std::strcmp(id, TN_HOST_MEMORY) == 0 ? &kLending : cpu().extension(user, id);
+    };
+    type.copy = [](void* device, const tn_errors* errors, const tn_copy* copy) -> tn_status {
+      if (copy->kind != TN_COPY_ON_DEVICE) count(copy->kind == TN_COPY_TO_DEVICE ? copy->from : copy->to, copy->bytes);
+      return cpu().copy(device, errors, copy);
+    };
+  }
+  static std::map<const std::byte*, uint64_t> lent;  // bytes by address
+  static int inside, outside;                        // copies
+
+ private:
+  static void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
+    void* const made = cpu().allocate(device, errors, bytes);
+    lent.emplace(static_cast<const std::byte*>(made), bytes);
+    return made;
+  }
+  static void release(void* device, void* memory, uint64_t bytes) {
+    EXPECT_EQ(lent.at(static_cast<const std::byte*>(memory)), bytes);
+    lent.erase(static_cast<const std::byte*>(memory));
+    cpu().release(device, memory, bytes);
+  }
+  static void count(const void* at, uint64_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(at);
+    auto block = lent.upper_bound(begin);
+    const bool within = block != lent.begin() && (--block, begin + bytes <= block->first + block->second);
+    ++(within ? inside : outside);
+  }
+  static constexpr tn_host_memory_table kLending = {sizeof(tn_host_memory_table), 0, &allocate, &release};
+};
+std::map<const std::byte*, uint64_t> LendingDevice::lent;
+int LendingDevice::inside = 0;
+int LendingDevice::outside = 0;
+
+TEST(MemoryForCopies, IsThatOfTheDevice) {
+  LendingDevice lending;
+  {
+    const Host host({1, {plugin_folder()}, nullptr, {}});
+    host.add_plugin(&lending.plugin);
+    const Net net(host, "lending", 1024, 1100);  // a weight of more than 4 MiB
+    net.machine.forward(net.feeds);
+    net.machine.backward();
+    host.updater("sgd", {{"learning_rate", 0.1}}).update(net.machine);
+    EXPECT_EQ(net.parameters.get("fc.weight").count(), 1024 * 1100);
+    const Net near(host, "cpu", 1024, 1100);
+    near.machine.forward(near.feeds);
+    net.machine.forward(net.feeds);
+    EXPECT_NE(net.machine.cost(), near.machine.cost()) << "the update did not arrive";
+    EXPECT_GT(LendingDevice::inside, 5);
+    EXPECT_EQ(LendingDevice::outside, 0);
+    EXPECT_FALSE(LendingDevice::lent.empty());
+  }
+  EXPECT_TRUE(LendingDevice::lent.empty()) << "memory was not released";
 }
 
 // ---- providers and shared objects

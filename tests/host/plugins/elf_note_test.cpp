@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "host/plugins/manifest.h"
 #include "tests/support/memory_system.h"
@@ -18,7 +17,6 @@ using namespace tenon::host;
 
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -149,7 +147,7 @@ TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
   int accepted = 0, refused = 0;
   const auto attempt = [&](const std::string& bytes) {
     try {
-      const json note = parse_note(read(bytes));
+      const NoteTree note(read(bytes));
       const Manifest manifest = manifest_from(note);
       check_isa(manifest.isa);
       check_abi(manifest.abi);

@@ -33,7 +33,7 @@ constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"require
 "later":{"unknown":[1]}})";
 
 Error parse(const std::string& text) {
-  return error_of([&] { (void)manifest_from(parse_note(text)); });
+  return error_of([&] { (void)manifest_from(NoteTree(text)); });
 }
 
 // Replaces `from` in kGolden by `to`, expects a refusal, and returns its message.
@@ -74,7 +74,7 @@ TEST(Manifest, AttributesOfTheHostAreNotOfATypeToo) {
 }
 
 TEST(Manifest, HoldsWhatTheNoteSays) {
-  const Manifest manifest = manifest_from(parse_note(kGolden));
+  const Manifest manifest = manifest_from(NoteTree(kGolden));
   EXPECT_EQ(manifest.id, "tenon.b");
   EXPECT_EQ(manifest.abi, (AbiInterval{0, 2, 2}));
   ASSERT_EQ(manifest.layers.size(), 1u);
@@ -105,7 +105,7 @@ Manifest read_with(const std::string& from, const std::string& to) {
   std::string text = kGolden;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
-  return manifest_from(parse_note(text.replace(at, from.size(), to)));
+  return manifest_from(NoteTree(text.replace(at, from.size(), to)));
 }
 
 // A value of a later version costs one component; the rest of the note is read.
@@ -247,7 +247,7 @@ TEST(Isa, FeaturesMustBeKnownAndPresent) {
 }
 
 TEST(Difference, SaysWhereTheFirstOneIs) {
-  const Manifest note = manifest_from(parse_note(kGolden));
+  const Manifest note = manifest_from(NoteTree(kGolden));
   EXPECT_EQ(difference(note, note), "");
   const auto changed = [&](auto change) {
     Manifest plugin = note;
@@ -275,7 +275,7 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
 }
 
 TEST(Difference, OfRefusedComponentsOnlyNamesCount) {
-  Manifest note = manifest_from(parse_note(kGolden));
+  Manifest note = manifest_from(NoteTree(kGolden));
   note.layers[0].refused = note.kernels[0].refused = "unknown";
   Manifest code = note;
   code.layers[0].attributes[0].kind = 12;
@@ -286,7 +286,7 @@ TEST(Difference, OfRefusedComponentsOnlyNamesCount) {
   code.layers[0].type = "other";
   EXPECT_THAT(difference(note, code), HasSubstr("the layer type \"fc\" where the code has \"other\""));
   // A component that is refused for its code alone differs.
-  code = manifest_from(parse_note(kGolden));
+  code = manifest_from(NoteTree(kGolden));
   note = code;
   code.readers[0].traits = 4096;
   code.readers[0].refused = "unknown";

@@ -132,9 +132,9 @@ class StepCount : public testing::Test {
       std::fill_n(reinterpret_cast<float*>(states[0].back().data()), elements, static_cast<float>(state.initial));
     }
     ErrorSink sink("updater");
-    const UpdatePlan plan = {recorded.program, recorded.scalars, recorded.states, TN_GRAIN_ELEMENT, 0};
+    const UpdatePlan plan = {recorded.program, recorded.scalars, recorded.states, TN_GRAIN_ELEMENT, 0, false};
     UpdateCalls calls(*machine_, UsedNames(), plan, states, sink);
-    calls.run(*machine_, 0.5, step, sink);
+    EXPECT_TRUE(calls.run(*machine_, 0.5, step, sink));
     const float* weights = set_->values("line.weight");
     return {weights, weights + kColumns};
   }

@@ -17,6 +17,9 @@ ROWS = [
     row("dot", {}, {"x": real(5, 3), "y": real(5, 3)}, "(x * y).sum(1)"),
     row("cos_sim", {"scale": 2.0}, {"x": real(5, 3), "y": real(5, 3)}, "2 * F.cosine_similarity(x, y)"),
     row("attention", {}, ATTENTION, f"[{SHARES} @ v, {SHARES}.unsqueeze(1)]"),
+    row("attention_sum", {"causal": True}, ATTENTION, "torch.softmax(((q @ k.transpose(1, 2)) / 2).masked_fill("
+        "torch.ones(3, 5).triu(3) > 0, -1e300), 2) @ v"),
+    row("attention_weights", {"scale": 0.5}, {"q": real(2, 3, 4), "k": real(2, 5, 4)}, f"{SHARES}.unsqueeze(1)"),
     row("attention", {"heads": 2}, {"q": real(2, 3, 4), "k": real(2, 5, 4), "v": real(2, 5, 6), "m": truth(2, 5)},
         "[(lambda w: [(w @ v.reshape(2, 5, 2, 3).transpose(1, 2)).transpose(1, 2).reshape(2, 3, 6), w])("
         "torch.nan_to_num(torch.softmax(((q.reshape(2, 3, 2, 2).transpose(1, 2) @ k.reshape(2, 5, 2, 2).permute(0, 2, "

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "conv/patches.h"
+
 namespace tenon::cpu {
 
 tn_status check_conv(const tn_errors* errors, const tn_conv& conv) {
@@ -230,6 +232,10 @@ void copy_planes(const ConvRun& run, const ConvBlock& block, const T* sample, T*
     const T* const read = sample + from * channels;
     T* const to = copy + at + rows.begin;
     const int64_t count = rows.end - rows.begin;
+    if (channels == 1) {
+      std::copy_n(read, count, to);
+      return;
+    }
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t w = 0; w < count; ++w) to[c * plane + w] = read[w * channels + c];
   });
@@ -275,6 +281,7 @@ void compute_narrow(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
 
 void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   const ConvPlan& b = *run.binding;
+  if (b.patches) return compute_patches(run, block.sample);
   if (b.narrow) return compute_narrow(run, block, copy);
   const Layout& layout = *block.layout;
   const Band whole = band_of(run, block, copy);
@@ -369,6 +376,11 @@ void compute_lines(const ConvRun& run, int64_t first, int64_t last, uint8_t* cop
   const ConvPlan& b = *run.binding;
   const auto& axes = b.layouts.front().phase.axes;
   const int64_t planes = axes[0].target, height = axes[1].target;
+  if (b.patches) {  // lines of whole samples
+    for (int64_t sample = first / height / planes; sample < last / height / planes; ++sample)
+      compute_patches(run, sample);
+    return;
+  }
   while (first < last) {
     const int64_t sample = first / height / planes, plane = first / height % planes, top = first % height;
     const int64_t bottom = std::min(height, top + last - first);
@@ -424,12 +436,14 @@ void pack_channels(const ConvRun& run, const Layout& layout) {
 
 int64_t pieces_of(const ConvPlan& b) {
   const auto layouts = static_cast<int64_t>(b.layouts.size());
+  if (b.patches) return 1;
   if (b.each) return layouts;
   return layouts * b.conv.groups * panels_of(b.target_last / b.conv.groups, b.panel_width);
 }
 
 void pack_weights(const ConvRun& run, int64_t piece) {
   const ConvPlan& b = *run.binding;
+  if (b.patches) return pack_patches(run);
   const int64_t share = pieces_of(b) / static_cast<int64_t>(b.layouts.size());
   const Layout& layout = b.layouts[static_cast<size_t>(piece / share)];
   const bool wide = b.conv.dtype == TN_F64;

@@ -7,12 +7,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// One dimension of a window.
-struct Line {
-  int64_t images, kernel, stride, dilation, before, places;
-};
-
-Axis results_axis(const Line& line) {
+Axis results_axis(const WindowAxis& line) {
   Axis axis = {line.images, line.places, 0, 1, line.places, -line.before, line.stride, {}, {}};
   for (int64_t j = 0; j < line.kernel; ++j) {
     axis.offsets.push_back(j * line.dilation);
@@ -23,7 +18,7 @@ Axis results_axis(const Line& line) {
 
 // Of the images whose index leaves `residue` when divided by the stride: element j of the kernel adds to image i the
 // result at place p = (i + before - j * dilation) / stride, if that is whole.
-Axis images_axis(const Line& line, int64_t residue) {
+Axis images_axis(const WindowAxis& line, int64_t residue) {
   const int64_t count = (line.images - residue + line.stride - 1) / line.stride;
   Axis axis = {line.places, line.images, residue, line.stride, count, 0, 1, {}, {}};
   for (int64_t j = line.kernel; j-- > 0;) {
@@ -39,19 +34,20 @@ Axis images_axis(const Line& line, int64_t residue) {
   return axis;
 }
 
-Line line_of(const tn_window& window, int32_t i) {
+}  // namespace
+
+WindowAxis window_axis(const tn_window& window, size_t axis) {
+  const int32_t i = static_cast<int32_t>(axis) - (TN_MAX_SPACE - window.rank);
   if (i < 0) return {1, 1, 1, 1, 0, 1};
   return {window.images[i],   window.kernel[i], window.stride[i],
           window.dilation[i], window.before[i], tn_window_places(&window, i)};
 }
 
-}  // namespace
-
 std::vector<Phase> phases_of(const tn_window& window, bool transposed) {
   std::array<std::vector<Axis>, TN_MAX_SPACE> axes;
   std::array<int64_t, TN_MAX_SPACE> kernel = {};
   for (size_t i = 0; i < TN_MAX_SPACE; ++i) {
-    const Line line = line_of(window, static_cast<int32_t>(i) - (TN_MAX_SPACE - window.rank));
+    const WindowAxis line = window_axis(window, i);
     kernel[i] = line.kernel;
     if (!transposed) {
       axes[i].push_back(results_axis(line));

@@ -10,6 +10,13 @@
 
 namespace tenon::cpu {
 
+// One dimension of a window.
+struct WindowAxis {
+  int64_t images, kernel, stride, dilation, before, places;
+};
+// Returns dimension `axis` of TN_MAX_SPACE; those that the window lacks have size 1 and come first.
+[[nodiscard]] WindowAxis window_axis(const tn_window& window, size_t axis);
+
 // One dimension of a phase. Position q in [0, count) is index first + step * q of the target; tap t of it reads index
 // start + stride * q + offsets[t] of the source, which is 0 outside of it. Offsets ascend from 0.
 struct Axis {
@@ -27,7 +34,7 @@ struct Axis {
 };
 
 // Positions of a target that have the same taps; a convolution has one phase, a transposed one as many as its strides
-// have residues. Dimensions that a window lacks have size 1 and come first.
+// have residues.
 struct Phase {
   std::array<Axis, TN_MAX_SPACE> axes;
   std::vector<int64_t> taps;  // the kernel's element of each tap, row-major over the axes

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "conv/patches.h"
+
 namespace tenon::cpu {
 
 namespace {
@@ -127,6 +129,11 @@ ConvPlan plan_conv(const tn_conv& conv) {
   if (b.planes) {
     b.target_copy = b.copy_elements;
     b.copy_elements += b.outer * b.layouts.front().target_plane(b.by_planes->lanes);
+  }
+  if (pays_by_patches(b)) {
+    b.patches = true;
+    b.blocks = 1;
+    b.panel_elements = b.source_last * b.kernel_size / window_axis(b.window, 2).kernel * patch_line(b);
   }
   b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *
            static_cast<double>(conv.filters);

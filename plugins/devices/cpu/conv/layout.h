@@ -49,6 +49,7 @@ struct ConvPlan {
   bool each;                           // every channel has a filter of its own
   bool narrow;                         // the target has few columns: NarrowBand
   bool planes;                         // of TN_CONV_WEIGHTS: segments are short: PlanesBand
+  bool patches;                        // of TN_CONV_IMAGES: a block is a sample, computed by patches (patches.h)
   int64_t panel_width;                 // columns of a panel
   int64_t kernel_size, inner, outer;   // elements of the kernel; channels and filters of a group
   int64_t blocks;                      // of a sample, over all phases

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "pointwise/compile.h"
+
 namespace tenon::cpu {
 
 namespace {
@@ -65,10 +67,6 @@ class Generator {
     for (const OutputSink& sink : pass_.outputs) store(sink);
     find_hazards();
     code_.scratch_bytes = round_up(scratch_, 64);
-    for (size_t i = 0; i < code_.cursors.size(); ++i) {
-      if (code_.cursors[i].moves == Moves::kBlock) code_.block_cursors.push_back(static_cast<int32_t>(i));
-      if (code_.cursors[i].moves == Moves::kTile) code_.tile_cursors.push_back(static_cast<int32_t>(i));
-    }
   }
   Code code() && { return std::move(code_); }
   [[nodiscard]] int64_t shared_bytes() const { return shared_; }
@@ -310,7 +308,8 @@ int32_t Generator::operation(const Node& n) {
   const bool is_math = tn_op_info(n.operation).op_class == TN_CLASS_MATH;
   Kernel kernel = is_math ? math_kernel(key) : arithmetic_kernel(key);
   if (n.is_reduction()) kernel = row_kernel(isa_, wide_, n.operation, n.kind);
-  calls(n.extent).push_back({kernel, span_of(n.extent), to, from[0], from[1], from[2]});
+  if (n.is_reduction()) key = {};
+  calls(n.extent).push_back({kernel, span_of(n.extent), to, from[0], from[1], from[2], key});
   return to;
 }
 
@@ -382,7 +381,7 @@ void Generator::accumulate(int32_t i, const ReductionSink& sink) {
                         : sink.operation == TN_OP_REDUCE_MAX ? TN_OP_MAX
                                                              : TN_OP_MIN;
   const KernelKey key = {isa_, wide_, join, node(i).kind, node(i).kind, 0};
-  calls(extent).push_back({arithmetic_kernel(key), span_of(extent), to, to, stage(i), stage(i)});
+  calls(extent).push_back({arithmetic_kernel(key), span_of(extent), to, to, stage(i), stage(i), key});
   code_.reductions.push_back(reduction);
   release(i);
 }
@@ -413,7 +412,7 @@ void Generator::store(const OutputSink& sink) {
     // The value is an input, whose memory another output may share: it is copied before anything is stored.
     const int32_t to = make_register(n.extent);
     const KernelKey key = {isa_, wide_, kCopy, n.kind, n.kind, 0};
-    calls(n.extent).push_back({arithmetic_kernel(key), span_of(n.extent), to, made.value, made.value, made.value});
+    calls(n.extent).push_back({arithmetic_kernel(key), span_of(n.extent), to, made.value, made.value, made.value, key});
     stage(sink.node) = made.value = to;
   }
   const tn_dtype integer = wide_ ? TN_I64 : TN_I32;
@@ -447,7 +446,24 @@ void Generator::find_hazards() {
 
 }  // namespace
 
-Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, const Chunks& chunks) {
+void Code::find_moving() {
+  for (size_t i = 0; i < cursors.size(); ++i) {
+    if (cursors[i].moves == Moves::kBlock) block_cursors.push_back(static_cast<int32_t>(i));
+    if (cursors[i].moves == Moves::kTile) tile_cursors.push_back(static_cast<int32_t>(i));
+  }
+}
+
+void Code::number_memories(uint32_t inputs_count) {
+  for (Cursor& cursor : cursors) {
+    if (cursor.home == Home::kShared) cursor.memory = 0;
+    if (cursor.home == Home::kConstant) cursor.memory = 1;
+    if (cursor.home == Home::kInput) cursor.memory = 2 + cursor.index;
+    if (cursor.home == Home::kOutput) cursor.memory = 2 + static_cast<int32_t>(inputs_count) + cursor.index;
+  }
+}
+
+Binding generate(const tn_pointwise_site& site, Isa isa, FunctionCache* functions, tn_dtype* missing,
+                 const Chunks& chunks) {
   *missing = TN_COMPUTE;
   const Schedule plan = schedule(site);
   Binding binding;
@@ -456,9 +472,11 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, cons
   binding.wide = site.compute == TN_F64;
   binding.inputs_count = site.program->inputs_count;
   binding.outputs_count = site.program->outputs_count;
-  // Shared memory: one byte for each output (mark_direct), the results of reductions, then memory that all passes
-  // reuse.
-  int64_t shared = round_up(static_cast<int64_t>(binding.outputs_count), 64);
+  // Shared memory: one byte for each output (mark_direct), the table of memories, the results of reductions, then
+  // memory that all passes reuse.
+  binding.memories = round_up(static_cast<int64_t>(binding.outputs_count), 64);
+  const int64_t memories = 2 + int64_t{binding.inputs_count} + int64_t{binding.outputs_count};
+  int64_t shared = binding.memories + round_up(memories * static_cast<int64_t>(sizeof(uintptr_t)), 64);
   for (const Result& result : plan.results) {
     binding.results.push_back(shared);
     binding.result_extents.push_back(result.extent);
@@ -474,11 +492,18 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, cons
     generator.run();
     most = std::max(most, generator.shared_bytes());
     binding.passes.push_back(std::move(generator).code());
-    const Code& code = binding.passes.back();
+  }
+  if (functions != nullptr && is_complete(binding)) binding.functions = compile(binding.passes, *functions);
+  for (Code& code : binding.passes) {
+    code.find_moving();
+    code.number_memories(binding.inputs_count);
     for (const Cursor& cursor : code.cursors)
       if (cursor.home == Home::kInput) binding.inputs_read.push_back(cursor.index);
     binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(cursor_bytes(code), 64));
   }
+  std::sort(binding.inputs_read.begin(), binding.inputs_read.end());
+  binding.inputs_read.erase(std::unique(binding.inputs_read.begin(), binding.inputs_read.end()),
+                            binding.inputs_read.end());
   binding.shared_bytes = round_up(most, 64);
   // Scratch for as many workers as there are chunks, at most 64, and at most 16 MiB in all unless that is less than 8
   // of them.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "pointwise/kernels.h"
+#include "pointwise/shared_cache.h"
 #include "pointwise/split_passes.h"
 
 namespace tenon::cpu {
@@ -54,6 +55,7 @@ struct Cursor {
   bool from_block = false;  // rows count from the block's first one: a register of PER_ROW values
   bool from_chunk = false;  // columns count from the chunk's first one: a register of PER_COLUMN values
   int32_t index = 0;
+  int32_t memory = -1;  // number of its memory in the table of a run (number_memories); -1: of each worker or chunk
   int64_t offset = 0;
   int64_t row_bytes = 0;     // 0: the same element for all rows
   int64_t column_bytes = 0;  // 0: the same element for all columns
@@ -67,6 +69,7 @@ struct Call {
   Kernel kernel;
   Span span;
   int32_t out, a, b, c;
+  KernelKey key = {};  // of an arithmetic_kernel or math_kernel
 };
 
 // Writes a value to a program output at the end of a tile. A `direct` value is computed in the output's own memory
@@ -114,6 +117,11 @@ struct Code {
   std::vector<Call> scalar_calls, column_calls, row_calls, tile_calls;
   std::vector<Store> stores;
   std::vector<Reduction> reductions;
+
+  // Lists in block_cursors and tile_cursors the cursors that move.
+  void find_moving();
+  // Sets Cursor::memory. A table has the memories of kShared and kConstant, then those of the inputs and outputs.
+  void number_memories(uint32_t inputs_count);
 };
 
 // The first bytes of a worker's scratch: the place in the grid, which index kernels and draws read.
@@ -148,8 +156,10 @@ struct Binding {
   std::vector<int32_t> inputs_read;  // numbers of the inputs that a call must have
   std::vector<uint64_t> constants;   // one lane each
   std::vector<Code> passes;
-  std::vector<int64_t> results;  // offsets of the global reductions' results in the shared memory
+  std::shared_ptr<const Functions> functions;  // that calls of the passes are compiled to; null: none
+  std::vector<int64_t> results;                // offsets of the global reductions' results in the shared memory
   std::vector<uint8_t> result_extents;
+  int64_t memories = 0;  // offset of the table of memories in the shared memory
   int64_t shared_bytes = 0;
   int64_t scratch_bytes = 0;  // per worker
   int32_t workers = 1;        // scratch memories of a call; with more workers, each is a task
@@ -178,9 +188,17 @@ struct Chunks {
 // Sets the members of `code` that describe tiles and chunks. by_column: the pass reduces to PER_COLUMN.
 void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, const Chunks& chunks, Code& code);
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);
+// Whether the grid has one tile, which is the first one of the first block and chunk.
+[[nodiscard]] bool is_one_tile(const Code& code, int64_t rows, int64_t columns);
 
-// Generates the code of all passes. *missing: an element type that is not offered, or TN_COMPUTE if all are.
-// Throws only std::bad_alloc and std::length_error.
-[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, const Chunks& chunks = {});
+// Generates the code of all passes. functions: compiles runs of calls, which changes no bit of a result; null: does
+// not. *missing: an element type that is not offered, or TN_COMPUTE if all are. Throws only std::bad_alloc and
+// std::length_error.
+[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, FunctionCache* functions, tn_dtype* missing,
+                               const Chunks& chunks = {});
+
+// Returns what generate makes, which equal sites share. caches: null: neither compiles nor shares.
+[[nodiscard]] std::shared_ptr<const Binding> binding_at(const tn_pointwise_site& site, Isa isa, ProgramCaches* caches,
+                                                        tn_dtype* missing, const Chunks& chunks = {});
 
 }  // namespace tenon::cpu

@@ -23,13 +23,14 @@ enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 [[nodiscard]] Isa detect_isa();
 
 // Everything that selects a kernel. The functions below return null if there is no such kernel.
+constexpr uint16_t kNoOperation = 0;
 struct KernelKey {
-  Isa isa;
-  bool wide;
-  uint16_t operation;  // of a node of a pass
-  uint8_t kind;        // of operand a (SELECT and COPY: any)
-  uint8_t to;          // of the result
-  uint8_t broadcast;   // bit i: operand i is one element
+  Isa isa = Isa::kBaseline;
+  bool wide = false;
+  uint16_t operation = kNoOperation;  // of a node of a pass
+  uint8_t kind = 0;                   // of operand a (SELECT and COPY: any)
+  uint8_t to = 0;                     // of the result
+  uint8_t broadcast = 0;              // bit i: operand i is one element
 };
 [[nodiscard]] Kernel arithmetic_kernel(const KernelKey& key);
 [[nodiscard]] Kernel math_kernel(const KernelKey& key);  // TN_CLASS_MATH

@@ -62,7 +62,7 @@ void join_columns(const T* from, int64_t rows, int64_t columns, int64_t first, i
   for (int64_t c = first; c < last; c += kStrip) {
     const int64_t width = std::min(kStrip, last - c);
     Carry carry[kStrip];
-    std::fill_n(carry, kStrip, Carry{R::kIdentity});
+    std::fill_n(carry, width, Carry{R::kIdentity});
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t k = 0; k < width; ++k) carry[k] = R::join(carry[k], static_cast<Carry>(from[r * columns + c + k]));
     for (int64_t k = 0; k < width; ++k) to[c + k] = static_cast<T>(carry[k]);

@@ -31,21 +31,29 @@ void execute(const std::vector<Call>& calls, const Address* cursors, const Count
                 pointer(cursors[call.c]), counts.by_span[static_cast<size_t>(call.span)], counts.columns);
 }
 
+// The walk of a grid of one tile.
+Walk one_tile(const Code& code, int64_t rows, int64_t columns) {
+  const int64_t r = code.flat ? 1 : rows, c = code.flat ? rows * columns : columns;
+  return {r, c, r, c, 1, 1, c};
+}
+
 // One run of one pass.
 class PassRun {
  public:
-  PassRun(const Binding& binding, const Code& code, const tn_call& call, const tn_random& random, const Walk& walk,
-          const RowMaker* maker, int64_t rows)
+  PassRun(const Binding& binding, const Code& code, const tn_call& call, const tn_random& random, const RowMaker* maker,
+          int64_t rows, int64_t columns)
       : binding_(binding),
         code_(code),
         call_(call),
         random_(random),
-        walk_(walk),
+        is_one_tile_(is_one_tile(code, rows, columns)),
+        walk_(is_one_tile_ ? one_tile(code, rows, columns) : walk(code, rows, columns)),
         maker_(maker),
         rows_(rows),
         lane_(binding.wide ? 8 : 4),
         shared_(static_cast<uint8_t*>(call.workspace)),
-        scratch_(shared_ + binding.shared_bytes) {
+        scratch_(shared_ + binding.shared_bytes),
+        memories_(reinterpret_cast<const Address*>(shared_ + binding.memories)) {
     for (const Store& s : code.stores) stores_ |= call.requests[s.output] != TN_REQUEST_NONE && !is_direct(s);
   }
 
@@ -64,6 +72,7 @@ class PassRun {
     int64_t block;  // first row of the current block
   };
 
+  void run_one_tile() const;
   void run_chunk(int64_t index, int32_t worker) const;
   void run_block(Chunk& chunk, int64_t last) const;
   void run_tile(const Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
@@ -103,32 +112,21 @@ class PassRun {
   const Code& code_;
   const tn_call& call_;
   const tn_random random_;
+  const bool is_one_tile_;
   const Walk walk_;
   const RowMaker* const maker_;  // null: all inputs are in memory
   const int64_t rows_;           // of the grid, even if it is flat
   const int64_t lane_;
   uint8_t* const shared_;
   uint8_t* const scratch_;
-  bool stores_ = false;  // whether a tile ends with stores
+  const Address* const memories_;  // see Cursor::memory
+  bool stores_ = false;            // whether a tile ends with stores
 };
 
 Address PassRun::base(const Cursor& cursor, const Chunk& chunk) const {
-  const auto index = static_cast<size_t>(cursor.index);
-  switch (cursor.home) {
-    case Home::kScratch:
-      return moved(address(chunk.scratch), cursor.offset);
-    case Home::kShared:
-      return moved(address(shared_), cursor.offset);
-    case Home::kConstant:
-      return moved(address(binding_.constants.data()), cursor.offset);
-    case Home::kInput:
-      return address(tn_data(call_.inputs[index]));
-    case Home::kOutput:
-      return address(tn_data(call_.outputs[index]));
-    case Home::kPartial:
-      return address(partial_row(code_.reductions[index], chunk.row_chunk));
-  }
-  return 0;
+  if (cursor.memory >= 0) return moved(memories_[cursor.memory], cursor.offset);
+  if (cursor.home == Home::kScratch) return moved(address(chunk.scratch), cursor.offset);
+  return address(partial_row(code_.reductions[static_cast<size_t>(cursor.index)], chunk.row_chunk));
 }
 
 void PassRun::point(Chunk& chunk, int32_t cursor, int64_t row, int64_t column) const {
@@ -236,6 +234,27 @@ void PassRun::run_block(Chunk& chunk, int64_t last) const {
   }
 }
 
+// Like run_chunk, for a grid of one tile: no cursor moves, and all begin at their bases.
+void PassRun::run_one_tile() const {
+  if (maker_ != nullptr && code_.chunk_rows > 0) maker_->make(maker_->self, 0, rows_, 0);
+  Chunk chunk = {};
+  chunk.scratch = scratch_;
+  chunk.cursors = reinterpret_cast<Address*>(scratch_ + code_.scratch_bytes);
+  chunk.last_row = walk_.rows;
+  chunk.last_column = walk_.columns;
+  *reinterpret_cast<Position*>(scratch_) = {0, 0, 0, 0, 0, random_};
+  for (size_t i = 0; i < code_.cursors.size(); ++i) chunk.cursors[i] = base(code_.cursors[i], chunk);
+  const Counts counts = {{1, walk_.columns, walk_.rows, walk_.rows * walk_.columns}, walk_.columns};
+  execute(code_.column_calls, chunk.cursors, counts);
+  reset_accumulators(chunk);
+  execute(code_.row_calls, chunk.cursors, counts);
+  for (const Store& s : code_.stores)
+    if (is_direct(s)) chunk.cursors[s.value] = chunk.cursors[s.cursor];
+  execute(code_.tile_calls, chunk.cursors, counts);
+  if (stores_) store_tile(chunk, counts);
+  fold_accumulators(chunk);
+}
+
 void PassRun::run_chunk(int64_t index, int32_t worker) const {
   if (maker_ != nullptr && code_.chunk_rows > 0)
     maker_->make(maker_->self, index * code_.chunk_rows, std::min((index + 1) * code_.chunk_rows, rows_), worker);
@@ -300,7 +319,9 @@ void PassRun::run(const tn_parallel& parallel) {
     const PassRun* run;
     int64_t chunks, stride;
   } task = {this, chunks, binding_.workers};
-  if (chunks == 1) {
+  if (is_one_tile_) {
+    run_one_tile();
+  } else if (chunks == 1) {
     run_chunk(0, 0);
   } else if (chunks > 1 && parallel.workers <= binding_.workers) {
     parallel.for_each(
@@ -338,6 +359,17 @@ void mark_direct(const Binding& binding, const tn_call& call) {
   }
 }
 
+// Fills the table that Code::number_memories describes.
+void set_memories(const Binding& binding, const tn_call& call) {
+  auto* const shared = static_cast<uint8_t*>(call.workspace);
+  auto* memory = reinterpret_cast<Address*>(shared + binding.memories);
+  *memory++ = address(shared);
+  *memory++ = address(binding.constants.data());
+  const auto add = [&](const tn_tensor* tensor) { *memory++ = tensor == nullptr ? 0 : address(tn_data(tensor)); };
+  for (uint32_t i = 0; i < call.inputs_count; ++i) add(call.inputs[i]);
+  for (uint32_t i = 0; i < call.outputs_count; ++i) add(call.outputs[i]);
+}
+
 // Whether a pass computes a reduction or an output that is requested.
 bool is_wanted(const Code& code, const tn_call& call) {
   return !code.reductions.empty() || std::any_of(code.stores.begin(), code.stores.end(), [&](const Store& s) {
@@ -367,12 +399,13 @@ tn_status run_pointwise(const Binding& binding, const tn_execution& execution, c
   if (rows < 0 || columns < 0)
     return tn_fail(execution.errors, TN_MISUSE, nullptr, "a pointwise call over a negative number of rows or columns");
   mark_direct(binding, call);
+  set_memories(binding, call);
   for (const Code& code : binding.passes) {
     if (!is_wanted(code, call) && (maker == nullptr || code.chunk_rows == 0)) continue;
     int64_t r = rows, c = columns;
     if (code.grid == Grid::kRows) c = 1;
     if (code.grid == Grid::kColumns) r = 1;
-    PassRun(binding, code, call, *execution.random, walk(code, r, c), maker, r).run(*execution.parallel);
+    PassRun(binding, code, call, *execution.random, maker, r, c).run(*execution.parallel);
   }
   return TN_OK;
 }

@@ -22,10 +22,17 @@ class Splitter {
     number_results();
     place_reductions();
     place_outputs();
+  }
+  // The passes over the whole grid.
+  [[nodiscard]] size_t full_passes() const {
+    const auto has_full = [](const Phase& plans) { return !plans[TN_FULL].empty(); };
+    return static_cast<size_t>(std::count_if(plans_.begin(), plans_.end(), has_full));
+  }
+  Schedule take() {
     for (size_t phase = 0; phase < plans_.size(); ++phase) emit_phase(phase);
     if (!scalar_outputs_.outputs.empty()) emit(scalar_outputs_, Grid::kScalar);
+    return std::move(schedule_);
   }
-  Schedule take() { return std::move(schedule_); }
 
  private:
   using Phase = std::array<Plan, 4>;  // by the extent of the pass's grid; TN_SCALAR is unused
@@ -43,8 +50,8 @@ class Splitter {
   void emit(const Plan& plan, Grid grid);
   static void fuse(Pass& pass);
 
-  // Marks in `seen` [nodes] the values that a pass needs for `value`, itself included. Global reductions are leaves.
-  void close(int32_t value, std::vector<bool>& seen) const;
+  // Marks in `seen` [nodes] all values that a pass needs for those that are marked. Global reductions are leaves.
+  void close(std::vector<bool>& seen) const;
   [[nodiscard]] std::vector<bool> closure(const Plan& plan) const;
   // Whether a marked value has this extent (only_inputs: and is an input).
   [[nodiscard]] bool holds(const std::vector<bool>& seen, uint8_t extent, bool only_inputs) const;
@@ -83,22 +90,19 @@ void Splitter::number_results() {
   plans_.resize(static_cast<size_t>(deepest) + 1);
 }
 
-void Splitter::close(int32_t value, std::vector<bool>& seen) const {
-  std::vector<int32_t> open = {value};
-  while (!open.empty()) {
-    const int32_t next = open.back();
-    open.pop_back();
-    if (seen[static_cast<size_t>(next)]) continue;
-    seen[static_cast<size_t>(next)] = true;
-    if (is_global(next)) continue;
-    for (int k = 0; k < node(next).operands_count(); ++k) open.push_back(node(next).operands[k]);
+void Splitter::close(std::vector<bool>& seen) const {
+  for (size_t i = seen.size(); i-- > 0;) {
+    if (!seen[i] || is_global(static_cast<int32_t>(i))) continue;
+    for (int k = 0; k < form_.nodes[i].operands_count(); ++k)
+      seen[static_cast<size_t>(form_.nodes[i].operands[k])] = true;
   }
 }
 
 std::vector<bool> Splitter::closure(const Plan& plan) const {
   std::vector<bool> seen(form_.nodes.size(), false);
-  for (const int32_t output : plan.outputs) close(output_value(output), seen);
-  for (const int32_t reduction : plan.reductions) close(node(reduction).operands[0], seen);
+  for (const int32_t output : plan.outputs) seen[static_cast<size_t>(output_value(output))] = true;
+  for (const int32_t reduction : plan.reductions) seen[static_cast<size_t>(node(reduction).operands[0])] = true;
+  close(seen);
   return seen;
 }
 
@@ -111,7 +115,8 @@ bool Splitter::holds(const std::vector<bool>& seen, uint8_t extent, bool only_in
 int32_t Splitter::last_reader(uint8_t extent, std::initializer_list<uint8_t> grids) const {
   for (size_t phase = plans_.size(); phase-- > 0;)
     for (const uint8_t grid : grids)
-      if (holds(closure(plans_[phase][grid]), extent, true)) return static_cast<int32_t>(phase);
+      if (const Plan& read = plans_[phase][grid]; !read.empty() && holds(closure(read), extent, true))
+        return static_cast<int32_t>(phase);
   return -1;
 }
 
@@ -124,7 +129,8 @@ void Splitter::place_reductions() {
     uint8_t grid = node(operand).extent;
     if (grid == TN_PER_ROW) {
       std::vector<bool> seen(form_.nodes.size(), false);
-      close(operand, seen);
+      seen[static_cast<size_t>(operand)] = true;
+      close(seen);
       if (holds(seen, TN_FULL, false)) grid = TN_FULL;
     }
     plan(form_.depths[static_cast<size_t>(operand)], grid).reductions.push_back(static_cast<int32_t>(i));
@@ -137,21 +143,21 @@ void Splitter::place_outputs() {
     groups[node(output_value(static_cast<int32_t>(k))).extent].push_back(static_cast<int32_t>(k));
   // If a PER_ROW output depends on FULL values, all PER_ROW outputs are written by the pass over the full grid: a
   // separate pass over the rows could read an input that was already overwritten.
-  const bool rows_in_full = holds(closure({groups[TN_PER_ROW], {}}), TN_FULL, false);
+  const bool rows_in_full = !groups[TN_PER_ROW].empty() && holds(closure({groups[TN_PER_ROW], {}}), TN_FULL, false);
   if (rows_in_full) {
     groups[TN_FULL].insert(groups[TN_FULL].end(), groups[TN_PER_ROW].begin(), groups[TN_PER_ROW].end());
     groups[TN_PER_ROW].clear();
   }
   const auto place = [&](uint8_t grid, int32_t after) {
-    if (groups[grid].empty()) return;
     for (const int32_t output : groups[grid])
       after = std::max(after, form_.depths[static_cast<size_t>(output_value(output))]);
     plan(std::max(after, 0), grid).outputs = groups[grid];
   };
-  const int32_t full = last_reader(TN_FULL, {TN_FULL});
-  place(TN_FULL, rows_in_full ? std::max(full, last_reader(TN_PER_ROW, {TN_FULL, TN_PER_ROW})) : full);
-  place(TN_PER_ROW, last_reader(TN_PER_ROW, {TN_FULL, TN_PER_ROW}));
-  place(TN_PER_COLUMN, last_reader(TN_PER_COLUMN, {TN_FULL, TN_PER_COLUMN}));
+  const auto row_reader = [this] { return last_reader(TN_PER_ROW, {TN_FULL, TN_PER_ROW}); };
+  if (!groups[TN_FULL].empty())
+    place(TN_FULL, std::max(last_reader(TN_FULL, {TN_FULL}), rows_in_full ? row_reader() : -1));
+  if (!groups[TN_PER_ROW].empty()) place(TN_PER_ROW, row_reader());
+  if (!groups[TN_PER_COLUMN].empty()) place(TN_PER_COLUMN, last_reader(TN_PER_COLUMN, {TN_FULL, TN_PER_COLUMN}));
   scalar_outputs_.outputs = groups[TN_SCALAR];
 }
 
@@ -171,6 +177,7 @@ void Splitter::emit(const Plan& plan, Grid grid) {
   pass.grid = grid;
   const std::vector<bool> seen = closure(plan);
   std::vector<int32_t> numbers(form_.nodes.size(), -1);
+  pass.nodes.reserve(form_.nodes.size());
   for (size_t i = 0; i < form_.nodes.size(); ++i) {
     if (!seen[i]) continue;
     Node made = form_.nodes[i];
@@ -216,21 +223,23 @@ void Splitter::fuse(Pass& pass) {
   }
   // Drops the products that are now unused.
   std::vector<int32_t> numbers(pass.nodes.size(), -1);
-  std::vector<Node> kept;
+  size_t kept = 0;
   for (size_t i = 0; i < pass.nodes.size(); ++i) {
     if (uses[i] == 0 && pass.nodes[i].operation == TN_OP_MUL) continue;
     Node made = pass.nodes[i];
     for (int k = 0; k < made.operands_count(); ++k) made.operands[k] = numbers[static_cast<size_t>(made.operands[k])];
-    numbers[i] = static_cast<int32_t>(kept.size());
-    kept.push_back(made);
+    numbers[i] = static_cast<int32_t>(kept);
+    pass.nodes[kept++] = made;
   }
+  pass.nodes.resize(kept);
   for (OutputSink& sink : pass.outputs) sink.node = numbers[static_cast<size_t>(sink.node)];
   for (ReductionSink& sink : pass.reductions) sink.node = numbers[static_cast<size_t>(sink.node)];
-  pass.nodes = std::move(kept);
 }
 
 }  // namespace
 
 Schedule schedule(const tn_pointwise_site& site) { return Splitter(site).take(); }
+
+size_t count_full_passes(const tn_pointwise_site& site) { return Splitter(site).full_passes(); }
 
 }  // namespace tenon::cpu

@@ -66,5 +66,7 @@ struct Schedule {
 };
 
 [[nodiscard]] Schedule schedule(const tn_pointwise_site& site);
+// Returns how many passes of the schedule are over the full grid.
+[[nodiscard]] size_t count_full_passes(const tn_pointwise_site& site);
 
 }  // namespace tenon::cpu

@@ -80,6 +80,12 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   }
 }
 
+bool is_one_tile(const Code& code, int64_t rows, int64_t columns) {
+  if (rows <= 0 || columns <= 0 || (code.chunk_rows > 0 && rows > code.chunk_rows)) return false;
+  if (code.flat) return rows * columns <= kTileElements;
+  return rows <= code.tile_rows && (code.whole_rows || columns <= kTileElements);
+}
+
 namespace {
 
 // A walk in chunks of code.chunk_rows whole rows.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "conv/blocks.h"
+#include "device.h"
 #include "epilogue.h"
 #include "primitives.h"
 
@@ -70,7 +71,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Rows rows = {{}, both.line, nullptr};
   if (const tn_status status = start_run(plan, *execution, *call, &rows.run); status != TN_OK) return status;
   rows.run.panels =
-      static_cast<uint8_t*>(call->workspace) + lines(static_cast<int64_t>(workspace_bytes(both.epilogue.program)));
+      static_cast<uint8_t*>(call->workspace) + lines(static_cast<int64_t>(workspace_bytes(*both.epilogue.program)));
   rows.copies = rows.run.panels + lines(plan.panel_elements * plan.element);
   if (rows.run.samples > 0) pack_weights(rows.run, *execution->parallel);
   return run_epilogue(both.epilogue, *execution, *call, {&make_rows, &rows});
@@ -86,14 +87,15 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
     auto both = std::make_unique<ConvEpilogue>(ConvEpilogue{plan_conv(*given->conv), {}, 0});
     const ConvPlan& plan = both->plan;
     both->line = plan.layouts.front().phase.axes[2].target;
-    const tn_status status =
-        make_epilogue(errors, *given->site, given->product, {chunk_lines(plan) * both->line, true}, &both->epilogue);
+    const tn_status status = make_epilogue(caches_of(device), errors, *given->site, given->product,
+                                           {chunk_lines(plan) * both->line, true}, &both->epilogue);
     if (status != TN_OK) return status;
-    Binding& program = both->epilogue.program;
+    Binding program = *both->epilogue.program;
     program.workers = std::min(program.workers, static_cast<int32_t>(kConvTasks));
     prepared->workspace_bytes = static_cast<uint64_t>(lines(static_cast<int64_t>(workspace_bytes(program))) +
                                                       lines(plan.panel_elements * plan.element) +
                                                       plan.copy_elements * plan.element * program.workers);
+    both->epilogue.program = std::make_shared<const Binding>(std::move(program));
     prepared->binding = both.release();
   } catch (const std::exception&) {
     return refuse_epilogue(errors, TN_OUT_OF_MEMORY);

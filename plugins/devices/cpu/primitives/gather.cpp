@@ -92,6 +92,7 @@ void gather_rows(void* argument, int64_t index, int32_t) {
   const int64_t step = rows_per_task(run);
   const int64_t last = std::min((index + 1) * step, run.count);
   for (int64_t i = index * step; i < last; ++i) {
+    if (i + kAhead < last) prefetch(run.from + run.id(i + kAhead) * bytes, bytes);
     const uint8_t* from = run.from + run.id(i) * bytes;
     if (run.add) {
       add_bytes(run.gather->site.dtype, run.to + i * bytes, from, bytes);

@@ -3,8 +3,8 @@
 // rows may be samples, run on the kernels of gemm_tile.cpp, for which the order of the sums follows from k alone; the
 // tiles below, which also depend on m, change no bit. Vendors' libraries choose kernels by m (measured with OpenBLAS
 // 0.3.21: docs/decisions.md). If A is transposed, [k, m], m is part of the shape of a sample, or k counts samples, as
-// in the gradients of weights; OpenBLAS computes these products in tiles that follow from m, n and k. A task of the
-// host's threads is a tile of C; the tiles do not depend on the number of threads. SPDX-License-Identifier: Apache-2.0
+// in the gradients of weights; a table chooses the kernels for these products (gemm_choice.h). A task of the host's
+// threads is a tile of C; the tiles do not depend on the number of threads. SPDX-License-Identifier: Apache-2.0
 #include "primitives/gemm.h"
 
 #include <cblas.h>
@@ -15,7 +15,9 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
+#include "bf16_product.h"
 #include "blas_buffers.h"
 #include "blas_core.h"
 #include "gemm_tile.h"
@@ -25,80 +27,28 @@ namespace tenon::cpu {
 
 namespace {
 
-// Fewer multiplications than this are one task: a second one would cost more than it saves.
-constexpr int64_t kTaskWork = 65536;
-
 bool is_transposed(uint32_t flags, uint32_t which) { return (flags & which) != 0; }
-
-// Returns the tiles of products on gemm_tile.cpp. A block of l of the rows of A fits into the second-level cache. Each
-// tile copies its columns of B, so columns are halved first, in multiples of `step`: of a vector, or of a panel.
-Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step = 32) {
-  constexpr int64_t kRows = 128, kColumns = 64, kTasks = 8;
-  const auto row = static_cast<double>(n) * static_cast<double>(k);
-  const auto least = static_cast<int64_t>(kTaskWork / std::max(row, 1.0));
-  const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
-  Tiles tiles = {pieces(m, pieces(m, std::max(kRows, least))), n};
-  while (pieces(m, tiles.rows) * pieces(n, tiles.columns) < kTasks) {
-    if (static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) < 4.0 * kTaskWork)
-      break;
-    if (tiles.columns < kColumns) break;
-    tiles.columns = (tiles.columns / 2 + step - 1) / step * step;
-  }
-  return tiles;
-}
-
-// Returns tiles for OpenBLAS's kernels that do not pack (A^T B, measured on one Zen 5 core, f32: 229 GFLOP/s, others
-// 168), or {0, 0} if OpenBLAS would not use them or they would be slower.
-Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
-  constexpr int64_t kSmall = 1000000;   // largest M N K that OpenBLAS multiplies without packing
-  constexpr int64_t kCachedB = 262144;  // elements of B, which is read again for every tile
-  constexpr Tiles kNone = {0, 0};
-  if (is_transposed(flags, TN_TRANSPOSE_B) || n * k > kCachedB || kSmall / k < 1024) return kNone;
-  return {32, 32};
-}
-
-// Returns tiles for the packing kernels. C is halved until there are eight tiles and none has more than kLarge
-// multiplications, but not below the sizes for which packing pays.
-Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
-  constexpr double kLarge = 512.0 * 512.0 * 512.0;
-  Tiles tiles = {m, n};
-  int64_t count = 1;
-  const auto is_large = [&] {
-    return static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) > kLarge;
-  };
-  while (count < 8 || is_large()) {
-    const bool can_rows = tiles.rows >= 256, can_columns = tiles.columns >= 512;
-    if (!can_rows && !can_columns) break;
-    if (can_rows && (2 * tiles.rows >= tiles.columns || !can_columns)) {
-      tiles.rows = (tiles.rows + 1) / 2;
-    } else {
-      tiles.columns = (tiles.columns + 1) / 2;
-    }
-    count *= 2;
-  }
-  return tiles;
-}
 
 }  // namespace
 
-Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
-  if (!is_transposed(flags, TN_TRANSPOSE_A)) return own_tiles(m, n, k);
-  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kTaskWork) return {m, n};
-  // C is one row or column: a tile reads about 2^18 elements of the matrix.
-  const int64_t share = std::max<int64_t>(64, (int64_t{1} << 18) / k / 64 * 64);
-  if (m == 1) return {1, std::min(share, n)};
-  if (n == 1) return {std::min(share, m), 1};
-  if (has_small_kernels()) {
-    const Tiles small = small_tiles(n, k, flags);
-    if (small.rows > 0) return small;
-  }
-  return packed_tiles(m, n, k);
+uint64_t factor_bytes(const tn_gemm& gemm) { return std::max(rounded_bytes(gemm), packing_bytes(gemm)); }
+
+void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
+  round_factors(execution, workspace, product);
+  if (!product->pairs) pack_if_worthwhile(execution, workspace, product);
+}
+
+void use(Kernels kernels, Product* product) {
+  Product& p = *product;
+  p.kernels = kernels;
+  p.tiles = choose_tiles(kernels, p.m, p.n, p.k);
 }
 
 void read_packed(Product* product) {
   Product& p = *product;
   const int64_t panel = panel_columns(detect_isa(), p.gemm->dtype == TN_F64);
   p.packed_columns = (p.n + panel - 1) / panel * panel;
+  p.kernels = Kernels::kOwn;
   if (p.m > 0) p.tiles = own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
 }
 
@@ -109,17 +59,18 @@ void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true,
 
 // One tile of one batch, on the kernels of gemm_tile.cpp: C[row : row + rows, column : column + columns].
 void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-  const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
+  const bool ta = is_transposed(run.gemm->flags, TN_TRANSPOSE_A), tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
   const int64_t element = tn_dtype_bytes(run.gemm->dtype);
   const bool one = run.n == 1;
   GemmTile tile = {};
-  tile.a = run.a + (batch * run.m * run.k + row * run.k) * element;
+  tile.a = run.a + (batch * run.m * run.k + (ta ? row : row * run.k)) * element;
   tile.b = run.b + (batch * run.k * run.n + (tb ? column * run.k : column)) * element;
   tile.c = run.c + (batch * run.m * run.n + row * run.n + column) * element;
   tile.rows = rows;
   tile.columns = columns;
   tile.depth = run.k;
-  tile.a_row = run.k;
+  tile.a_row = ta ? 1 : run.k;
+  tile.a_step = ta ? run.m : 1;
   tile.b_step = tb || one ? 1 : run.n;
   tile.b_column = tb ? run.k : 1;
   tile.c_row = run.n;
@@ -130,7 +81,8 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
     tile.packed_columns = run.packed_columns;
     tile.first = column;
   }
-  tile_kernel(detect_isa(), run.gemm->dtype == TN_F64, one)(tile);
+  const Isa isa = detect_isa();
+  (run.pairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 
 // The same by OpenBLAS, where A is [k, m]. The offsets a, b and c are in elements.
@@ -193,7 +145,7 @@ void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t l
 }
 
 void multiply(const Product& p, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-  if (!is_transposed(p.gemm->flags, TN_TRANSPOSE_A)) return multiply_rowwise(p, batch, row, column, rows, columns);
+  if (p.kernels == Kernels::kOwn) return multiply_rowwise(p, batch, row, column, rows, columns);
   if (p.m == 1) return multiply_vector(p, batch, column, column + columns);
   if (p.n == 1) return multiply_vector(p, batch, row, row + rows);
   multiply_transposed(p, batch, row, column, rows, columns);
@@ -270,6 +222,7 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
        tn_dim_value(&gemm.m, execution.symbols),
        tn_dim_value(&gemm.n, execution.symbols),
        tn_dim_value(&gemm.k, execution.symbols),
+       Kernels::kOwn,
        {0, 0},
        call.requests[0] == TN_REQUEST_ADD,
        tn_data(call.inputs[0]),
@@ -280,7 +233,7 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
   constexpr int64_t kMost = std::numeric_limits<blasint>::max();
   if (std::max({p.m, p.n, p.k}) > kMost)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a product with a side of more than 2^31 - 1");
-  if (p.m > 0 && p.n > 0 && p.k > 0) p.tiles = choose_tiles(p.m, p.n, p.k, gemm.flags);
+  if (p.m > 0 && p.n > 0 && p.k > 0) use(choose_kernels(p.m, p.n, p.k, gemm.flags), &p);
   return TN_OK;
 }
 
@@ -294,6 +247,8 @@ tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm) {
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
   if ((gemm.flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}) != 0)
     return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu does not offer this form of a product");
+  if (gemm.precision > TN_PRECISION_TF32)
+    return tn_fail(errors, TN_UNSUPPORTED, "precision", "the cpu does not offer products of this precision");
   return TN_OK;
 }
 
@@ -307,14 +262,40 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (const tn_status status = make_product(*static_cast<const tn_gemm*>(binding), *execution, *call, &product);
       status != TN_OK)
     return status;
+  read_factors(*execution, static_cast<uint8_t*>(call->workspace), &product);
   return multiply_all(*execution, product);
+}
+
+// Of a product that is bound the other way round.
+tn_status run_swapped(void* binding, const tn_execution* execution, const tn_call* call) {
+  if (call->inputs_count != 2)
+    return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
+  const tn_tensor* const inputs[] = {call->inputs[1], call->inputs[0]};
+  tn_call swapped = *call;
+  swapped.inputs = inputs;
+  return run(binding, execution, &swapped);
+}
+
+// Whether every product is one row by the columns of B that lie together, a [k] and B [n, k]: scalar products of two
+// vectors each, which the kernel of a column computes without copying B, as B a.
+bool is_row_of_products(const tn_gemm& gemm) {
+  const bool one = gemm.m.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.m, nullptr) == 1;
+  return one && is_transposed(gemm.flags, TN_TRANSPOSE_B) && !is_transposed(gemm.flags, TN_TRANSPOSE_A);
 }
 
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  const tn_status status = check_gemm(errors, *gemm);
-  return status == TN_OK ? bind_gemm(errors, *gemm, &run, prepared) : status;
+  if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
+  if (is_row_of_products(*gemm)) {
+    tn_gemm swapped = *gemm;
+    std::swap(swapped.m, swapped.n);
+    swapped.flags = 0;
+    return bind_gemm(errors, swapped, &run_swapped, prepared);
+  }
+  const tn_status status = bind_gemm(errors, *gemm, &run, prepared);
+  if (status == TN_OK) prepared->workspace_bytes = factor_bytes(*gemm);
+  return status;
 }
 
 }  // namespace

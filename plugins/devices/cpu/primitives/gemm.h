@@ -5,29 +5,24 @@
 
 #include <cstdint>
 
-namespace tenon::cpu {
+#include "gemm_choice.h"
 
-// The size of a tile of C, in elements.
-struct Tiles {
-  int64_t rows, columns;
-};
+namespace tenon::cpu {
 
 // One run: C[i] = alpha op(A[i]) op(B[i]) for i in [0, batch). Row-major elements of gemm->dtype, float32 or float64.
 struct Product {
   const tn_gemm* gemm;
   int64_t batch, m, n, k;
+  Kernels kernels;
   Tiles tiles;
   bool add;                      // the request is ADD: adds to C
   const uint8_t* a;              // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
   const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
   uint8_t* c;                    // [batch, m, n]
   int64_t packed_columns = 0;    // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
+  bool pairs = false;            // A and B are pairs of bfloat16 numbers (bf16_product.h), and k counts pairs
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
-
-// Returns the tiles into which C [m, n] is cut. They depend on the sizes, the flags and the processor, never on the
-// number of threads. They do not change a bit of the result unless A is transposed. k is at least 1.
-[[nodiscard]] Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags);
 
 // Fills *product for the current sizes. Reports a missing operand and sizes that are negative or too large for BLAS.
 tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product);
@@ -35,16 +30,34 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
 // Computes all of C, on several threads if it pays.
 tn_status multiply_all(const tn_execution& execution, const Product& product);
 
+// Lets a product of at least one element and one term use these kernels; others than kOwn only if A is transposed.
+void use(Kernels kernels, Product* product);
 // Lets a product whose B is packed read it so.
 void read_packed(Product* product);
+// Packs B, of one matrix, into `to`, and lets the product read it so.
+void pack(const tn_execution& execution, Product* product, void* to);
+
+// Products of many rows on kOwn pack B once for all tiles. Returns the bytes that it takes at these sizes, 0 if it does
+// not pay.
+[[nodiscard]] uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k);
+// Returns the bytes that it takes at the bounds of the sizes; 0: it never pays, or other kernels compute the product.
+[[nodiscard]] uint64_t packing_bytes(const tn_gemm& gemm);
+// Packs B into `workspace`, of packing_bytes, and lets the product read it so, if that pays for its sizes. The bits of
+// the result stay.
+void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product* product);
+
+// Bytes of workspace of read_factors, at the bounds of the sizes.
+[[nodiscard]] uint64_t factor_bytes(const tn_gemm& gemm);
+// Lets a product read its factors in the form that suits it: rounded to bfloat16 (bf16_product.h), or B packed.
+void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 
 // Prepares a call of `run`, whose binding is a copy of `gemm`.
 tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
                     tn_prepared* prepared);
 
-// Prepares a product with an epilogue, whose B is packed or not.
-tn_status prepare_epilogue(const tn_errors* errors, const tn_gemm_epilogue& epilogue, bool packed,
+// Prepares a product with an epilogue, whose B is packed or not. device: see caches_of.
+tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_epilogue& epilogue, bool packed,
                            tn_prepared* prepared);
 
 // Computes rows [first, last) of C [batch * m, n] on the calling thread.

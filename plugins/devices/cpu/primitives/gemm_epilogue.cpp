@@ -3,6 +3,7 @@
 #include <memory>
 #include <new>
 
+#include "device.h"
 #include "epilogue.h"
 #include "primitives.h"
 #include "primitives/gemm.h"
@@ -14,8 +15,9 @@ namespace {
 // A prepared call.
 struct GemmEpilogue {
   tn_gemm gemm;
-  bool packed;  // B is packed
+  bool packed;  // the operand B is packed
   Epilogue epilogue;
+  uint64_t packing;  // where in the workspace B is packed if that pays: behind what the program needs
 };
 
 // Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
@@ -29,8 +31,9 @@ int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
   int64_t tile = packed ? kPackedRows : 1;
   if (!packed && m > 0 && n > 0 && k > 0)
-    tile = (gemm.flags & TN_TRANSPOSE_A) != 0 ? choose_tiles(m, n, k, gemm.flags).rows
-                                              : std::clamp<int64_t>(m / 8, 16, 96);
+    tile = (gemm.flags & TN_TRANSPOSE_A) != 0 && packing_bytes(gemm) == 0
+               ? choose_tiles(choose_kernels(m, n, k, gemm.flags), m, n, k).rows
+               : std::clamp<int64_t>(m / 8, 16, 96);
   return std::max({tile, least, int64_t{1}});
 }
 
@@ -54,30 +57,36 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Product product = {};
   const tn_status status = make_product(both.gemm, *execution, *call, &product);
   if (status != TN_OK) return status;
-  if (both.packed) read_packed(&product);
+  if (both.packed)
+    read_packed(&product);
+  else
+    read_factors(*execution, static_cast<uint8_t*>(call->workspace) + both.packing, &product);
   const tn_status ran = run_epilogue(both.epilogue, *execution, *call, {&make_rows, &product});
   return ran != TN_OK ? ran : check_done(execution->errors, product);
 }
 
 void destroy(void* self) { delete static_cast<GemmEpilogue*>(self); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
+tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
                   tn_prepared* prepared) {
-  return prepare_epilogue(errors, *given, false, prepared);
+  return prepare_epilogue(device, errors, *given, false, prepared);
 }
 
 }  // namespace
 
-tn_status prepare_epilogue(const tn_errors* errors, const tn_gemm_epilogue& given, bool packed, tn_prepared* prepared) {
+tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_epilogue& given, bool packed,
+                           tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *given.gemm); status != TN_OK) return status;
   if (const tn_status status = supports(nullptr, errors, &given); status != TN_OK)
     return refuse_epilogue(errors, status);
-  std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given.gemm, packed, {}});
+  std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given.gemm, packed, {}, 0});
   if (both == nullptr) return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
-  const tn_status status =
-      make_epilogue(errors, *given.site, given.product, {chunk_rows(*given.gemm, packed), false}, &both->epilogue);
+  const tn_status status = make_epilogue(caches_of(device), errors, *given.site, given.product,
+                                         {chunk_rows(*given.gemm, packed), false}, &both->epilogue);
   if (status != TN_OK) return status;
-  prepared->workspace_bytes = workspace_bytes(both->epilogue.program);
+  constexpr uint64_t kAlignment = 64;
+  both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
+  prepared->workspace_bytes = both->packing + (packed ? 0 : factor_bytes(*given.gemm));
   prepared->binding = both.release();
   prepared->traits = 0;
   prepared->run = &run;

@@ -14,14 +14,17 @@ struct Matrix {
   int64_t n, k, columns;  // columns: n filled up to whole panels
 };
 
-Matrix matrix_of(const tn_gemm& gemm, const int64_t* symbols) {
+Matrix matrix_of(const tn_gemm& gemm, int64_t n, int64_t k) {
   const int64_t panel = panel_columns(detect_isa(), gemm.dtype == TN_F64);
-  const int64_t n = tn_dim_value(&gemm.n, symbols);
-  return {n, tn_dim_value(&gemm.k, symbols), (n + panel - 1) / panel * panel};
+  return {n, k, (n + panel - 1) / panel * panel};
+}
+Matrix matrix_of(const tn_gemm& gemm, const int64_t* symbols) {
+  return matrix_of(gemm, tn_dim_value(&gemm.n, symbols), tn_dim_value(&gemm.k, symbols));
 }
 
 tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
-  constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
+  constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;       // elements
+  if (gemm->precision == TN_PRECISION_BF16) return TN_UNSUPPORTED;  // the product rounds B
   const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
   if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant)
     return TN_UNSUPPORTED;
@@ -54,21 +57,25 @@ void run_pack_task(void* argument, int64_t index, int32_t) {
   packing.kernel(pack);
 }
 
-tn_status run_pack(void* binding, const tn_execution* execution, const tn_call* call) {
-  if (const tn_status status = check_call(*execution, *call, 1); status != TN_OK) return status;
-  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+// Packs B of a product, on several threads if it pays.
+void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, const Matrix& matrix, const void* from, void* to) {
   constexpr int64_t kTaskElements = 65536;
-  const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
-  const Matrix matrix = matrix_of(gemm, execution->symbols);
   const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
   const int64_t panel = panel_columns(detect_isa(), is_wide);
   Packing packing = {};
-  packing.pack = {tn_data(call->inputs[0]), tn_data(call->outputs[0]), matrix.n, matrix.k,
-                  tb ? 1 : matrix.n,        tb ? matrix.k : 1,         0,        matrix.columns / panel};
+  packing.pack = {from, to, matrix.n, matrix.k, tb ? 1 : matrix.n, tb ? matrix.k : 1, 0, matrix.columns / panel};
   packing.kernel = pack_kernel(detect_isa(), is_wide);
   packing.share = std::max<int64_t>(1, kTaskElements / (matrix.k * panel));
   const int64_t tasks = (packing.pack.last + packing.share - 1) / packing.share;
-  execution->parallel->for_each(execution->parallel->self, tasks, &run_pack_task, &packing);
+  execution.parallel->for_each(execution.parallel->self, tasks, &run_pack_task, &packing);
+}
+
+tn_status run_pack(void* binding, const tn_execution* execution, const tn_call* call) {
+  if (const tn_status status = check_call(*execution, *call, 1); status != TN_OK) return status;
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
+  pack_matrix(*execution, gemm, matrix_of(gemm, execution->symbols), tn_data(call->inputs[0]),
+              tn_data(call->outputs[0]));
   return TN_OK;
 }
 
@@ -94,13 +101,45 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
   return status == TN_OK ? bind_gemm(errors, *gemm, kRun, prepared) : status;
 }
 
-tn_status prepare_fused(void*, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
+tn_status prepare_fused(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
                         tn_prepared* prepared) {
   const tn_status status = check_packs(errors, *epilogue->gemm);
-  return status == TN_OK ? prepare_epilogue(errors, *epilogue, true, prepared) : status;
+  return status == TN_OK ? prepare_epilogue(device, errors, *epilogue, true, prepared) : status;
 }
 
 }  // namespace
+
+void pack(const tn_execution& execution, Product* product, void* to) {
+  Product& p = *product;
+  pack_matrix(execution, *p.gemm, matrix_of(*p.gemm, p.n, p.k), p.b, to);
+  p.b = static_cast<const uint8_t*>(to);
+  read_packed(&p);
+}
+
+// Below kRows every element is copied by one or two tiles. A larger B than kMostBytes would need more memory than it is
+// worth.
+uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kRows = 192, kElements = 16384, kMostBytes = int64_t{1} << 27;
+  if (batch != 1 || m < kRows || n < 2 || k < 1 || n < kElements / k) return 0;
+  const Matrix matrix = matrix_of(gemm, n, k);
+  const int64_t most = kMostBytes / tn_dtype_bytes(gemm.dtype);
+  if (matrix.columns > most / k) return 0;
+  return static_cast<uint64_t>(matrix.columns * k * tn_dtype_bytes(gemm.dtype));
+}
+
+uint64_t packing_bytes(const tn_gemm& gemm) {
+  const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
+  const uint64_t bytes = worthwhile_bytes(gemm, gemm.batch.bound, m, n, k);
+  return bytes > 0 && choose_kernels(m, n, k, gemm.flags) == Kernels::kOwn ? bytes : 0;
+}
+
+void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product* product) {
+  Product& p = *product;
+  if (p.kernels != Kernels::kOwn) return;
+  const uint64_t bytes = worthwhile_bytes(*p.gemm, p.batch, p.m, p.n, p.k);
+  if (bytes == 0 || bytes > packing_bytes(*p.gemm)) return;
+  pack(execution, &p, workspace);
+}
 
 const char packed_gemm_id[] = TN_PACKED_GEMM;
 const tn_packed_gemm_table packed_gemm_table = {

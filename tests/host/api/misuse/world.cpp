@@ -324,6 +324,8 @@ std::string World::state() const {
   all += bytes(moments);
   uint64_t steps = 0, updates = 0;
   must(&tn_updater_steps, host, updater, parameters, &steps);
+  must(&tn_updater_skipped, host, updater, parameters, &updates);
+  all += std::to_string(updates) + ",";
   must(&tn_parameters_updates, host, parameters, &updates);
   all += std::to_string(steps) + "," + std::to_string(updates) + " ";
   for (const tn_reader each : {reader, samples, started, sequences, images}) {

@@ -1,0 +1,95 @@
+// The call array as JSON, for plans. SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "host/compile/call_array.h"
+#include "host/compile/memory_plan.h"
+
+namespace tenon::host {
+
+namespace {
+
+size_t at(ValueId value) { return static_cast<size_t>(value); }
+
+nlohmann::json trait_names(uint32_t traits) {
+  nlohmann::json names = nlohmann::json::array();
+  if ((traits & TN_TRAIT_OWN_THREADS) != 0) names.push_back("own_threads");
+  if ((traits & TN_TRAIT_HOST_CALLBACK) != 0) names.push_back("host_callback");
+  if ((traits & TN_TRAIT_CAPTURABLE) != 0) names.push_back("capturable");
+  if ((traits & TN_TRAIT_NONDETERMINISTIC) != 0) names.push_back("nondeterministic");
+  if ((traits & TN_TRAIT_HOST_SIZES) != 0) names.push_back("host_sizes");
+  return names;
+}
+
+}  // namespace
+
+nlohmann::json CallArray::describe_saved() const {
+  std::set<ValueId> saved;
+  for (const Node& node : graph_.nodes) {
+    if (!node.backward) continue;
+    for (const ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      const ValueId root = graph_.root(input);
+      const int32_t producer = graph_.values[at(root)].producer;
+      if (producer >= 0 && !graph_.nodes[static_cast<size_t>(producer)].backward) saved.insert(root);
+    }
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const ValueId value : saved) {
+    const Node& maker = graph_.nodes[static_cast<size_t>(graph_.values[at(value)].producer)];
+    const std::string& name = graph_.values[at(value)].name;
+    list.push_back(
+        {{"layer", !name.empty() || maker.layer < 0 ? name : graph_.layers[static_cast<size_t>(maker.layer)]},
+         {"value", to_string(graph_.spec(value))},
+         {"bytes", bytes_of(graph_.spec(value), bounds_)}});
+  }
+  return list;
+}
+
+nlohmann::json CallArray::describe() const {
+  nlohmann::json list = nlohmann::json::array();
+  const auto total = [&](const std::vector<ValueId>& values) {
+    uint64_t bytes = 0;
+    for (const ValueId value : values) {
+      if (value == kNoValue) continue;
+      Spec spec = graph_.spec(value);
+      if (spec.storage == TN_ROW_SPARSE) spec.shape[0] = tn_dim_constant(shapes_[at(value)][0]);  // its capacity
+      bytes += bytes_of(spec, bounds_);
+    }
+    return bytes;
+  };
+  for (const Call& call : calls_) {
+    const Node& node = graph_.nodes[call.node];
+    nlohmann::json layers = nlohmann::json::array();
+    for (const int32_t layer : node.served())
+      layers.push_back(layer < 0 ? std::string() : graph_.layers[static_cast<size_t>(layer)]);
+    nlohmann::json outputs = nlohmann::json::array();
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue) outputs.push_back(to_string(graph_.spec(output)));
+    list.push_back({{"phase", node.backward ? "backward" : "forward"},
+                    {"layers", layers},
+                    {"call", primitive_name(node.operation)},
+                    {"kernel", call.kernel},
+                    {"plugin", call.prepared.by().plugin},
+                    {"operations", node.pointwise() == nullptr ? 1 : node.pointwise()->program->instructions.size()},
+                    {"outputs", outputs},
+                    {"reads", total(node.inputs)},
+                    {"writes", total(node.outputs)},
+                    {"workspace", call.prepared->workspace_bytes},
+                    {"traits", trait_names(call.prepared->traits)}});
+    if (checks_.time)
+      list.back()["measured"] = {{"runs", call.measured.runs},
+                                 {"seconds", call.measured.seconds},
+                                 {"operations", call.measured.work.operations},
+                                 {"bytes", call.measured.work.bytes}};
+    if (node.once) list.back()["once"] = true;
+    if (node.loop < 0) continue;
+    list.back()["loop"] = node.loop;
+    const int32_t around = graph_.loops[static_cast<size_t>(node.loop)].around;
+    if (around >= 0) list.back()["around"] = around;
+  }
+  return list;
+}
+
+}  // namespace tenon::host

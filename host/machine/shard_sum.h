@@ -1,0 +1,53 @@
+// The sum over two shards of a minibatch. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "host/compile/operand_call.h"
+#include "host/machine/machine.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Adds the gradients of one machine to those of another one of the same topology and set, and merges the next values of
+// their buffers by the rules that their layers state (TN_MERGE_*). The calls run on the device of the sum; what lies on
+// another device is copied through memory of the host. Borrows the machines.
+class ShardSum {
+ public:
+  ShardSum(Machine& to, Machine& from) : to_(to), from_(from) {}
+
+  // Enqueues the work, in the stream of the machine `to`. Both have run backward. share: the samples of `from` among
+  // those of both, the weight of its buffers in a mean.
+  void start(double share);
+
+ private:
+  // What lies on the device of `from`, and a copy of it on the device of the sum.
+  struct Copied {
+    const void* from;
+    DeviceMemory here;
+    uint64_t bytes;       // of a row, if it is part of a row-sparse gradient
+    const int64_t* rows;  // their number in this step; null: it is no such part
+  };
+  void reserve_rows();
+  void prepare();
+  void add_dense();
+  void add_rows(size_t number);
+  void merge_buffers();
+  void* here(const void* from, uint64_t bytes, int64_t capacity = 1, const int64_t* rows = nullptr);
+  void put_control(double share);
+  static constexpr uint64_t kShareAt = 16, kSymbolsAt = 64;  // bytes into control_, which begins with tn_random
+  static_assert(sizeof(tn_random) <= kShareAt);
+  [[nodiscard]] int64_t& rows_of(size_t gradient) { return symbols_[TN_SYMBOL_FIRST_RAGGED + gradient]; }
+
+  Machine& to_;
+  Machine& from_;
+  std::shared_ptr<const MemoryId> to_id_, from_id_;  // for which the calls are prepared
+  std::vector<int64_t> symbols_;  // the first ragged ones: rows of the row-sparse gradients of `from`
+  std::vector<Copied> copied_;
+  DeviceMemory control_, workspace_;  // control: tn_random, the share in the compute type, sizes by symbol
+  std::vector<std::unique_ptr<OperandCall>> calls_;
+};
+
+}  // namespace tenon::host

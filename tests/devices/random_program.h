@@ -1,0 +1,193 @@
+// Random programs, operands, requests and sizes of the primitive "pointwise", in whole numbers, where every result is
+// exact. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tests/devices/pointwise_case.h"
+
+namespace tenon_tests {
+
+using namespace tenon::core;
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(uint64_t seed) : random_(seed) {}
+
+  PointwiseCase make() {
+    PointwiseCase c;
+    constexpr int64_t kSizes[] = {0, 1, 1, 2, 3, 5, 10, 17, 64, 100, 255, 256, 257, 300, 513, 600, 1100};
+    c.rows = kSizes[pick(17)];
+    c.columns = kSizes[pick(17)];
+    while (c.rows * c.columns > 60000) c.rows /= 2;
+    c.rows_vary = c.rows != 1 || pick(2) == 0;
+    if (!c.rows_vary) c.columns_vary = pick(2) == 0;
+    c.bounded = pick(2) == 0;
+    c.compute = pick(2) == 0 ? TN_F32 : TN_F64;
+    constexpr tn_dtype kNumbers[] = {TN_F32, TN_F64, TN_F32, TN_F64, TN_I32, TN_I64,
+                                     TN_U8,  TN_I8,  TN_I16, TN_F16, TN_BF16};
+    for (size_t i = 0, n = 1 + pick(5); i < n; ++i) {
+      const auto extent =
+          static_cast<uint8_t>(pick(5) == 0 ? pick(4) : static_cast<size_t>(TN_FULL) - pick(2) * pick(4));
+      const auto kind = static_cast<uint8_t>(pick(5) == 0 ? TN_LOGICAL : pick(4) == 0 ? TN_INT : TN_FLOAT);
+      values_.push_back(writer_.input(extent, kind));
+      c.input_types.push_back(kind == TN_LOGICAL ? (pick(2) == 0 ? TN_BOOL : TN_U8)
+                              : pick(2) == 0     ? c.compute
+                                                 : kNumbers[pick(11)]);
+      std::vector<double> numbers(static_cast<size_t>(tenon::check::reference::elements(extent, c.rows, c.columns)));
+      for (double& number : numbers)
+        number = static_cast<double>(kind == TN_LOGICAL ? pick(2) : pick(6)) -
+                 (kind != TN_LOGICAL && c.input_types.back() != TN_U8 ? 3.0 : 0.0);
+      c.inputs.push_back(numbers);
+    }
+    for (size_t i = 0, n = 2 + pick(30); i < n; ++i) step();
+    std::vector<tn_dtype> types;
+    for (size_t k = 0, n = 1 + pick(5); k < n; ++k) {
+      const int32_t value = values_[values_.size() - 1 - pick(values_.size())];
+      constexpr tn_dtype kOutputs[] = {TN_F32, TN_F64, TN_I32, TN_I64};
+      const tn_dtype type = writer_.kind(value) == TN_LOGICAL ? TN_BOOL
+                            : pick(3) == 0                    ? kOutputs[pick(4)]
+                            : writer_.kind(value) == TN_INT   ? (c.compute == TN_F32 ? TN_I32 : TN_I64)
+                                                              : TN_COMPUTE;
+      writer_.output(value, type);
+      types.push_back(type);
+    }
+    c.program = Program::from(writer_.finish().view());
+    choose_requests(c);
+    return c;
+  }
+
+ private:
+  size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
+
+  int32_t any(uint8_t kind) {
+    std::vector<int32_t> of_kind;
+    for (const int32_t value : values_)
+      if (writer_.kind(value) == kind) of_kind.push_back(value);
+    if (of_kind.empty()) return writer_.cast(values_[pick(values_.size())], kind);
+    return of_kind[pick(of_kind.size())];
+  }
+
+  // Clamps numbers to [-7, 7], so that their sums are exact in f32.
+  int32_t small(int32_t value) {
+    const uint8_t kind = writer_.kind(value);
+    return writer_.apply(TN_OP_MAX, writer_.apply(TN_OP_MIN, value, writer_.constant(7, kind)),
+                         writer_.constant(-7, kind));
+  }
+
+  void step() {
+    const uint8_t number = pick(3) == 0 ? TN_INT : TN_FLOAT;
+    int32_t made = -1;
+    switch (pick(20)) {
+      case 0:
+      case 1:
+        made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
+        break;
+      case 2:
+        made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB,
+                                   writer_.apply(TN_OP_MUL, any(TN_FLOAT), any(TN_FLOAT)), any(TN_FLOAT)));
+        break;
+      case 3:
+        made = small(writer_.apply(TN_OP_MUL, any(number), any(number)));
+        break;
+      case 4:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_MIN : TN_OP_MAX, any(number), any(number));
+        break;
+      case 5:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_NEG : TN_OP_ABS, any(number));
+        break;
+      case 6: {
+        constexpr uint16_t kComparisons[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
+        made = writer_.apply(kComparisons[pick(3)], any(number), any(number));
+        break;
+      }
+      case 7: {
+        const int32_t a = any(TN_LOGICAL);
+        made = pick(3) == 0 ? writer_.apply(TN_OP_NOT, a)
+                            : writer_.apply(pick(2) == 0 ? TN_OP_AND : TN_OP_OR, a, any(TN_LOGICAL));
+        break;
+      }
+      case 8: {
+        const auto kind = static_cast<uint8_t>(pick(3));
+        made = writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), any(kind), any(kind));
+        break;
+      }
+      case 9:
+        made = writer_.cast(values_[pick(values_.size())], static_cast<uint8_t>(pick(3)));
+        break;
+      case 10: {
+        ProgramWriter& w = writer_;
+        const int32_t row = pick(2) == 0 ? w.expand(w.constant(1, TN_INT), TN_PER_ROW) : any(TN_INT);
+        made = w.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
+        break;
+      }
+      case 11: {  // a whole number from 0 to 7, the same for both compute types
+        const auto extent = static_cast<uint8_t>(pick(4));
+        const int32_t draw = writer_.uniform(static_cast<int32_t>(pick(3)), extent);
+        made = writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, draw, writer_.constant(8)), TN_INT), TN_FLOAT);
+        break;
+      }
+      case 12: {  // of halves
+        const int32_t half = writer_.apply(TN_OP_MUL, any(TN_FLOAT), writer_.constant(0.5));
+        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR : TN_OP_ROUND, half);
+        break;
+      }
+      case 13:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR_DIV : TN_OP_MOD, any(TN_INT), any(TN_INT));
+        break;
+      case 14:  // no whole number from -7 to 7 but 0 has a sine or cosine near 0
+        made = number == TN_INT ? any(TN_INT) : writer_.apply(pick(2) == 0 ? TN_OP_SIN : TN_OP_COS, any(TN_FLOAT));
+        made = writer_.apply(TN_OP_SIGN, made);
+        break;
+      case 15:
+        made = pick(2) == 0 ? power()
+                            : writer_.apply(TN_OP_IS_FINITE, writer_.apply(TN_OP_DIV, any(TN_FLOAT), any(TN_FLOAT)));
+        break;
+      default:
+        made = reduction(number);
+    }
+    values_.push_back(made);
+  }
+
+  // To a power from 0 to 3, which every device gives exactly.
+  int32_t power() {
+    const int32_t exponent = writer_.apply(TN_OP_MIN, writer_.apply(TN_OP_ABS, any(TN_FLOAT)), writer_.constant(3));
+    return small(writer_.apply(TN_OP_POW, any(TN_FLOAT), exponent));
+  }
+
+  int32_t reduction(uint8_t kind) {
+    const int32_t a = small(any(kind));
+    const uint8_t from = writer_.extent(a);
+    std::vector<uint8_t> smaller;
+    for (const uint8_t to : {uint8_t{TN_SCALAR}, uint8_t{TN_PER_COLUMN}, uint8_t{TN_PER_ROW}})
+      if (to != from && cover(to, from) == from) smaller.push_back(to);
+    if (smaller.empty()) return a;
+    constexpr uint16_t kReductions[] = {TN_OP_REDUCE_SUM, TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN};
+    const uint16_t op = kind == TN_INT ? kReductions[1 + pick(2)] : kReductions[pick(3)];
+    // MIN and MAX over no elements are infinite; small() makes them whole numbers.
+    return small(writer_.reduce(op, a, smaller[pick(smaller.size())]));
+  }
+
+  void choose_requests(PointwiseCase& c) {
+    for (size_t k = 0; k < c.program.outputs.size(); ++k) {
+      c.requests.push_back(static_cast<uint8_t>(pick(5) == 0   ? TN_REQUEST_NONE
+                                                : pick(3) == 0 ? TN_REQUEST_ADD
+                                                               : TN_REQUEST_WRITE));
+      if (output_type(c, k) == TN_BOOL && c.requests[k] == TN_REQUEST_ADD) c.requests[k] = TN_REQUEST_WRITE;
+      c.aliases.push_back(-1);
+      for (size_t i = 0; i < c.inputs.size(); ++i) {
+        if (pick(2) == 0 || c.program.inputs[i].extent != c.program.output_extent(k)) continue;
+        if (std::find(c.aliases.begin(), c.aliases.end(), static_cast<int32_t>(i)) != c.aliases.end()) continue;
+        const bool same_type = output_type(c, k) == input_type(c, i);
+        const bool same_size = tn_dtype_bytes(output_type(c, k)) == tn_dtype_bytes(input_type(c, i));
+        if (!same_type && (!same_size || c.requests[k] != TN_REQUEST_WRITE)) continue;
+        c.aliases[k] = static_cast<int32_t>(i);
+        break;
+      }
+    }
+  }
+
+  std::mt19937_64 random_;
+  ProgramWriter writer_;
+  std::vector<int32_t> values_;
+};
+
+}  // namespace tenon_tests
