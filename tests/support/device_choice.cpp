@@ -64,6 +64,7 @@ std::shared_ptr<Device> __wrap__ZN5tenon4host4Host6deviceERKNSt7__cxx1112basic_s
   };
   const std::string near = "cpu", number = name.substr(std::min(name.size(), near.size()));
   if (chosen() == nullptr || name != near + number || (!number.empty() && number[0] != ':')) return device(name);
+  const auto lock = host->registry.setup();  // of threads that find no device, one adds it
   try {
     return device(chosen() + number);
   } catch (const tenon::core::Error& error) {
