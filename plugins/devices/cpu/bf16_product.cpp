@@ -5,6 +5,7 @@
 
 #include "bf16_pairs.h"
 #include "gemm_tile.h"
+#include "matrix_tile.h"
 
 namespace tenon::cpu {
 
@@ -48,9 +49,71 @@ void round_all(const tn_parallel& parallel, Factor factor) {
   parallel.for_each(parallel.self, factor.tasks(), &round_rows, &factor);
 }
 
-int64_t whole_panels(int64_t columns) {
-  const int64_t panel = panel_columns(detect_isa(), false);
-  return (columns + panel - 1) / panel * panel;
+int64_t panel() { return panel_columns(detect_isa(), false); }
+int64_t whole_panels(int64_t columns) { return (columns + panel() - 1) / panel() * panel(); }
+
+// Rounding of the factors for multiply_matrix_tile, A to [m, matrix_row] and B to panels.
+struct MatrixFactors {
+  MatrixPart a, b;
+  uint32_t *to_a, *to_b;
+  int64_t pairs, block;           // of k, and of a block of a sum
+  int64_t a_share, b_share;       // rows of A of a task, and panels of B of one, of one block
+  int64_t a_tasks, b_tasks_each;  // of A, and of a block of B
+};
+
+const float* element(const MatrixPart& part, int64_t row, int64_t column) {
+  return part.from + (part.turned ? column * part.row + row : row * part.row + column);
+}
+
+void round_matrix_part(void* argument, int64_t index, int32_t) {
+  const MatrixFactors& f = *static_cast<const MatrixFactors*>(argument);
+  if (index < f.a_tasks) {
+    MatrixPart part = f.a;
+    const int64_t first = index * f.a_share;
+    part.from = element(f.a, first, 0);
+    part.rows = std::min(f.a_share, f.a.rows - first);
+    return round_matrix_rows(part, f.to_a + first * matrix_row(f.pairs), matrix_row(f.pairs));
+  }
+  const int64_t task = index - f.a_tasks, l = task / f.b_tasks_each * f.block;
+  const int64_t column = task % f.b_tasks_each * f.b_share * panel(), depth = std::min(f.block, f.pairs - l);
+  MatrixPart part = f.b;
+  part.from = element(f.b, 2 * l, column);
+  part.rows = std::min(2 * depth, f.b.rows - 2 * l);
+  part.columns = std::min(f.b_share * panel(), f.b.columns - column);
+  round_matrix_panels(part, f.to_b + l * whole_panels(f.b.columns) + column * depth, depth * panel());
+}
+
+// The first dimension of the product is not one of samples, which may be one or more: the bits would differ.
+bool takes_matrix_tiles(const tn_gemm& gemm) {
+  return gemm.batch.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.batch, nullptr) == 1 && has_matrix_tiles();
+}
+
+uint64_t matrix_bytes(int64_t m, int64_t n, int64_t k) {
+  return static_cast<uint64_t>(kPair * (m * matrix_row(pairs_of(k)) + whole_panels(n) * pairs_of(k)));
+}
+
+void round_for_matrix_tiles(const tn_parallel& parallel, uint32_t* to, Product* product) {
+  constexpr int64_t kLine = 64;  // rows of a turned matrix that share cache lines
+  Product& p = *product;
+  const bool ta = (p.gemm->flags & TN_TRANSPOSE_A) != 0, tb = (p.gemm->flags & TN_TRANSPOSE_B) != 0;
+  MatrixFactors f = {};
+  f.a = {reinterpret_cast<const float*>(p.a), ta ? p.m : p.k, p.m, p.k, ta};
+  f.b = {reinterpret_cast<const float*>(p.b), tb ? p.k : p.n, p.k, p.n, tb};
+  p.k = pairs_of(p.k);
+  p.factors = Factors::kMatrixPairs;
+  f.to_a = to;
+  f.to_b = to + p.m * matrix_row(p.k);
+  f.pairs = p.k;
+  f.block = product_block(p);
+  f.a_share = (std::max<int64_t>(1, kTaskNumbers / 2 / p.k) + kLine - 1) / kLine * kLine;
+  f.b_share = std::max<int64_t>(1, kTaskNumbers / 2 / (f.block * panel()));
+  f.a_tasks = (p.m + f.a_share - 1) / f.a_share;
+  f.b_tasks_each = (whole_panels(p.n) / panel() + f.b_share - 1) / f.b_share;
+  const int64_t blocks = (p.k + f.block - 1) / f.block;
+  parallel.for_each(parallel.self, f.a_tasks + blocks * f.b_tasks_each, &round_matrix_part, &f);
+  p.a = reinterpret_cast<const uint8_t*>(f.to_a);
+  p.b = reinterpret_cast<const uint8_t*>(f.to_b);
+  read_packed(&p);
 }
 
 // The parts of the workspace, in pairs: A, B, and B in panels.
@@ -72,6 +135,7 @@ uint64_t rounded_bytes(const tn_gemm& gemm) {
   const double most = 4.0 * static_cast<double>(std::max<int64_t>(gemm.batch.bound, 1)) *
                       static_cast<double>(std::max(gemm.m.bound, gemm.n.bound)) * static_cast<double>(gemm.k.bound);
   if (most > 1e15) return 0;
+  if (takes_matrix_tiles(gemm)) return matrix_bytes(gemm.m.bound, gemm.n.bound, gemm.k.bound);
   const Parts parts = parts_of(gemm.batch.bound, gemm.m.bound, gemm.n.bound, gemm.k.bound);
   // A product with fewer matrices than the bound may be one whose B is packed.
   const int64_t panels = std::max(parts.panels, whole_panels(gemm.n.bound) * pairs_of(gemm.k.bound));
@@ -83,6 +147,8 @@ void round_factors(const tn_execution& execution, uint8_t* workspace, Product* p
   if (rounded_bytes(*p.gemm) == 0 || p.batch == 0 || p.m == 0 || p.n <= 1 || p.k == 0) return;
   const bool ta = (p.gemm->flags & TN_TRANSPOSE_A) != 0, tb = (p.gemm->flags & TN_TRANSPOSE_B) != 0;
   if (ta && p.m == 1) return;
+  if (takes_matrix_tiles(*p.gemm))
+    return round_for_matrix_tiles(*execution.parallel, reinterpret_cast<uint32_t*>(workspace), product);
   const Parts parts = parts_of(p.batch, p.m, p.n, p.k);
   auto* const a = reinterpret_cast<uint32_t*>(workspace);
   uint32_t* const b = a + parts.a;
@@ -96,7 +162,7 @@ void round_factors(const tn_execution& execution, uint8_t* workspace, Product* p
   p.k = pairs_of(p.k);
   p.a = reinterpret_cast<const uint8_t*>(a);
   p.b = reinterpret_cast<const uint8_t*>(b);
-  p.pairs = true;
+  p.factors = Factors::kPairs;
   if (parts.panels > 0)
     pack(execution, &p, b + parts.b);
   else

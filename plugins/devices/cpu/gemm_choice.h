@@ -33,6 +33,10 @@ enum class Kernels : uint8_t {
 // of the result.
 [[nodiscard]] Tiles choose_tiles(Kernels kernels, int64_t m, int64_t n, int64_t k);
 
+// Returns the tiles of products on multiply_matrix_tile (matrix_tile.h), whose columns are a multiple of `panel` unless
+// there is one tile in a row of tiles. They change no bit.
+[[nodiscard]] Tiles matrix_tiles(int64_t m, int64_t n, int64_t panel);
+
 // Returns the tiles of kOwn, whose columns are a multiple of `step` unless there is one tile in a row of tiles.
 [[nodiscard]] Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step);
 

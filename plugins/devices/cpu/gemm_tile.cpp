@@ -365,19 +365,12 @@ void multiply_packed(const GemmTile& t, Strip<T> s, int64_t first) {
   }
 }
 
-// Terms of a block of a sum.
-template <class T>
-int64_t block_of(int64_t depth) {
-  const int64_t blocks = (depth + kSumBlock<T> - 1) / kSumBlock<T>;
-  return (depth + blocks - 1) / blocks;
-}
-
 template <class T>
 void pack_panels(const GemmPack& p) {
-  const int64_t whole = (p.columns + kPanel<T> - 1) / kPanel<T> * kPanel<T>, block = block_of<T>(p.depth);
+  const int64_t whole = (p.columns + kPanel<T> - 1) / kPanel<T> * kPanel<T>;
   const int64_t group = p.b_column == 1 ? kGroup : 1, end = std::min(p.columns, p.last * kPanel<T>);
-  for (int64_t l = 0; l < p.depth; l += block) {
-    const int64_t depth = std::min(block, p.depth - l);
+  for (int64_t l = 0; l < p.depth; l += p.block) {
+    const int64_t depth = std::min(p.block, p.depth - l);
     T* const to = static_cast<T*>(p.packed) + l * whole;
     for (int64_t j = p.first * kPanel<T>; j < end; j += group * kPanel<T>) {
       const int64_t columns = std::min(group * kPanel<T>, end - j);
@@ -453,9 +446,8 @@ void multiply_tile(const GemmTile& t) {
   s.c_row = t.c_row;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
-  const int64_t block = block_of<T>(t.depth);
-  for (int64_t l = 0; l < t.depth; l += block) {
-    s.depth = std::min(block, t.depth - l);
+  for (int64_t l = 0; l < t.depth; l += t.block) {
+    s.depth = std::min(t.block, t.depth - l);
     s.a = static_cast<const T*>(t.a) + l * t.a_step;
     if (t.packed_columns > 0)
       multiply_packed<Terms>(t, s, l);

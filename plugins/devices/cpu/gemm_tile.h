@@ -20,12 +20,13 @@ struct GemmTile {
   int64_t c_row;
   double alpha;
   bool add;
+  int64_t block;  // terms of a block of a sum: sum_block
   // Above 0: b is a whole packed B of so many columns, and the tile begins at its column `first`, that of a panel.
   int64_t packed_columns, first;
 };
 
-// A packed B [depth, columns] is a list of blocks of l, as gemm_tile.cpp cuts them; a block is a list of panels, and a
-// panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
+// A packed B [depth, columns] is a list of blocks of l, of `block` rows each but the last; a block is a list of panels,
+// and a panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
 [[nodiscard]] int64_t panel_columns(Isa isa, bool wide);
 // Packs the panels [first, last) of B, which lies as in GemmTile.
 struct GemmPack {
@@ -33,6 +34,7 @@ struct GemmPack {
   void* packed;
   int64_t columns, depth;
   int64_t b_step, b_column;
+  int64_t block;
   int64_t first, last;
 };
 using PackKernel = void (*)(const GemmPack& pack);
@@ -42,6 +44,13 @@ using PackKernel = void (*)(const GemmPack& pack);
 // first-level cache of 32 KiB.
 template <class T>
 inline constexpr int64_t kSumBlock = sizeof(T) == 4 ? 320 : 256;
+
+// Returns the terms of a block: sums of `depth` terms are cut into the fewest blocks of at most `most`, of equal length
+// but for the last, and each a multiple of `step` but for the last.
+[[nodiscard]] constexpr int64_t sum_block(int64_t depth, int64_t most, int64_t step = 1) {
+  const int64_t blocks = (depth + most - 1) / most;
+  return ((depth + blocks - 1) / blocks + step - 1) / step * step;
+}
 
 using TileKernel = void (*)(const GemmTile& tile);
 // Returns the kernel of float32, or of float64 if `wide`. `column`: that of products whose C has one column; the bytes

@@ -21,6 +21,7 @@
 #include "blas_buffers.h"
 #include "blas_core.h"
 #include "gemm_tile.h"
+#include "matrix_tile.h"
 #include "primitives.h"
 
 namespace tenon::cpu {
@@ -35,7 +36,7 @@ uint64_t factor_bytes(const tn_gemm& gemm) { return std::max(rounded_bytes(gemm)
 
 void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
   round_factors(execution, workspace, product);
-  if (!product->pairs) pack_if_worthwhile(execution, workspace, product);
+  if (product->factors == Factors::kNumbers) pack_if_worthwhile(execution, workspace, product);
 }
 
 void use(Kernels kernels, Product* product) {
@@ -49,7 +50,16 @@ void read_packed(Product* product) {
   const int64_t panel = panel_columns(detect_isa(), p.gemm->dtype == TN_F64);
   p.packed_columns = (p.n + panel - 1) / panel * panel;
   p.kernels = Kernels::kOwn;
-  if (p.m > 0) p.tiles = own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
+  if (p.m == 0) return;
+  p.tiles = p.factors == Factors::kMatrixPairs ? matrix_tiles(p.m, p.n, panel)
+                                               : own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
+}
+
+int64_t number_block(const tn_gemm& gemm, int64_t k) {
+  return sum_block(k, gemm.dtype == TN_F64 ? kSumBlock<double> : kSumBlock<float>);
+}
+int64_t product_block(const Product& p) {
+  return p.factors == Factors::kMatrixPairs ? sum_block(p.k, kMatrixBlock, kMatrixStep) : number_block(*p.gemm, p.k);
 }
 
 namespace {
@@ -59,30 +69,35 @@ void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true,
 
 // One tile of one batch, on the kernels of gemm_tile.cpp: C[row : row + rows, column : column + columns].
 void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-  const bool ta = is_transposed(run.gemm->flags, TN_TRANSPOSE_A), tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
+  const bool is_matrix = run.factors == Factors::kMatrixPairs;
+  const bool ta = !is_matrix && is_transposed(run.gemm->flags, TN_TRANSPOSE_A);
+  const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
   const int64_t element = tn_dtype_bytes(run.gemm->dtype);
   const bool one = run.n == 1;
   GemmTile tile = {};
-  tile.a = run.a + (batch * run.m * run.k + (ta ? row : row * run.k)) * element;
+  const int64_t a_row = is_matrix ? matrix_row(run.k) : ta ? 1 : run.k;
+  tile.a = run.a + (batch * run.m * run.k + row * a_row) * element;
   tile.b = run.b + (batch * run.k * run.n + (tb ? column * run.k : column)) * element;
   tile.c = run.c + (batch * run.m * run.n + row * run.n + column) * element;
   tile.rows = rows;
   tile.columns = columns;
   tile.depth = run.k;
-  tile.a_row = ta ? 1 : run.k;
+  tile.a_row = a_row;
   tile.a_step = ta ? run.m : 1;
   tile.b_step = tb || one ? 1 : run.n;
   tile.b_column = tb ? run.k : 1;
   tile.c_row = run.n;
   tile.alpha = run.gemm->alpha;
   tile.add = run.add;
+  tile.block = product_block(run);
   if (run.packed_columns > 0) {
     tile.b = run.b;
     tile.packed_columns = run.packed_columns;
     tile.first = column;
   }
   const Isa isa = detect_isa();
-  (run.pairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
+  if (is_matrix) return multiply_matrix_tile(tile);
+  (run.factors == Factors::kPairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 
 // The same by OpenBLAS, where A is [k, m]. The offsets a, b and c are in elements.

@@ -9,6 +9,10 @@
 
 namespace tenon::cpu {
 
+// The elements of A and B: numbers of gemm->dtype; pairs of bfloat16 numbers (bf16_product.h), which k counts then; or
+// such pairs for multiply_matrix_tile, of which A is [m, k] whatever the flags.
+enum class Factors : uint8_t { kNumbers, kPairs, kMatrixPairs };
+
 // One run: C[i] = alpha op(A[i]) op(B[i]) for i in [0, batch). Row-major elements of gemm->dtype, float32 or float64.
 struct Product {
   const tn_gemm* gemm;
@@ -20,7 +24,7 @@ struct Product {
   const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
   uint8_t* c;                    // [batch, m, n]
   int64_t packed_columns = 0;    // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
-  bool pairs = false;            // A and B are pairs of bfloat16 numbers (bf16_product.h), and k counts pairs
+  Factors factors = Factors::kNumbers;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
@@ -34,6 +38,9 @@ tn_status multiply_all(const tn_execution& execution, const Product& product);
 void use(Kernels kernels, Product* product);
 // Lets a product whose B is packed read it so.
 void read_packed(Product* product);
+// Returns the terms of a block of a sum (gemm_tile.h) of k numbers or, of a product, its factors.
+[[nodiscard]] int64_t number_block(const tn_gemm& gemm, int64_t k);
+[[nodiscard]] int64_t product_block(const Product& product);
 // Packs B, of one matrix, into `to`, and lets the product read it so.
 void pack(const tn_execution& execution, Product* product, void* to);
 

@@ -57,13 +57,14 @@ void run_pack_task(void* argument, int64_t index, int32_t) {
   packing.kernel(pack);
 }
 
-// Packs B of a product, on several threads if it pays.
-void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, const Matrix& matrix, const void* from, void* to) {
+// Packs B of a product with blocks of `block` terms, on several threads if it pays.
+void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, const Matrix& matrix, int64_t block,
+                 const void* from, void* to) {
   constexpr int64_t kTaskElements = 65536;
   const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
   const int64_t panel = panel_columns(detect_isa(), is_wide);
   Packing packing = {};
-  packing.pack = {from, to, matrix.n, matrix.k, tb ? 1 : matrix.n, tb ? matrix.k : 1, 0, matrix.columns / panel};
+  packing.pack = {from, to, matrix.n, matrix.k, tb ? 1 : matrix.n, tb ? matrix.k : 1, block, 0, matrix.columns / panel};
   packing.kernel = pack_kernel(detect_isa(), is_wide);
   packing.share = std::max<int64_t>(1, kTaskElements / (matrix.k * panel));
   const int64_t tasks = (packing.pack.last + packing.share - 1) / packing.share;
@@ -74,7 +75,8 @@ tn_status run_pack(void* binding, const tn_execution* execution, const tn_call* 
   if (const tn_status status = check_call(*execution, *call, 1); status != TN_OK) return status;
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
-  pack_matrix(*execution, gemm, matrix_of(gemm, execution->symbols), tn_data(call->inputs[0]),
+  const Matrix matrix = matrix_of(gemm, execution->symbols);
+  pack_matrix(*execution, gemm, matrix, number_block(gemm, matrix.k), tn_data(call->inputs[0]),
               tn_data(call->outputs[0]));
   return TN_OK;
 }
@@ -111,7 +113,7 @@ tn_status prepare_fused(void* device, const tn_services*, const tn_errors* error
 
 void pack(const tn_execution& execution, Product* product, void* to) {
   Product& p = *product;
-  pack_matrix(execution, *p.gemm, matrix_of(*p.gemm, p.n, p.k), p.b, to);
+  pack_matrix(execution, *p.gemm, matrix_of(*p.gemm, p.n, p.k), product_block(p), p.b, to);
   p.b = static_cast<const uint8_t*>(to);
   read_packed(&p);
 }
