@@ -83,11 +83,6 @@ void round_matrix_part(void* argument, int64_t index, int32_t) {
   round_matrix_panels(part, f.to_b + l * whole_panels(f.b.columns) + column * depth, depth * panel());
 }
 
-// The first dimension of the product is not one of samples, which may be one or more: the bits would differ.
-bool takes_matrix_tiles(const tn_gemm& gemm) {
-  return gemm.batch.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.batch, nullptr) == 1 && has_matrix_tiles();
-}
-
 uint64_t matrix_bytes(int64_t m, int64_t n, int64_t k) {
   return static_cast<uint64_t>(kPair * (m * matrix_row(pairs_of(k)) + whole_panels(n) * pairs_of(k)));
 }
@@ -125,6 +120,12 @@ Parts parts_of(int64_t batch, int64_t m, int64_t n, int64_t k) {
 }
 
 }  // namespace
+
+// There is one matrix, whatever the number of samples: bits must not depend on it.
+bool takes_matrix_tiles(const tn_gemm& gemm) {
+  if (gemm.precision != TN_PRECISION_BF16 || gemm.dtype != TN_F32) return false;
+  return gemm.batch.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.batch, nullptr) == 1 && has_matrix_tiles();
+}
 
 uint64_t rounded_bytes(const tn_gemm& gemm) {
   constexpr int64_t kMost = int64_t{1} << 20;  // of a side whose product with others is no overflow

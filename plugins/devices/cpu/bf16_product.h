@@ -7,6 +7,9 @@
 
 namespace tenon::cpu {
 
+// Whether matrix instructions compute the product (matrix_tile.h).
+[[nodiscard]] bool takes_matrix_tiles(const tn_gemm& gemm);
+
 // Bytes of workspace of round_factors, at the bounds of the sizes. 0: the product stays as it is.
 [[nodiscard]] uint64_t rounded_bytes(const tn_gemm& gemm);
 

@@ -35,6 +35,9 @@ struct alignas(64) Shapes {
   uint8_t rows[16] = {};
 };
 
+// The first `count` of 16 lanes.
+__mmask16 first_lanes(int64_t count) { return static_cast<__mmask16>(count >= kSide ? 0xffff : (1 << count) - 1); }
+
 // Lets tiles of A have `rows` rows of `pairs` pairs.
 TENON_MATRIX void set_shapes(int64_t rows, int64_t pairs) {
   Shapes shapes;
@@ -54,18 +57,33 @@ struct Strip {
   int64_t second;     // the first row of the second tile; 0: there is none
 };
 
-// sums [rows of the strip, kPanel] = strip * panel, over `steps` steps of l. `panel` is [steps * kMatrixStep, kPanel].
-TENON_MATRIX void multiply_panel(const Strip& strip, const uint32_t* panel, int64_t steps, float* sums) {
+// sums [rows of the strip, kPanel] = strip * panel, or += if `add`, over `steps` steps of l; rows of sums are `row_bytes`
+// apart. `panel` is [steps * kMatrixStep, kPanel].
+TENON_MATRIX void multiply_panel(const Strip& strip, const uint32_t* panel, int64_t steps, bool add, float* sums,
+                                 int64_t row_bytes) {
   const uint32_t* a = strip.a;
   const uint32_t* b = panel;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  if (strip.second > 0) {
-    const uint32_t* a_second = a + strip.second * (strip.row_bytes / 4);
+  const bool two = strip.second > 0;
+  float* const second = sums + strip.second * (row_bytes / 4);
+  if (add) {
+    _tile_loadd(0, sums, row_bytes);
+    _tile_loadd(1, sums + kSide, row_bytes);
+    _tile_loadd(2, sums + 2 * kSide, row_bytes);
+    if (two) {
+      _tile_loadd(3, second, row_bytes);
+      _tile_loadd(4, second + kSide, row_bytes);
+      _tile_loadd(5, second + 2 * kSide, row_bytes);
+    }
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
     _tile_zero(3);
     _tile_zero(4);
     _tile_zero(5);
+  }
+  if (two) {
+    const uint32_t* a_second = a + strip.second * (strip.row_bytes / 4);
     for (int64_t step = 0; step < steps; ++step, a += kSide, a_second += kSide, b += kSide * kPanel) {
       _tile_loadd(6, a, strip.row_bytes);
       _tile_loadd(7, b, kPanelBytes);
@@ -81,10 +99,9 @@ TENON_MATRIX void multiply_panel(const Strip& strip, const uint32_t* panel, int6
       _tile_loadd(7, b, kPanelBytes);
       _tile_dpbf16ps(3, 6, 7);
     }
-    float* const second = sums + strip.second * kPanel;
-    _tile_stored(3, second, kPanelBytes);
-    _tile_stored(4, second + kSide, kPanelBytes);
-    _tile_stored(5, second + 2 * kSide, kPanelBytes);
+    _tile_stored(3, second, row_bytes);
+    _tile_stored(4, second + kSide, row_bytes);
+    _tile_stored(5, second + 2 * kSide, row_bytes);
   } else {
     for (int64_t step = 0; step < steps; ++step, a += kSide, b += kSide * kPanel) {
       _tile_loadd(6, a, strip.row_bytes);
@@ -96,18 +113,18 @@ TENON_MATRIX void multiply_panel(const Strip& strip, const uint32_t* panel, int6
       _tile_dpbf16ps(2, 6, 7);
     }
   }
-  _tile_stored(0, sums, kPanelBytes);
-  _tile_stored(1, sums + kSide, kPanelBytes);
-  _tile_stored(2, sums + 2 * kSide, kPanelBytes);
+  _tile_stored(0, sums, row_bytes);
+  _tile_stored(1, sums + kSide, row_bytes);
+  _tile_stored(2, sums + 2 * kSide, row_bytes);
 }
 
-// Writes sums [rows, kPanel] times alpha to C [rows, columns], or adds them.
+// C [rows, columns] = alpha sums [rows, kPanel], or += if `add`.
 TENON_MATRIX void finish(const float* sums, int64_t rows, int64_t columns, float alpha, bool add, float* c,
                          int64_t c_row) {
   const __m512 factor = _mm512_set1_ps(alpha);
   for (int64_t row = 0; row < rows; ++row, sums += kPanel, c += c_row)
     for (int64_t j = 0; j < columns; j += kSide) {
-      const auto mask = static_cast<__mmask16>(columns - j >= kSide ? 0xffff : (1 << (columns - j)) - 1);
+      const __mmask16 mask = first_lanes(columns - j);
       const __m512 sum = _mm512_loadu_ps(sums + j);
       const __m512 value =
           add ? _mm512_fmadd_ps(factor, sum, _mm512_maskz_loadu_ps(mask, c + j)) : _mm512_mul_ps(factor, sum);
@@ -115,10 +132,23 @@ TENON_MATRIX void finish(const float* sums, int64_t rows, int64_t columns, float
     }
 }
 
+// Multiplies a strip of `rows` rows by a panel, of which C has `columns` columns. Sums that are not scaled are added to
+// C itself, or to a copy of it if the panel is wider.
+TENON_MATRIX void multiply_strip(const Strip& strip, int64_t rows, const uint32_t* panel, int64_t steps,
+                                 int64_t columns, float alpha, bool add, float* c, int64_t c_row) {
+  if (alpha == 1 && columns == kPanel) return multiply_panel(strip, panel, steps, add, c, c_row * 4);
+  alignas(64) float sums[kStrip * kPanel];
+  const bool copies = alpha == 1 && add;
+  for (int64_t row = 0; copies && row < rows; ++row)
+    for (int64_t j = 0; j < columns; j += kSide)
+      _mm512_store_ps(sums + row * kPanel + j, _mm512_maskz_loadu_ps(first_lanes(columns - j), c + row * c_row + j));
+  multiply_panel(strip, panel, steps, copies, sums, kPanelBytes);
+  finish(sums, rows, columns, alpha, add && !copies, c, c_row);
+}
+
 // Multiplies the pairs [l, l + pairs) of the block that is `depth` pairs long and begins at `block`: whole steps, or
 // less than one.
 TENON_MATRIX void multiply_terms(const GemmTile& t, int64_t block, int64_t depth, int64_t l, int64_t pairs, bool add) {
-  alignas(64) float sums[kStrip * kPanel];
   const int64_t step = std::min(pairs, kSide), steps = pairs / step;
   const auto* const a = static_cast<const uint32_t*>(t.a) + l;
   const auto* const b = static_cast<const uint32_t*>(t.b) + block * t.packed_columns + (l - block) * kPanel;
@@ -129,11 +159,9 @@ TENON_MATRIX void multiply_terms(const GemmTile& t, int64_t block, int64_t depth
       const int64_t rows = std::min(kStrip, t.rows - row), height = rows > kSide ? (rows + 1) / 2 : rows;
       const Strip strip = {a + row * t.a_row, t.a_row * 4, height, rows - height};
       if (height != shaped) set_shapes(shaped = height, step);
-      for (int64_t j = group; j < end; j += kPanel) {
-        multiply_panel(strip, b + (t.first + j) * depth, steps, sums);
-        finish(sums, rows, std::min(kPanel, end - j), static_cast<float>(t.alpha), add,
-               static_cast<float*>(t.c) + row * t.c_row + j, t.c_row);
-      }
+      for (int64_t j = group; j < end; j += kPanel)
+        multiply_strip(strip, rows, b + (t.first + j) * depth, steps, std::min(kPanel, end - j),
+                       static_cast<float>(t.alpha), add, static_cast<float*>(t.c) + row * t.c_row + j, t.c_row);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <new>
 
+#include "bf16_product.h"
 #include "device.h"
 #include "epilogue.h"
 #include "primitives.h"
@@ -25,10 +26,11 @@ struct GemmEpilogue {
 // the result depend on.
 int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   constexpr double kWorthwhile = 1e6;  // multiplications
-  constexpr int64_t kPackedRows = 12;
+  constexpr int64_t kPackedRows = 12, kMatrixRows = 512;
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
+  if (takes_matrix_tiles(gemm)) return std::max({std::min(m, kMatrixRows), least, int64_t{1}});
   int64_t tile = packed ? kPackedRows : 1;
   if (!packed && m > 0 && n > 0 && k > 0)
     tile = (gemm.flags & TN_TRANSPOSE_A) != 0 && packing_bytes(gemm) == 0
