@@ -35,8 +35,8 @@ TENON_MATRIX inline __m512i pairs_along(const float* from, int64_t count) {
 
 // 16 pairs from two rows of 16 numbers, `row` apart, of which `count` are read; `both`: the second row is there.
 TENON_MATRIX inline __m512i pairs_down(const float* from, int64_t row, int64_t count, bool both) {
-  alignas(64) static constexpr uint16_t kOrder[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                    8,  24, 9,  25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  alignas(64) static constexpr uint16_t kOrder[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512 lower = _mm512_maskz_loadu_ps(first(count), from);
   const __m512 upper = both ? _mm512_maskz_loadu_ps(first(count), from + row) : _mm512_setzero_ps();
   return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder),
@@ -97,9 +97,9 @@ TENON_MATRIX void round_matrix_panels(const MatrixPart& part, uint32_t* to, int6
   if (!part.turned) {
     for (int64_t l = 0; l < pairs; ++l, to += kPanel)
       for (int64_t j = 0; j < end; j += kSide)
-        _mm512_storeu_si512(to + j / kPanel * distance + j % kPanel,
-                            pairs_down(part.from + 2 * l * part.row + j, part.row, part.columns - j,
-                                       2 * l + 1 < part.rows));
+        _mm512_storeu_si512(
+            to + j / kPanel * distance + j % kPanel,
+            pairs_down(part.from + 2 * l * part.row + j, part.row, part.columns - j, 2 * l + 1 < part.rows));
     return;
   }
   __m512i square[kSide];

@@ -2,8 +2,8 @@
 // are added by an instruction, in their order; pairs that are left at the end are a block of their own. The sums of the
 // blocks times alpha are written, or added to C, one after the other. So no bit depends on the rows of A beside it.
 //
-// Eight registers hold tiles of up to 16 rows of 16 numbers or pairs: 0 to 5 the sums of two tiles of rows by a panel, 6
-// a tile of A, 7 one of B (LDTILECFG, TILELOADD, TDPBF16PS: Intel 64 and IA-32 Architectures Software Developer's
+// Eight registers hold tiles of up to 16 rows of 16 numbers or pairs: 0 to 5 the sums of two tiles of rows by a panel,
+// 6 a tile of A, 7 one of B (LDTILECFG, TILELOADD, TDPBF16PS: Intel 64 and IA-32 Architectures Software Developer's
 // Manual, volume 2). SPDX-License-Identifier: Apache-2.0
 #include "matrix_tile.h"
 
@@ -23,8 +23,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int64_t kSide = kMatrixStep;  // rows of a tile, and numbers or pairs of a row
-constexpr int64_t kStrip = 2 * kSide;  // rows of A that are multiplied at once
-constexpr int64_t kPanel = 3 * kSide;  // panel_columns of float32 with AVX-512
+constexpr int64_t kStrip = 2 * kSide;   // rows of A that are multiplied at once
+constexpr int64_t kPanel = 3 * kSide;   // panel_columns of float32 with AVX-512
 constexpr int64_t kRowBytes = kSide * 4, kPanelBytes = kPanel * 4;
 constexpr int64_t kGroup = 8;  // panels that stay in the second-level cache for all strips
 
@@ -57,8 +57,8 @@ struct Strip {
   int64_t second;     // the first row of the second tile; 0: there is none
 };
 
-// sums [rows of the strip, kPanel] = strip * panel, or += if `add`, over `steps` steps of l; rows of sums are `row_bytes`
-// apart. `panel` is [steps * kMatrixStep, kPanel].
+// sums [rows of the strip, kPanel] = strip * panel, or += if `add`, over `steps` steps of l; rows of sums are
+// `row_bytes` apart. `panel` is [steps * kMatrixStep, kPanel].
 TENON_MATRIX void multiply_panel(const Strip& strip, const uint32_t* panel, int64_t steps, bool add, float* sums,
                                  int64_t row_bytes) {
   const uint32_t* a = strip.a;

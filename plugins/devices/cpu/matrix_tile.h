@@ -17,8 +17,8 @@ inline constexpr int64_t kMatrixBlock = 512, kMatrixStep = 16;
 // sum_block(depth, kMatrixBlock, kMatrixStep).
 void multiply_matrix_tile(const GemmTile& tile);
 
-// Returns the pairs from a row of A to the next, for rows of so many: rows begin at cache lines, and not all in the same
-// sets of a cache.
+// Returns the pairs from a row of A to the next, for rows of so many: rows begin at cache lines, and not all in the
+// same sets of a cache.
 [[nodiscard]] constexpr int64_t matrix_row(int64_t pairs) {
   const int64_t lines = (pairs + kMatrixStep - 1) / kMatrixStep;
   return (lines % 2 == 0 ? lines + 1 : lines) * kMatrixStep;

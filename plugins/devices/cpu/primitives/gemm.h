@@ -19,11 +19,11 @@ struct Product {
   int64_t batch, m, n, k;
   Kernels kernels;
   Tiles tiles;
-  bool add;                      // the request is ADD: adds to C
-  const uint8_t* a;              // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
-  const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
-  uint8_t* c;                    // [batch, m, n]
-  int64_t packed_columns = 0;    // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
+  bool add;                    // the request is ADD: adds to C
+  const uint8_t* a;            // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
+  const uint8_t* b;            // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
+  uint8_t* c;                  // [batch, m, n]
+  int64_t packed_columns = 0;  // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
   Factors factors = Factors::kNumbers;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
