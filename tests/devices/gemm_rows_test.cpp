@@ -16,6 +16,7 @@ struct Shape {
   double alpha = 1;
   tn_dtype dtype = TN_F32;
   uint8_t request = TN_REQUEST_WRITE;
+  uint32_t precision = TN_PRECISION_FULL;
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& s) {
@@ -104,6 +105,7 @@ class GemmRows : public testing::Test {
     gemm.k = tn_dim_constant(s.k);
     gemm.flags = s.flags;
     gemm.alpha = s.alpha;
+    gemm.precision = s.precision;
     PreparedCall call(device_);
     EXPECT_EQ(device_.table<tn_gemm_table>(TN_GEMM)->prepare(device_.device(), device_.services(), device_.errors(),
                                                              &gemm, &call.prepared),
@@ -229,6 +231,24 @@ TEST_F(GemmRows, OfAnEmptyMinibatchAreNone) {
   EXPECT_EQ(packed_, 2);
 }
 
+// Rounded factors, where the device has them; their B packed, too.
+TEST_F(GemmRows, InBfloat16DoNotDependOnTilesAndThreads) {
+  constexpr int64_t kRows = 131;
+  bound_ = kRows;
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{5, 40}, {130, 301}, {513, 257}, {64, 2100}})
+    for (const uint32_t flags : {uint32_t{0}, uint32_t{TN_TRANSPOSE_B}})
+      for (const double alpha : {1.0, 0.7}) {
+        const Shape s = {n, k, flags, alpha, TN_F32, TN_REQUEST_ADD, TN_PRECISION_BF16};
+        const auto a = numbers<float>(kRows * k, 1), b = numbers<float>(n * k, 2), c = numbers<float>(kRows * n, 3);
+        const std::vector<float> all = run(s, 1, kRows, a.data(), b.data(), c.data(), 1);
+        for (const int64_t m : {1, 2, 15, 16, 17, 31, 33, 64, 131})
+          for (const int64_t first : {int64_t{0}, kRows - m})
+            check_rows<float>(s, all, first, m, a.data(), b.data(), c.data(), static_cast<int32_t>(m % 4 + 1));
+        if (HasFatalFailure()) return;
+      }
+  EXPECT_GT(packed_, 200);
+}
+
 // More rows than a tile, and columns that are cut: parts of the rows give the bits of all of them.
 TEST_F(GemmRows, DoNotDependOnTilesAndThreads) {
   constexpr int64_t kRows = 331;
@@ -306,13 +326,24 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
   const tn_dtype inputs[] = {TN_F32, TN_F32}, output = TN_F32;
   const auto* const table = device_.table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
   constexpr int64_t kRows = 300;
-  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{10, 128}, {1, 300}, {3, 5}, {128, 784}, {300, 40}}) {
+  struct Size {
+    int64_t n, k;
+    uint32_t precision = TN_PRECISION_FULL;
+  };
+  for (const auto& [n, k, precision] : {Size{10, 128},
+                                        {1, 300},
+                                        {3, 5},
+                                        {128, 784},
+                                        {300, 40},
+                                        {128, 784, TN_PRECISION_BF16},
+                                        {300, 41, TN_PRECISION_BF16}}) {
     const auto a = numbers<float>(kRows * k, 1), b = numbers<float>(k * n, 2), bias = numbers<float>(n, 3);
-    const auto softmax = [&](int64_t first, int64_t m, int64_t bound, int32_t workers) {
+    const auto softmax = [&, n = n, k = k, precision = precision](int64_t first, int64_t m, int64_t bound,
+                                                                  int32_t workers) {
       tn_dim rows = tn_dim_symbol(TN_SYMBOL_SAMPLES);
       rows.bound = bound;
-      const tn_gemm gemm = {sizeof gemm, TN_F32, tn_dim_constant(1), rows, tn_dim_constant(n), tn_dim_constant(k), 0,
-                            0,           0.5};
+      const tn_gemm gemm = {sizeof gemm,        TN_F32, tn_dim_constant(1), rows, tn_dim_constant(n),
+                            tn_dim_constant(k), 0,      precision,          0.5};
       const tn_pointwise_site site = {sizeof site, TN_F32,  &view, program.extents.data(),
                                       inputs,      &output, rows,  tn_dim_constant(n)};
       const tn_gemm_epilogue epilogue = {sizeof epilogue, 0, &gemm, &site};

@@ -8,7 +8,9 @@
 
 namespace tenon::cpu {
 
-// Whether matrix instructions compute the product (matrix_tile.h).
+// Whether the product is one in bfloat16, which rounds its factors if rounded_bytes is not 0.
+[[nodiscard]] bool is_rounded(const tn_gemm& gemm);
+// Whether matrix instructions compute the product.
 [[nodiscard]] bool takes_matrix_tiles(const tn_gemm& gemm);
 
 // Bytes of workspace of round_factors, at the bounds of the sizes. 0: the product stays as it is.
@@ -17,5 +19,17 @@ namespace tenon::cpu {
 // Replaces the factors by rounded ones, if the product is one in bfloat16. Those of one column stay: they read each
 // number once, so that rounding costs more than it saves.
 void round_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
+
+// Of a product in bfloat16 that reads B packed: bytes of B [k, n] in panels, of the workspace in which round_panels
+// puts it there, and of that of round_rows.
+[[nodiscard]] uint64_t rounded_panels_bytes(int64_t n, int64_t k);
+[[nodiscard]] uint64_t rounding_bytes(const tn_gemm& gemm, int64_t n, int64_t k);
+[[nodiscard]] uint64_t rounded_rows_bytes(const tn_gemm& gemm);
+
+// Rounds B of one matrix [k, n], or [n, k] with TN_TRANSPOSE_B, into panels of pairs.
+void round_panels(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, const void* from,
+                  uint8_t* workspace, void* to);
+// Replaces A by a rounded one, of a product whose B round_panels made.
+void round_rows(const tn_execution& execution, uint8_t* workspace, Product* product);
 
 }  // namespace tenon::cpu

@@ -55,6 +55,12 @@ void read_packed(Product* product) {
                                                : own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
 }
 
+void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
+  if (product->m == 0) return;
+  if (is_rounded(*product->gemm)) round_rows(execution, workspace, product);
+  read_packed(product);
+}
+
 int64_t number_block(const tn_gemm& gemm, int64_t k) {
   return sum_block(k, gemm.dtype == TN_F64 ? kSumBlock<double> : kSumBlock<float>);
 }

@@ -38,9 +38,14 @@ tn_status multiply_all(const tn_execution& execution, const Product& product);
 void use(Kernels kernels, Product* product);
 // Lets a product whose B is packed read it so.
 void read_packed(Product* product);
+// The same of one that a node packed: A of a product in bfloat16 is rounded into `workspace`, of rounded_rows_bytes.
+void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 // Returns the terms of a block of a sum (gemm_tile.h) of k numbers or, of a product, its factors.
 [[nodiscard]] int64_t number_block(const tn_gemm& gemm, int64_t k);
 [[nodiscard]] int64_t product_block(const Product& product);
+// Packs a matrix [k, n], or [n, k] with TN_TRANSPOSE_B, of the elements of a product, with blocks of `block` terms.
+void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
+                 const void* from, void* to);
 // Packs B, of one matrix, into `to`, and lets the product read it so.
 void pack(const tn_execution& execution, Product* product, void* to);
 

@@ -59,10 +59,11 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Product product = {};
   const tn_status status = make_product(both.gemm, *execution, *call, &product);
   if (status != TN_OK) return status;
+  uint8_t* const workspace = static_cast<uint8_t*>(call->workspace) + both.packing;
   if (both.packed)
-    read_packed(&product);
+    read_packed_factors(*execution, workspace, &product);
   else
-    read_factors(*execution, static_cast<uint8_t*>(call->workspace) + both.packing, &product);
+    read_factors(*execution, workspace, &product);
   const tn_status ran = run_epilogue(both.epilogue, *execution, *call, {&make_rows, &product});
   return ran != TN_OK ? ran : check_done(execution->errors, product);
 }
@@ -88,7 +89,7 @@ tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_
   if (status != TN_OK) return status;
   constexpr uint64_t kAlignment = 64;
   both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
-  prepared->workspace_bytes = both->packing + (packed ? 0 : factor_bytes(*given.gemm));
+  prepared->workspace_bytes = both->packing + (packed ? rounded_rows_bytes(*given.gemm) : factor_bytes(*given.gemm));
   prepared->binding = both.release();
   prepared->traits = 0;
   prepared->run = &run;

@@ -2,6 +2,7 @@
 // call copies it. The bits of C are those of "tenon.gemm/1". SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "bf16_product.h"
 #include "gemm_tile.h"
 #include "primitives.h"
 #include "primitives/gemm.h"
@@ -23,16 +24,18 @@ Matrix matrix_of(const tn_gemm& gemm, const int64_t* symbols) {
 }
 
 tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
-  constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;       // elements
-  if (gemm->precision == TN_PRECISION_BF16) return TN_UNSUPPORTED;  // the product rounds B
+  constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
   const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
   if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant)
     return TN_UNSUPPORTED;
+  const bool rounds = is_rounded(*gemm);
+  if (rounds && rounded_bytes(*gemm) == 0) return TN_UNSUPPORTED;  // the product stays as it is
   const Matrix matrix = matrix_of(*gemm, nullptr);
   // A matrix that stays in the first-level cache, or has one column, is read as it is.
   if (matrix.n < 2 || matrix.k < 1 || matrix.n < kSmall / matrix.k || matrix.n > kLarge / matrix.k)
     return TN_UNSUPPORTED;
-  *bytes = static_cast<uint64_t>(matrix.columns * matrix.k * tn_dtype_bytes(gemm->dtype));
+  *bytes = rounds ? rounded_panels_bytes(matrix.n, matrix.k)
+                             : static_cast<uint64_t>(matrix.columns * matrix.k * tn_dtype_bytes(gemm->dtype));
   return TN_OK;
 }
 
@@ -57,27 +60,17 @@ void run_pack_task(void* argument, int64_t index, int32_t) {
   packing.kernel(pack);
 }
 
-// Packs B of a product with blocks of `block` terms, on several threads if it pays.
-void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, const Matrix& matrix, int64_t block,
-                 const void* from, void* to) {
-  constexpr int64_t kTaskElements = 65536;
-  const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
-  const int64_t panel = panel_columns(detect_isa(), is_wide);
-  Packing packing = {};
-  packing.pack = {from, to, matrix.n, matrix.k, tb ? 1 : matrix.n, tb ? matrix.k : 1, block, 0, matrix.columns / panel};
-  packing.kernel = pack_kernel(detect_isa(), is_wide);
-  packing.share = std::max<int64_t>(1, kTaskElements / (matrix.k * panel));
-  const int64_t tasks = (packing.pack.last + packing.share - 1) / packing.share;
-  execution.parallel->for_each(execution.parallel->self, tasks, &run_pack_task, &packing);
-}
-
 tn_status run_pack(void* binding, const tn_execution* execution, const tn_call* call) {
   if (const tn_status status = check_call(*execution, *call, 1); status != TN_OK) return status;
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
   const Matrix matrix = matrix_of(gemm, execution->symbols);
-  pack_matrix(*execution, gemm, matrix, number_block(gemm, matrix.k), tn_data(call->inputs[0]),
-              tn_data(call->outputs[0]));
+  const void* const from = tn_data(call->inputs[0]);
+  void* const to = tn_data(call->outputs[0]);
+  if (is_rounded(gemm))
+    round_panels(*execution, gemm, matrix.n, matrix.k, from, static_cast<uint8_t*>(call->workspace), to);
+  else
+    pack_matrix(*execution, gemm, matrix.n, matrix.k, number_block(gemm, matrix.k), from, to);
   return TN_OK;
 }
 
@@ -87,7 +80,7 @@ tn_status run_multiply(void* binding, const tn_execution* execution, const tn_ca
   const tn_gemm& gemm = *static_cast<const tn_gemm*>(binding);
   Product product = {};
   if (const tn_status status = make_product(gemm, *execution, *call, &product); status != TN_OK) return status;
-  read_packed(&product);
+  read_packed_factors(*execution, static_cast<uint8_t*>(call->workspace), &product);
   return multiply_all(*execution, product);
 }
 
@@ -97,10 +90,20 @@ tn_status check_packs(const tn_errors* errors, const tn_gemm& gemm) {
   return status == TN_OK ? TN_OK : tn_fail(errors, status, nullptr, "the cpu does not pack the matrix of this product");
 }
 
-template <auto kRun>
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  const tn_status status = check_packs(errors, *gemm);
-  return status == TN_OK ? bind_gemm(errors, *gemm, kRun, prepared) : status;
+tn_status prepare_pack(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
+  if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
+  const tn_status status = bind_gemm(errors, *gemm, &run_pack, prepared);
+  if (status == TN_OK && is_rounded(*gemm))
+    prepared->workspace_bytes = rounding_bytes(*gemm, tn_dim_value(&gemm->n, nullptr), tn_dim_value(&gemm->k, nullptr));
+  return status;
+}
+
+tn_status prepare_multiply(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm,
+                           tn_prepared* prepared) {
+  if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
+  const tn_status status = bind_gemm(errors, *gemm, &run_multiply, prepared);
+  if (status == TN_OK) prepared->workspace_bytes = rounded_rows_bytes(*gemm);
+  return status;
 }
 
 tn_status prepare_fused(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
@@ -111,9 +114,22 @@ tn_status prepare_fused(void* device, const tn_services*, const tn_errors* error
 
 }  // namespace
 
+void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
+                 const void* from, void* to) {
+  constexpr int64_t kTaskElements = 65536;
+  const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
+  const int64_t panel = panel_columns(detect_isa(), is_wide), panels = (n + panel - 1) / panel;
+  Packing packing = {};
+  packing.pack = {from, to, n, k, tb ? 1 : n, tb ? k : 1, block, 0, panels};
+  packing.kernel = pack_kernel(detect_isa(), is_wide);
+  packing.share = std::max<int64_t>(1, kTaskElements / (k * panel));
+  const int64_t tasks = (panels + packing.share - 1) / packing.share;
+  execution.parallel->for_each(execution.parallel->self, tasks, &run_pack_task, &packing);
+}
+
 void pack(const tn_execution& execution, Product* product, void* to) {
   Product& p = *product;
-  pack_matrix(execution, *p.gemm, matrix_of(*p.gemm, p.n, p.k), product_block(p), p.b, to);
+  pack_matrix(execution, *p.gemm, p.n, p.k, product_block(p), p.b, to);
   p.b = static_cast<const uint8_t*>(to);
   read_packed(&p);
 }
@@ -145,6 +161,6 @@ void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product*
 
 const char packed_gemm_id[] = TN_PACKED_GEMM;
 const tn_packed_gemm_table packed_gemm_table = {
-    sizeof(tn_packed_gemm_table), 0, &packed_bytes, &prepare<&run_pack>, &prepare<&run_multiply>, &prepare_fused};
+    sizeof(tn_packed_gemm_table), 0, &packed_bytes, &prepare_pack, &prepare_multiply, &prepare_fused};
 
 }  // namespace tenon::cpu
