@@ -2,6 +2,7 @@
 #include "gemm_choice.h"
 
 #include <tenon/device.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -101,11 +102,11 @@ Kernels choose_kernels(int64_t m, int64_t n, int64_t k, uint32_t flags) {
 
 // A block of l of the rows of A fits into the second-level cache. Each tile copies its columns of B, so columns are
 // halved first, in multiples of `step`: of a vector, or of a panel.
-Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step) {
-  constexpr int64_t kRows = 128, kColumns = 64, kTasks = 8;
+Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int64_t most_rows) {
+  constexpr int64_t kColumns = 64, kTasks = 8;
   const auto least = static_cast<int64_t>(kTaskWork / std::max(work(1, n, k), 1.0));
   const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
-  Tiles tiles = {pieces(m, pieces(m, std::max(kRows, least))), n};
+  Tiles tiles = {pieces(m, pieces(m, std::max(most_rows, least))), n};
   while (pieces(m, tiles.rows) * pieces(n, tiles.columns) < kTasks) {
     if (work(tiles.rows, tiles.columns, k) < 4.0 * kTaskWork) break;
     if (tiles.columns < kColumns) break;
@@ -114,15 +115,14 @@ Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step) {
   return tiles;
 }
 
-// A tile reads its columns of B from memory and its rows of A from the second-level cache, in much less time than other
-// kernels take for it: many rows share a column.
-Tiles matrix_tiles(int64_t m, int64_t n, int64_t panel) {
-  constexpr int64_t kRows = 1024, kColumns = 384, kTasks = 8;
-  const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
-  Tiles tiles = {pieces(m, pieces(m, kRows)), n};
-  while (pieces(m, tiles.rows) * pieces(n, tiles.columns) < kTasks && tiles.columns > kColumns)
-    tiles.columns = pieces(pieces(tiles.columns, 2), panel) * panel;
-  return tiles;
+int64_t packed_rows() {
+  // Beside the panels that a strip is multiplied by (kPackedGroup of gemm_tile.cpp), in bytes of float32.
+  constexpr int64_t kPanels = 8 * 48 * 320 * 4, kRow = 320 * 4, kStep = 64;
+  static const int64_t rows = [] {
+    const auto cache = static_cast<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE));
+    return std::clamp<int64_t>((cache - cache / 8 - kPanels) / kRow / kStep * kStep, 128, 1024);
+  }();
+  return rows;
 }
 
 Tiles choose_tiles(Kernels kernels, int64_t m, int64_t n, int64_t k) {

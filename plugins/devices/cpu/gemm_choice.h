@@ -33,11 +33,12 @@ enum class Kernels : uint8_t {
 // of the result.
 [[nodiscard]] Tiles choose_tiles(Kernels kernels, int64_t m, int64_t n, int64_t k);
 
-// Returns the tiles of products on multiply_matrix_tile (matrix_tile.h), whose columns are a multiple of `panel` unless
-// there is one tile in a row of tiles. They change no bit.
-[[nodiscard]] Tiles matrix_tiles(int64_t m, int64_t n, int64_t panel);
+// Returns the tiles of kOwn, whose columns are a multiple of `step` unless there is one tile in a row of tiles. They have
+// about most_rows rows at most.
+[[nodiscard]] Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int64_t most_rows = 128);
 
-// Returns the tiles of kOwn, whose columns are a multiple of `step` unless there is one tile in a row of tiles.
-[[nodiscard]] Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step);
+// Returns the most rows of a tile whose B is packed: those of which A's part of a block of sums stays in the
+// second-level cache of this processor. A tile reads all its columns of B from farther away.
+[[nodiscard]] int64_t packed_rows();
 
 }  // namespace tenon::cpu

@@ -67,26 +67,26 @@ inline constexpr GemmTable kGemmTables[] = {
       }}},
     {"intel avx512",  // Intel(R) Xeon(R) Processor, 26 November 2026
      {{
-          {"uuuub", "uuubb", "uubbo", "uubbo", "bbboo"},  // 16
-          {"ouboo", "bbbbb", "uubuo", "buboo", "buuoo"},  // 32
-          {"ouuuu", "uubuu", "ubuuo", "buuoo", "buboo"},  // 64
-          {"ouuuu", "uuuuu", "uuuuo", "uuuoo", "uubbo"},  // 128
-          {"ouuuo", "uuuuu", "uuubo", "uuboo", "ubbbb"},  // 256
-          {"ouuuo", "uuuuo", "buubo", "bubob", "ubbbb"},  // 512
-          {"bbuuo", "buuoo", "uuubb", "bbbob", "bbbbb"},  // 1024
-          {"bbooo", "bobbo", "bobbo", "bbbob", "bbbbo"},  // 2048
-          {"boooo", "bobbo", "bbbbb", "bbbbb", "bbboo"},  // 4096
+          {"uuuub", "uuubb", "uubbb", "uubbo", "bbboo"},  // 16
+          {"uuboo", "bubbb", "ubbuo", "bubuo", "buuoo"},  // 32
+          {"ouuuu", "uubuu", "ubuuo", "buuuo", "buboo"},  // 64
+          {"ouuuu", "uuuuu", "uuuuo", "uuubo", "uubbo"},  // 128
+          {"ouuuo", "uuuuu", "uuubo", "uubbo", "ubbbb"},  // 256
+          {"ouuuo", "uuuuo", "buubb", "bubbb", "ubbbb"},  // 512
+          {"bbuoo", "buuoo", "uuubb", "bbbbb", "bbbbb"},  // 1024
+          {"bbooo", "bobbo", "bobbo", "bbbbb", "bbbbb"},  // 2048
+          {"boooo", "bobbo", "bbbbb", "bbbbo", "bbbbo"},  // 4096
       },
       {
-          {"boooo", "bbboo", "bbooo", "bbooo", "bbooo"},  // 16
+          {"boooo", "bbboo", "bbooo", "bbooo", "buooo"},  // 16
           {"boooo", "bbbbo", "bbboo", "bbboo", "bbboo"},  // 32
           {"boooo", "bbbbb", "buuuu", "bbuoo", "bbboo"},  // 64
-          {"boooo", "bbbuu", "bbuuu", "bbuoo", "buooo"},  // 128
-          {"bbbbu", "bbuuu", "buuuu", "buuob", "bbbbb"},  // 256
-          {"bubuu", "bbuuu", "buuuu", "buuob", "ubbbb"},  // 512
-          {"boouu", "buooo", "uobbb", "ubbob", "ubbbb"},  // 1024
-          {"bbooo", "boooo", "bobbb", "bbbob", "bbbbo"},  // 2048
-          {"boooo", "boooo", "bobbb", "bbbbb", "bbbob"},  // 4096
+          {"boooo", "bbbuu", "bbuuu", "bbuuo", "bubbb"},  // 128
+          {"bbbbu", "bbuuu", "buuuu", "buuub", "bbbbb"},  // 256
+          {"bubuu", "bbuuu", "buuuu", "buubb", "ubbbb"},  // 512
+          {"bouuu", "buooo", "uobbb", "ubbbb", "ubbbb"},  // 1024
+          {"bbooo", "boooo", "bobbb", "bbbbb", "bbbbb"},  // 2048
+          {"boooo", "boooo", "bobbb", "bbbbb", "bbbbb"},  // 4096
       }}},
 };
 

@@ -50,9 +50,7 @@ void read_packed(Product* product) {
   const int64_t panel = panel_columns(detect_isa(), p.gemm->dtype == TN_F64);
   p.packed_columns = (p.n + panel - 1) / panel * panel;
   p.kernels = Kernels::kOwn;
-  if (p.m == 0) return;
-  p.tiles = p.factors == Factors::kMatrixPairs ? matrix_tiles(p.m, p.n, panel)
-                                               : own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel);
+  if (p.m > 0) p.tiles = own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel, packed_rows());
 }
 
 void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {

@@ -26,11 +26,10 @@ struct GemmEpilogue {
 // the result depend on.
 int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   constexpr double kWorthwhile = 1e6;  // multiplications
-  constexpr int64_t kPackedRows = 12, kMatrixRows = 512;
+  constexpr int64_t kPackedRows = 12;
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
-  if (takes_matrix_tiles(gemm)) return std::max({std::min(m, kMatrixRows), least, int64_t{1}});
   int64_t tile = packed ? kPackedRows : 1;
   if (!packed && m > 0 && n > 0 && k > 0)
     tile = (gemm.flags & TN_TRANSPOSE_A) != 0 && packing_bytes(gemm) == 0
@@ -42,6 +41,9 @@ int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
 tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   const tn_gemm& gemm = *epilogue->gemm;
   if (gemm.m.bound < 0 || gemm.n.bound <= 0 || gemm.k.bound < 0 || gemm.batch.bound < 0) return TN_UNSUPPORTED;
+  // Chunks of rows would read a large B again and again, which takes longer than a pass over C.
+  constexpr int64_t kLarge = int64_t{1} << 20, kManyRows = 512;
+  if (gemm.m.bound >= kManyRows && gemm.n.bound >= kLarge / std::max<int64_t>(gemm.k.bound, 1)) return TN_UNSUPPORTED;
   // A second pass over the whole grid would read C from memory again.
   return check_epilogue(*epilogue->site, epilogue->product, gemm.dtype, Passes::kOne);
 }
