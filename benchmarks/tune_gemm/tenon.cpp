@@ -39,7 +39,7 @@ tn_parallel one_thread() {
   return parallel;
 }
 
-// Returns the seconds of one product by these kernels, copies of B included.
+// Returns the seconds of one product by these kernels, copies of the factors included.
 double time_product(const tn_gemm& gemm, Kernels kernels, Operands* operands, int64_t repeats) {
   static const tn_parallel parallel = one_thread();
   tn_execution execution = {};
@@ -59,7 +59,7 @@ double time_product(const tn_gemm& gemm, Kernels kernels, Operands* operands, in
     product.b = reinterpret_cast<const uint8_t*>(operands->b.data());
     product.c = reinterpret_cast<uint8_t*>(operands->c.data());
     tenon::cpu::use(kernels, &product);
-    if (packs) tenon::cpu::pack(execution, &product, operands->workspace.data());
+    if (packs) tenon::cpu::pack_factors(execution, operands->workspace.data(), &product);
     if (tenon::cpu::multiply_all(execution, product) != TN_OK) std::exit(1);
   }
   return (bench::now() - start) / static_cast<double>(repeats);

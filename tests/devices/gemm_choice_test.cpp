@@ -53,7 +53,7 @@ std::vector<double> multiply(Kernels kernels, const Sizes& s, uint32_t flags, tn
   product.c = result.data();
   tenon::cpu::use(kernels, &product);
   Guarded panels(tenon::cpu::worthwhile_bytes(gemm, s.batch, s.m, s.n, s.k));
-  if (kernels == Kernels::kOwn && panels.size() > 0) tenon::cpu::pack(execution, &product, panels.data());
+  if (kernels == Kernels::kOwn && panels.size() > 0) tenon::cpu::pack_factors(execution, panels.data(), &product);
   EXPECT_EQ(tenon::cpu::multiply_all(execution, product), TN_OK);
   return read_all(dtype, result);
 }

@@ -80,7 +80,7 @@ class MatrixTiles : public testing::Test {
       round_matrix_panels(part, right + l * packed, pairs_of(part.rows) * panel_);
     }
     multiply_matrix_tile(
-        {left, right, c.data(), rows, columns, depth, row, 1, columns, 1, columns, alpha, add, block, packed, 0});
+        {left, right, c.data(), rows, columns, depth, row, 1, columns, 1, columns, alpha, add, block, packed, 0, 0, 0});
     return c;
   }
 

@@ -27,7 +27,7 @@ Tiles vector_tiles(int64_t m, int64_t n, int64_t k) {
 // C is halved until there are eight tiles and none has more than kLarge multiplications, but not below the sizes for
 // which packing pays.
 Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
-  constexpr double kLarge = 512.0 * 512.0 * 512.0;
+  constexpr double kLarge = 1024.0 * 1024.0 * 1024.0;
   Tiles tiles = {m, n};
   int64_t count = 1;
   while (count < 8 || work(tiles.rows, tiles.columns, k) > kLarge) {

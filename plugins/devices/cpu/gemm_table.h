@@ -67,25 +67,25 @@ inline constexpr GemmTable kGemmTables[] = {
       }}},
     {"intel avx512",  // Intel(R) Xeon(R) Processor, 26 November 2026
      {{
-          {"uuuub", "uuubb", "uubbb", "uubbo", "bbboo"},  // 16
-          {"uuboo", "bubbb", "ubbuo", "bubuo", "buuoo"},  // 32
-          {"ouuuu", "uubuu", "ubuuo", "buuuo", "buboo"},  // 64
-          {"ouuuu", "uuuuu", "uuuuo", "uuubo", "uubbo"},  // 128
-          {"ouuuo", "uuuuu", "uuubo", "uubbo", "ubbbb"},  // 256
-          {"ouuuo", "uuuuo", "buubb", "bubbb", "ubbbb"},  // 512
-          {"bbuoo", "buuoo", "uuubb", "bbbbb", "bbbbb"},  // 1024
-          {"bbooo", "bobbo", "bobbo", "bbbbb", "bbbbb"},  // 2048
-          {"boooo", "bobbo", "bbbbb", "bbbbo", "bbbbo"},  // 4096
+          {"uuuub", "uuubb", "uubbb", "ubbbo", "bbboo"},  // 16
+          {"uuboo", "bubbb", "ubbuo", "buboo", "bbuoo"},  // 32
+          {"ouuuu", "uubuu", "ubuuo", "buuoo", "buboo"},  // 64
+          {"ouuuu", "uuuuu", "uuuuo", "uuuoo", "uubbo"},  // 128
+          {"ouuuo", "uuuuo", "uuubo", "uuboo", "ubbbo"},  // 256
+          {"ouuuo", "uuuuo", "buubb", "bubob", "bbbbb"},  // 512
+          {"bbuuo", "buuoo", "uuubb", "bbbob", "bbbbb"},  // 1024
+          {"bbooo", "bobbo", "bobbo", "bbbob", "bbbbb"},  // 2048
+          {"boooo", "bobbo", "bbbbb", "bbbob", "bbbbo"},  // 4096
       },
       {
-          {"boooo", "bbboo", "bbooo", "bbooo", "buooo"},  // 16
-          {"boooo", "bbbbo", "bbboo", "bbboo", "bbboo"},  // 32
+          {"uoooo", "bbboo", "buooo", "buooo", "buooo"},  // 16
+          {"boooo", "bubbo", "bbboo", "bbboo", "bbboo"},  // 32
           {"boooo", "bbbbb", "buuuu", "bbuoo", "bbboo"},  // 64
-          {"boooo", "bbbuu", "bbuuu", "bbuuo", "bubbb"},  // 128
-          {"bbbbu", "bbuuu", "buuuu", "buuub", "bbbbb"},  // 256
-          {"bubuu", "bbuuu", "buuuu", "buubb", "ubbbb"},  // 512
-          {"bouuu", "buooo", "uobbb", "ubbbb", "ubbbb"},  // 1024
-          {"bbooo", "boooo", "bobbb", "bbbbb", "bbbbb"},  // 2048
+          {"boooo", "bbbuu", "bbuuu", "bbuoo", "bubbo"},  // 128
+          {"bbbbu", "bbuuu", "buuuu", "buuob", "bbbbb"},  // 256
+          {"bubuu", "bbuuu", "buuuu", "bubob", "ubbbb"},  // 512
+          {"buuuu", "buooo", "uobbb", "uboob", "ubbbb"},  // 1024
+          {"bbooo", "boooo", "bobbb", "bbbob", "bbbbb"},  // 2048
           {"boooo", "boooo", "bobbb", "bbbbb", "bbbbb"},  // 4096
       }}},
 };

@@ -19,6 +19,8 @@
 #include "pointwise/targets.h"
 // clang-format on
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -102,6 +104,7 @@ struct Strip {
   T* c;
   int64_t a_row, a_step, b_step, c_row;
   int64_t depth;
+  int64_t packed;   // the first row of the tile in a packed A; below 0: A is not packed
   int64_t whole;    // l below it may be read from B in whole vectors, behind the last column, too
   int64_t columns;  // of C: more than kVectors - 1 vectors, at most kVectors
   T alpha;
@@ -287,20 +290,31 @@ void prefetch_strip(const Strip<T>& all, const T* from, int64_t first, int64_t l
   }
 }
 
+// Whether a set of the first-level cache has room for a line of each row of a strip, and of B and C.
+inline bool has_many_ways() {
+  static const bool has = sysconf(_SC_LEVEL1_DCACHE_ASSOC) >= kStripRows + 4;
+  return has;
+}
+
 // Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
-// that they share few sets of the first-level cache, or if A is transposed.
+// that they share few sets of the first-level cache, which then are too small, or if A is transposed.
 template <class Terms, class T>
 void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
   constexpr int64_t kFar = 4096 / sizeof(T);
   HWY_ALIGN T copy[kStripRows * kSumBlock<T>];
-  const bool copies = all.a_step != 1 || (all.a_row % kFar == 0 && rows > 1);
+  const bool packed = all.packed >= 0;
+  const bool copies = !packed && (all.a_step != 1 || (all.a_row % kFar == 0 && rows > 1 && !has_many_ways()));
   Strip<T> s = all;
-  for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; strips > 0; --strips) {
-    const int64_t height = (rows - row + strips - 1) / strips;  // strips of about equal height
-    const T* const from = all.a + row * all.a_row;
+  for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; row < rows; --strips) {
+    const int64_t in_strip = packed ? (all.packed + row) % kStripRows : 0;
+    const int64_t height = packed ? std::min(kStripRows - in_strip, rows - row)
+                                  : (rows - row + strips - 1) / strips;  // strips of about equal height
+    const T* const from =
+        packed ? all.a + (all.packed + row - in_strip) * all.depth + in_strip : all.a + row * all.a_row;
     s.a = from;
     if (copies) copy_strip(all, from, height, copy, s);
-    if (strips > 1) prefetch_strip(all, from, height, height + (rows - row - height + strips - 2) / (strips - 1));
+    if (!packed && strips > 1)
+      prefetch_strip(all, from, height, height + (rows - row - height + strips - 2) / (strips - 1));
     s.b = all.b;
     for (int64_t j = 0; j < all.columns; j += by.step, s.b += by.distance) {
       s.columns = std::min(by.step, all.columns - j);
@@ -349,9 +363,15 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   }
 }
 
-// The same where B is packed.
+// The same where B is packed, and perhaps A.
 template <class Terms, class T>
 void multiply_packed(const GemmTile& t, Strip<T> s, int64_t first) {
+  if (t.packed_rows > 0) {
+    s.a = static_cast<const T*>(t.a) + first * t.packed_rows;
+    s.a_row = 1;
+    s.a_step = kStripRows;
+    s.packed = t.first_row;
+  }
   const T* const block = static_cast<const T*>(t.b) + first * t.packed_columns;
   T* const c = s.c;
   s.b_step = kPanel<T>;
@@ -362,6 +382,25 @@ void multiply_packed(const GemmTile& t, Strip<T> s, int64_t first) {
     s.b = block + (t.first + j) * s.depth;
     s.columns = std::min(kColumns, t.columns - j);
     multiply_rows<Terms>(s, t.rows, {kPanel<T>, s.depth * kPanel<T>});
+  }
+}
+
+template <class T>
+void pack_strips(const GemmPack& p) {
+  const int64_t whole = (p.columns + kStripRows - 1) / kStripRows * kStripRows;
+  for (int64_t l = 0; l < p.depth; ++l) {
+    const int64_t block = l / p.block * p.block, depth = std::min(p.block, p.depth - block);
+    const T* from = static_cast<const T*>(p.b) + l * p.b_step + p.first * kStripRows;
+    T* to = static_cast<T*>(p.packed) + block * whole + (p.first * depth + l - block) * kStripRows;
+    int64_t left = p.columns - p.first * kStripRows;
+    for (int64_t strip = p.first; strip < p.last; ++strip, left -= kStripRows) {
+      if (left >= kStripRows)
+        std::memcpy(to, from, kStripRows * sizeof(T));
+      else
+        std::copy_n(from, left, to);
+      from += kStripRows;
+      to += depth * kStripRows;
+    }
   }
 }
 
@@ -446,6 +485,7 @@ void multiply_tile(const GemmTile& t) {
   s.c_row = t.c_row;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
+  s.packed = -1;
   for (int64_t l = 0; l < t.depth; l += t.block) {
     s.depth = std::min(t.block, t.depth - l);
     s.a = static_cast<const T*>(t.a) + l * t.a_step;
@@ -466,6 +506,8 @@ TileKernel find_tile(bool wide, bool column) {
 TileKernel find_pairs(bool dot) { return dot ? &multiply_tile<DotPairs, float> : &multiply_tile<Pairs, float>; }
 
 PackKernel find_pack(bool wide) { return wide ? &pack_panels<double> : &pack_panels<float>; }
+PackKernel find_strips(bool wide) { return wide ? &pack_strips<double> : &pack_strips<float>; }
+int64_t find_strip_rows() { return kStripRows; }
 int64_t find_panel(bool wide) { return wide ? kPanel<double> : kPanel<float>; }
 
 }  // namespace tenon::cpu::HWY_NAMESPACE
@@ -484,6 +526,8 @@ TileKernel pairs_kernel(Isa isa) {
   TENON_CHOOSE(isa, find_pairs(dot));
 }
 PackKernel pack_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_pack(wide)); }
+PackKernel strips_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_strips(wide)); }
+int64_t strip_rows(Isa isa) { TENON_CHOOSE(isa, find_strip_rows()); }
 int64_t panel_columns(Isa isa, bool wide) { TENON_CHOOSE(isa, find_panel(wide)); }
 
 }  // namespace tenon::cpu

@@ -23,12 +23,17 @@ struct GemmTile {
   int64_t block;  // terms of a block of a sum: sum_block
   // Above 0: b is a whole packed B of so many columns, and the tile begins at its column `first`, that of a panel.
   int64_t packed_columns, first;
+  // Above 0: a is a whole packed A of so many rows, and the tile begins at its row first_row. B is packed, too.
+  int64_t packed_rows, first_row;
 };
 
 // A packed B [depth, columns] is a list of blocks of l, of `block` rows each but the last; a block is a list of panels,
 // and a panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
 [[nodiscard]] int64_t panel_columns(Isa isa, bool wide);
-// Packs the panels [first, last) of B, which lies as in GemmTile.
+// A packed A [rows, depth] is the same of its columns and rows: a list of blocks of l, a block is a list of strips, and a
+// strip holds strip_rows() rows, one l after the other.
+[[nodiscard]] int64_t strip_rows(Isa isa);
+// Packs the panels [first, last) of B, which lies as in GemmTile; or the strips of A, which lies as [depth, columns].
 struct GemmPack {
   const void* b;
   void* packed;
@@ -39,6 +44,7 @@ struct GemmPack {
 };
 using PackKernel = void (*)(const GemmPack& pack);
 [[nodiscard]] PackKernel pack_kernel(Isa isa, bool wide);
+[[nodiscard]] PackKernel strips_kernel(Isa isa, bool wide);
 
 // Most terms of a block of a sum (gemm_tile.cpp): so many terms of a strip of A and of a panel of B fill most of a
 // first-level cache of 32 KiB.

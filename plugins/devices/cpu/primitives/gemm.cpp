@@ -99,6 +99,11 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
     tile.packed_columns = run.packed_columns;
     tile.first = column;
   }
+  if (run.packed_rows > 0) {
+    tile.a = run.a;
+    tile.packed_rows = run.packed_rows;
+    tile.first_row = row;
+  }
   const Isa isa = detect_isa();
   if (is_matrix) return multiply_matrix_tile(tile);
   (run.factors == Factors::kPairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);

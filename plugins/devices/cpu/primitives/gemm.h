@@ -24,6 +24,7 @@ struct Product {
   const uint8_t* b;            // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
   uint8_t* c;                  // [batch, m, n]
   int64_t packed_columns = 0;  // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
+  int64_t packed_rows = 0;     // above 0: A is packed, too, with so many rows
   Factors factors = Factors::kNumbers;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
@@ -46,17 +47,17 @@ void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Prod
 // Packs a matrix [k, n], or [n, k] with TN_TRANSPOSE_B, of the elements of a product, with blocks of `block` terms.
 void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
                  const void* from, void* to);
-// Packs B, of one matrix, into `to`, and lets the product read it so.
-void pack(const tn_execution& execution, Product* product, void* to);
 
-// Products of many rows on kOwn pack B once for all tiles. Returns the bytes that it takes at these sizes, 0 if it does
-// not pay.
+// Products of many rows on kOwn pack B once for all tiles, and a transposed A. Returns the bytes that it takes at these
+// sizes, 0 if it does not pay.
 [[nodiscard]] uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k);
 // Returns the bytes that it takes at the bounds of the sizes; 0: it never pays, or other kernels compute the product.
 [[nodiscard]] uint64_t packing_bytes(const tn_gemm& gemm);
-// Packs B into `workspace`, of packing_bytes, and lets the product read it so, if that pays for its sizes. The bits of
-// the result stay.
-void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product* product);
+// Packs these factors into `workspace`, of packing_bytes, and lets the product read them so, if that pays for its sizes
+// and kernels. The bits of the result stay.
+void pack_if_worthwhile(const tn_execution& execution, uint8_t* workspace, Product* product);
+// The same, of worthwhile_bytes that are not 0.
+void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 
 // Bytes of workspace of read_factors, at the bounds of the sizes.
 [[nodiscard]] uint64_t factor_bytes(const tn_gemm& gemm);

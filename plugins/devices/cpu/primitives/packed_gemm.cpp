@@ -23,6 +23,10 @@ Matrix matrix_of(const tn_gemm& gemm, const int64_t* symbols) {
   return matrix_of(gemm, tn_dim_value(&gemm.n, symbols), tn_dim_value(&gemm.k, symbols));
 }
 
+uint64_t panels_bytes(const tn_gemm& gemm, int64_t n, int64_t k) {
+  return static_cast<uint64_t>(matrix_of(gemm, n, k).columns * k * tn_dtype_bytes(gemm.dtype));
+}
+
 tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
   constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
   const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
@@ -34,8 +38,7 @@ tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* b
   // A matrix that stays in the first-level cache, or has one column, is read as it is.
   if (matrix.n < 2 || matrix.k < 1 || matrix.n < kSmall / matrix.k || matrix.n > kLarge / matrix.k)
     return TN_UNSUPPORTED;
-  *bytes = rounds ? rounded_panels_bytes(matrix.n, matrix.k)
-                             : static_cast<uint64_t>(matrix.columns * matrix.k * tn_dtype_bytes(gemm->dtype));
+  *bytes = rounds ? rounded_panels_bytes(matrix.n, matrix.k) : panels_bytes(*gemm, matrix.n, matrix.k);
   return TN_OK;
 }
 
@@ -114,35 +117,42 @@ tn_status prepare_fused(void* device, const tn_services*, const tn_errors* error
 
 }  // namespace
 
-void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
-                 const void* from, void* to) {
+namespace {
+
+// Packs `columns` columns of a matrix, `width` of them in a panel or strip, on several threads if it pays.
+void pack_all(const tn_execution& execution, const GemmPack& pack, PackKernel kernel, int64_t width) {
   constexpr int64_t kTaskElements = 65536;
-  const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
-  const int64_t panel = panel_columns(detect_isa(), is_wide), panels = (n + panel - 1) / panel;
-  Packing packing = {};
-  packing.pack = {from, to, n, k, tb ? 1 : n, tb ? k : 1, block, 0, panels};
-  packing.kernel = pack_kernel(detect_isa(), is_wide);
-  packing.share = std::max<int64_t>(1, kTaskElements / (k * panel));
+  const int64_t panels = (pack.columns + width - 1) / width;
+  Packing packing = {pack, kernel, std::max<int64_t>(1, kTaskElements / (pack.depth * width))};
+  packing.pack.last = panels;
   const int64_t tasks = (panels + packing.share - 1) / packing.share;
   execution.parallel->for_each(execution.parallel->self, tasks, &run_pack_task, &packing);
 }
 
-void pack(const tn_execution& execution, Product* product, void* to) {
-  Product& p = *product;
-  pack_matrix(execution, *p.gemm, p.n, p.k, product_block(p), p.b, to);
-  p.b = static_cast<const uint8_t*>(to);
-  read_packed(&p);
+// A transposed A is copied strip by strip for each group of panels, unless it is packed; with few columns that is less.
+bool packs_rows(const tn_gemm& gemm, int64_t n) { return (gemm.flags & TN_TRANSPOSE_A) != 0 && n >= 96; }
+int64_t whole_strips(int64_t rows) {
+  const int64_t strip = strip_rows(detect_isa());
+  return (rows + strip - 1) / strip * strip;
 }
 
-// Below kRows every element is copied by one or two tiles. A larger B than kMostBytes would need more memory than it is
-// worth.
+}  // namespace
+
+void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
+                 const void* from, void* to) {
+  const bool is_wide = gemm.dtype == TN_F64, tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
+  pack_all(execution, {from, to, n, k, tb ? 1 : n, tb ? k : 1, block, 0, 0}, pack_kernel(detect_isa(), is_wide),
+           panel_columns(detect_isa(), is_wide));
+}
+
+// Below kRows every element is copied by one or two tiles. Larger factors than kMostBytes would need more memory than
+// it is worth.
 uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kRows = 192, kElements = 16384, kMostBytes = int64_t{1} << 27;
   if (batch != 1 || m < kRows || n < 2 || k < 1 || n < kElements / k) return 0;
-  const Matrix matrix = matrix_of(gemm, n, k);
-  const int64_t most = kMostBytes / tn_dtype_bytes(gemm.dtype);
-  if (matrix.columns > most / k) return 0;
-  return static_cast<uint64_t>(matrix.columns * k * tn_dtype_bytes(gemm.dtype));
+  const int64_t most = kMostBytes / tn_dtype_bytes(gemm.dtype) / k, rows = packs_rows(gemm, n) ? whole_strips(m) : 0;
+  if (matrix_of(gemm, n, k).columns > most || rows > most) return 0;
+  return panels_bytes(gemm, n, k) + static_cast<uint64_t>(rows * k * tn_dtype_bytes(gemm.dtype));
 }
 
 uint64_t packing_bytes(const tn_gemm& gemm) {
@@ -151,12 +161,27 @@ uint64_t packing_bytes(const tn_gemm& gemm) {
   return bytes > 0 && choose_kernels(m, n, k, gemm.flags) == Kernels::kOwn ? bytes : 0;
 }
 
-void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product* product) {
+void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
+  Product& p = *product;
+  const tn_gemm& gemm = *p.gemm;
+  const int64_t block = number_block(gemm, p.k);
+  pack_matrix(execution, gemm, p.n, p.k, block, p.b, workspace);
+  p.b = workspace;
+  if (packs_rows(gemm, p.n)) {
+    uint8_t* const to = workspace + panels_bytes(gemm, p.n, p.k);
+    pack_all(execution, {p.a, to, p.m, p.k, p.m, 1, block, 0, 0}, strips_kernel(detect_isa(), gemm.dtype == TN_F64),
+             strip_rows(detect_isa()));
+    p.a = to;
+    p.packed_rows = whole_strips(p.m);
+  }
+  read_packed(product);
+}
+
+void pack_if_worthwhile(const tn_execution& execution, uint8_t* workspace, Product* product) {
   Product& p = *product;
   if (p.kernels != Kernels::kOwn) return;
   const uint64_t bytes = worthwhile_bytes(*p.gemm, p.batch, p.m, p.n, p.k);
-  if (bytes == 0 || bytes > packing_bytes(*p.gemm)) return;
-  pack(execution, &p, workspace);
+  if (bytes > 0 && bytes <= packing_bytes(*p.gemm)) pack_factors(execution, workspace, product);
 }
 
 const char packed_gemm_id[] = TN_PACKED_GEMM;
