@@ -33,8 +33,8 @@ enum class Kernels : uint8_t {
 // of the result.
 [[nodiscard]] Tiles choose_tiles(Kernels kernels, int64_t m, int64_t n, int64_t k);
 
-// Returns the tiles of kOwn, whose columns are a multiple of `step` unless there is one tile in a row of tiles. They have
-// about most_rows rows at most.
+// Returns the tiles of kOwn, whose columns are a multiple of `step` unless there is one tile in a row of tiles. They
+// have about most_rows rows at most.
 [[nodiscard]] Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int64_t most_rows = 128);
 
 // Returns the most rows of a tile whose B is packed: those of which A's part of a block of sums stays in the

@@ -30,8 +30,8 @@ struct GemmTile {
 // A packed B [depth, columns] is a list of blocks of l, of `block` rows each but the last; a block is a list of panels,
 // and a panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
 [[nodiscard]] int64_t panel_columns(Isa isa, bool wide);
-// A packed A [rows, depth] is the same of its columns and rows: a list of blocks of l, a block is a list of strips, and a
-// strip holds strip_rows() rows, one l after the other.
+// A packed A [rows, depth] is the same of its columns and rows: a list of blocks of l, a block is a list of strips, and
+// a strip holds strip_rows() rows, one l after the other.
 [[nodiscard]] int64_t strip_rows(Isa isa);
 // Packs the panels [first, last) of B, which lies as in GemmTile; or the strips of A, which lies as [depth, columns].
 struct GemmPack {
