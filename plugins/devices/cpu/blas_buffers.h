@@ -9,9 +9,9 @@ namespace tenon::cpu {
 inline constexpr int kMostBlasCalls = 64;
 
 // Bytes of a packing buffer: the most that one call packs with the kernels of a known core (blas_core.h), and with any
-// others. choose_tiles (gemm_choice.h) keeps calls below the former: B is packed in blocks of at most 1 MiB; whole
-// rows of A are packed only if C has more than 192 columns, and such a tile has at most 2^27 multiplications or 255
-// rows, so at most 695,000 elements of A: 5.3 MiB. tests/devices/blas_test.cpp measures it.
+// others. choose_tiles (gemm_choice.h) keeps calls below the former: B is packed in blocks of at most 1 MiB, and whole
+// rows of A, of which a tile of 256 rows or more has at most 695,000 elements: 5.3 MiB.
+// tests/devices/blas_test.cpp measures it.
 inline constexpr uint64_t kKnownCoreBytes = uint64_t{8} << 20;
 inline constexpr uint64_t kAnyCoreBytes = uint64_t{128} << 20;
 

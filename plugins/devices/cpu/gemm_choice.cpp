@@ -24,16 +24,18 @@ Tiles vector_tiles(int64_t m, int64_t n, int64_t k) {
   return m == 1 ? Tiles{1, std::min(share, n)} : Tiles{std::min(share, m), 1};
 }
 
-// C is halved until there are eight tiles and none has more than kLarge multiplications, but not below the sizes for
-// which packing pays.
+// C is halved until there are eight tiles, none has more than kLarge multiplications, and none packs more than kPacked
+// elements of A (blas_buffers.h), but not below the sizes for which packing pays.
 Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
-  constexpr double kLarge = 1024.0 * 1024.0 * 1024.0;
+  constexpr double kLarge = 1024.0 * 1024.0 * 1024.0, kPacked = 695000;
   Tiles tiles = {m, n};
   int64_t count = 1;
-  while (count < 8 || work(tiles.rows, tiles.columns, k) > kLarge) {
+  for (;;) {
     const bool can_rows = tiles.rows >= 256, can_columns = tiles.columns >= 512;
+    const bool packs_much = can_rows && work(tiles.rows, 1, k) > kPacked;
+    if (count >= 8 && !packs_much && work(tiles.rows, tiles.columns, k) <= kLarge) break;
     if (!can_rows && !can_columns) break;
-    if (can_rows && (2 * tiles.rows >= tiles.columns || !can_columns)) {
+    if (packs_much || (can_rows && (2 * tiles.rows >= tiles.columns || !can_columns))) {
       tiles.rows = (tiles.rows + 1) / 2;
     } else {
       tiles.columns = (tiles.columns + 1) / 2;
