@@ -41,9 +41,9 @@ PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vec
                         bounds);
 }
 
-tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
-  const Gemm& product = *node.as<Gemm>();
-  const Shape& a = graph.spec(node.inputs[0]).shape;
+// node: a Gemm or GatherGemm, with these properties.
+tn_gemm gemm_of(const Graph& graph, const Node& node, const Gemm& product, const std::vector<int64_t>& bounds) {
+  const Shape a = matrix_shape(graph, node, 0);
   const Shape& c = graph.spec(node.outputs[0]).shape;
   tn_gemm gemm = {};
   gemm.size = sizeof gemm;
@@ -57,6 +57,25 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   gemm.alpha = product.alpha;
   return gemm;
 }
+
+// A site with what it points to.
+struct GatherGemmSite {
+  tn_gemm gemm;
+  tn_gathered tables[2];
+  tn_gather_gemm site;
+
+  GatherGemmSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds)
+      : gemm(gemm_of(graph, node, node.as<GatherGemm>()->gemm, bounds)), site{sizeof site, 0, &gemm, nullptr, nullptr} {
+    for (size_t i = 0; i < 2; ++i) {
+      const ValueId ids = node.inputs[2 + i];
+      if (ids == kNoValue) continue;
+      tables[i] = {sizeof(tn_gathered), graph.spec(ids).dtype, bounded(graph.spec(node.inputs[i]).shape[0], bounds)};
+      (i == 0 ? site.a : site.b) = &tables[i];
+    }
+  }
+  GatherGemmSite(const GatherGemmSite&) = delete;
+  GatherGemmSite& operator=(const GatherGemmSite&) = delete;
+};
 
 // Returns the products for which a matrix is packed, whatever their number of rows.
 tn_gemm packed_gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
@@ -112,6 +131,7 @@ class CallPreparer {
   void prepare(const Gemm& gemm);
   void prepare(const Pack& pack);
   void prepare(const Gather& gather);
+  void prepare(const GatherGemm& product);
   void prepare(const ScatterAdd& scatter);
   void prepare(const Move& move);
   void prepare(const View& /*view*/) {}  // shares memory: nothing runs
@@ -167,7 +187,7 @@ void CallPreparer::prepare(const Pointwise& pointwise) {
 }
 
 void CallPreparer::prepare(const Gemm& gemm) {
-  const tn_gemm product = gemm_of(graph_, node_, bounds_);
+  const tn_gemm product = gemm_of(graph_, node_, gemm, bounds_);
   if (!node_.epilogue) {
     if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_multiply, product);
     return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
@@ -194,6 +214,11 @@ void CallPreparer::prepare_packed(PreparePacked<Site> function, const Site& site
 void CallPreparer::prepare(const Gather& /*gather*/) {
   const bool sums = node_.inputs.size() == 3;
   prepare_rows(sums ? TN_GATHER_SUM : TN_GATHER_ROWS, graph_.spec(node_.inputs[0]));
+}
+
+void CallPreparer::prepare(const GatherGemm& /*product*/) {
+  const GatherGemmSite both(graph_, node_, bounds_);
+  prepare_by(TN_GATHER_GEMM, &tn_gather_gemm_table::prepare, &both.site);
 }
 
 void CallPreparer::prepare(const ScatterAdd& /*scatter*/) {
@@ -361,17 +386,18 @@ bool is_provided(Device& device, const char* id, const Site& product) {
   return false;
 }
 
-// Whether a table of products with epilogues has the call rather than that of the product and that of the program.
+// Whether a table of products that do the work of other calls as well, such as epilogues, has the call rather than the
+// tables of the product alone and of these calls.
 template <typename Table, typename ProductTable, typename Site, typename Product>
-bool prefers(Device& device, const char* id, const char* product_id, const Site& epilogue, const Product& product) {
+bool prefers(Device& device, const char* id, const char* product_id, const Site& site, const Product& product) {
   for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.table->supports == nullptr || offer.table->prepare == nullptr) continue;
-    if (newer_opcode(*offer.table, epilogue).op != 0) continue;
+    if (newer_opcode(*offer.table, site).op != 0) continue;
     if (offer.by == &device.origin() && is_provided<ProductTable>(device, product_id, product)) return false;
     ErrorSink errors(device.who(), offer.by->tags);
     try {
       errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
-                               device.instance_of(offer), errors.get(), &epilogue));
+                               device.instance_of(offer), errors.get(), &site));
       return true;
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED) throw;
@@ -390,9 +416,14 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
     const tn_conv_epilogue epilogue = {sizeof epilogue, number, &conv, site.get()};
     return prefers<tn_conv_epilogue_table, tn_conv_table>(device, TN_CONV_EPILOGUE, TN_CONV, epilogue, conv);
   }
-  const tn_gemm gemm = gemm_of(graph, product, bounds);
+  const tn_gemm gemm = gemm_of(graph, product, *product.as<Gemm>(), bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, number, &gemm, site.get()};
   return prefers<tn_gemm_epilogue_table, tn_gemm_table>(device, TN_GEMM_EPILOGUE, TN_GEMM, epilogue, gemm);
+}
+
+bool prefers_gathers(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
+  const GatherGemmSite both(graph, product, bounds);
+  return prefers<tn_gather_gemm_table, tn_gemm_table>(device, TN_GATHER_GEMM, TN_GEMM, both.site, both.gemm);
 }
 
 uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
@@ -402,7 +433,7 @@ uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int6
     return 0;
   const Gemm& gemm = *product.as<Gemm>();
   if ((gemm.flags & TN_TRANSPOSE_A) != 0 || graph.spec(product.inputs[0]).shape.size() != 2) return 0;
-  const tn_gemm site = gemm_of(graph, product, bounds);
+  const tn_gemm site = gemm_of(graph, product, gemm, bounds);
   if (is_provided<tn_gemm_table>(device, TN_GEMM, site)) return 0;
   uint64_t bytes = 0;
   ErrorSink errors(device.who(), device.origin().tags);

@@ -224,6 +224,8 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   arrange_loops(graph);
   fuse(graph, model.kept);
   join_bags(graph, model.kept);
+  join_gathers(graph, model.kept,
+               [&](const Node& product) { return prefers_gathers(*target.device, graph, model.bounds, product); });
   attach_epilogues(graph,
                    [&](const Node& product) { return prefers_epilogue(*target.device, graph, model.bounds, product); });
   const auto bytes_of = [&](const Node& product) { return packed_bytes(*target.device, graph, model.bounds, product); };

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
 
+#include "row_ids.h"
 #include "rows_update.h"
 
 namespace tenon::cpu {
@@ -98,13 +98,6 @@ void add_contribution(Run& run, int64_t id, const uint8_t* values) {
   run.list[run.count++] = values;
 }
 
-tn_status wrong_id(const tn_errors* errors, int64_t id, int64_t position, int64_t height) {
-  char message[128];
-  std::snprintf(message, sizeof message, "id %lld at position %lld is outside the table of %lld rows",
-                static_cast<long long>(id), static_cast<long long>(position), static_cast<long long>(height));
-  return tn_fail(errors, TN_BAD_DATA, "ids", message);
-}
-
 // Appends the contributions of one part. inputs: values, ids [count], offsets int64 [segments + 1] or null. Without
 // offsets the values are [count, width] and row i belongs to ids[i]. With offsets they are [segments, width], and row s
 // belongs to ids[i] for i in [offsets[s], offsets[s + 1]).
@@ -113,19 +106,16 @@ tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_pa
   if (inputs[0] == nullptr || inputs[1] == nullptr || (inputs[2] != nullptr) != (part.has_offsets != 0))
     return tn_fail(execution.errors, TN_MISUSE, nullptr, "a coalesce call without its values, ids or offsets");
   const uint8_t* values = tn_data(inputs[0]);
-  const void* ids = tn_data(inputs[1]);
   const int64_t count = tn_dim_value(&part.count, execution.symbols);
-  const auto id_at = [&](int64_t i) {
-    return part.ids == TN_I32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
-  };
+  const RowIds ids = {tn_data(inputs[1]), part.ids, count, run.height};
   const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(tn_data(inputs[2]));
   if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] != count)
     return tn_fail(execution.errors, TN_MISUSE, "offsets",
                    "the segments of a coalesce call have another number of ids than the call");
   int64_t segment = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = id_at(i);
-    if (id < 0 || id >= run.height) return wrong_id(execution.errors, id, i, run.height);
+    const int64_t id = ids[i];
+    if (!ids.has(id)) return report_wrong_id(execution.errors, ids, i);
     while (offsets != nullptr && i >= offsets[segment + 1]) ++segment;
     add_contribution(run, id, values + (offsets == nullptr ? i : segment) * run.row_bytes());
   }

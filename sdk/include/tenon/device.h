@@ -202,6 +202,33 @@ typedef struct tn_gather_table {
                        tn_prepared* prepared);
 } tn_gather_table;
 
+/* "tenon.gather_gemm/1": products "tenon.gemm/1" of which A, B or both are rows of tables, read where they lie: rows
+ * number 0, 1, 2 ... of the matrices, as these are stored, one matrix after the other, are the rows ids[0], ids[1],
+ * ids[2] ... of the table. inputs: A or its table [height, columns], B or its table, the ids of A or null, those of B
+ * or null; outputs: C, with the bits that a gather of the rows and the product give. Errors of ids: as in gather,
+ * before anything is written. */
+#define TN_GATHER_GEMM "tenon.gather_gemm/1"
+typedef struct tn_gathered {
+  uint32_t size;
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  tn_dim height;
+} tn_gathered;
+typedef struct tn_gather_gemm {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_gemm* gemm;
+  const tn_gathered* a; /* null: A is no table */
+  const tn_gathered* b; /* null: B is no table */
+} tn_gather_gemm;
+typedef struct tn_gather_gemm_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] TN_OK if one call is faster than the gathers and the product, else TN_UNSUPPORTED without a report. */
+  tn_status (*supports)(void* device, const tn_errors* errors, const tn_gather_gemm* product);
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_gather_gemm* product, tn_prepared* prepared);
+} tn_gather_gemm_table;
+
 /* "tenon.move/1": copies boxes of row-major tensors of one element type into one tensor (concat, slice, pad,
  * transpose). Element x of a part's box is read at index `from_start + x` of input number `input` and written at index
  * y of the output, y[axes[i]] = to_start[axes[i]] + x[i]. The boxes do not overlap in the output. */

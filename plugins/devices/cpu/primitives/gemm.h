@@ -51,6 +51,12 @@ void pack_if_worthwhile(const tn_execution& execution, void* workspace, Product*
 // Lets a product read its factors in the form that suits it: rounded to bfloat16 (bf16_product.h), or B packed.
 void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 
+// Whether every product is one row by the columns of B that lie together, a [k] and B [n, k]: scalar products of two
+// vectors each, which the kernel of a column computes without copying B, as B a.
+[[nodiscard]] bool is_row_of_products(const tn_gemm& gemm);
+// Makes such a product that of B and a.
+void swap_factors(tn_gemm* gemm);
+
 // Prepares a call of `run`, whose binding is a copy of `gemm`.
 tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
