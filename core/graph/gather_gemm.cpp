@@ -20,22 +20,34 @@ bool makes_matrices(const Graph& graph, const Node& node) {
          graph.spec(node.inputs[0]).shape.size() == 2 && is_float(graph.spec(node.inputs[0]).dtype);
 }
 
-// Returns a product that reads the rows of the gather from their table; nothing if `node` reads them otherwise.
+// Returns a node that reads the rows of the gather from their table; nothing if `node` reads them otherwise.
 std::optional<Node> joined(const Node& node, const Node& gather) {
   const auto* const gemm = node.as<Gemm>();
-  const bool is_plain = gemm != nullptr && !gemm->packed && !node.epilogue;
-  if ((!is_plain && !node.is<GatherGemm>()) || node.loop >= 0) return std::nullopt;
+  const auto* const sums = node.as<Coalesce>();
+  const bool is_gemm = gemm != nullptr && !gemm->packed && !node.epilogue;
+  const bool sums_products = sums != nullptr && sums->stride() == 5;
+  if ((!is_gemm && !node.is<GatherGemm>() && !sums_products) || node.loop >= 0) return std::nullopt;
   Node both = gather;  // messages about ids name its layer first
   both.serve(node);
   both.backward = node.backward;
+  both.operation = node.operation;
   both.inputs = node.inputs;
-  both.inputs.resize(4, kNoValue);
   both.outputs = node.outputs;
-  both.operation = is_plain ? GatherGemm{*gemm} : *node.as<GatherGemm>();
-  for (size_t i = 0; i < 2; ++i) {
-    if (both.inputs[i] != gather.outputs[0] || both.inputs[2 + i] != kNoValue) continue;
-    both.inputs[i] = gather.inputs[0];
-    both.inputs[2 + i] = gather.inputs[1];
+  if (is_gemm) {
+    both.operation = GatherGemm{*gemm};
+    both.inputs.resize(4, kNoValue);
+  }
+  // Input number `values` becomes the table if its ids are not there yet.
+  const auto read = [&](size_t values, size_t ids) {
+    if (both.inputs[values] != gather.outputs[0] || both.inputs[ids] != kNoValue) return;
+    both.inputs[values] = gather.inputs[0];
+    both.inputs[ids] = gather.inputs[1];
+  };
+  if (sums_products) {
+    for (size_t i = 0; i < both.inputs.size(); i += 5) read(i, i + 4);
+  } else {
+    read(0, 2);
+    read(1, 3);
   }
   const bool still_reads = std::find(both.inputs.begin(), both.inputs.end(), gather.outputs[0]) != both.inputs.end();
   return still_reads ? std::nullopt : std::optional(std::move(both));
@@ -43,7 +55,7 @@ std::optional<Node> joined(const Node& node, const Node& gather) {
 
 }  // namespace
 
-void join_gathers(Graph& graph, const std::vector<ValueId>& kept, const ProductChoice& better) {
+void join_gathers(Graph& graph, const std::vector<ValueId>& kept, const NodeChoice& better) {
   const Readers readers(graph);  // stays valid: a product that joins reads no other gather's rows
   const std::set<ValueId> outputs(kept.begin(), kept.end());
   std::vector<bool> removed(graph.nodes.size(), false);

@@ -187,9 +187,13 @@ struct LastStep {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
+// Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE. Of products, five:
+// also the weights by which the ids multiply the rows of the values, and the ids by which these are rows of a table, as
+// in tn_product_part; kNoValue if there are none.
 struct Coalesce {
   static constexpr const char* kName = "coalesce";
+  std::vector<double> alphas;  // per contribution: its factor beside the weights; empty unless of products
+  [[nodiscard]] size_t stride() const { return alphas.empty() ? 3 : 5; }
   void derive(Differentiator& gradients, const Node& node) const;
 };
 

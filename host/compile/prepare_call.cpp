@@ -77,6 +77,55 @@ struct GatherGemmSite {
   GatherGemmSite& operator=(const GatherGemmSite&) = delete;
 };
 
+// A site with what it points to.
+struct CoalesceProductsSite {
+  std::vector<tn_gathered> tables;
+  std::vector<tn_product_part> parts;
+  std::vector<const tn_product_part*> pointers;
+  tn_coalesce_products site;
+
+  CoalesceProductsSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+    const std::vector<double>& alphas = node.as<Coalesce>()->alphas;
+    const Spec& whole = graph.spec(node.outputs[0]);
+    tables.reserve(alphas.size());
+    parts.reserve(alphas.size());
+    for (size_t i = 0; i < alphas.size(); ++i) {
+      const ValueId* const inputs = node.inputs.data() + 5 * i;  // values or table, ids, offsets, weights, value ids
+      const Spec& ids = graph.spec(inputs[1]);
+      const Spec& values = graph.spec(inputs[0]);
+      const Spec& rows = inputs[4] == kNoValue ? values : graph.spec(inputs[4]);
+      // With weights each matrix of the product has a row; without them and offsets each id has a row of its own.
+      const size_t leading = inputs[4] != kNoValue   ? rows.shape.size()
+                             : inputs[2] != kNoValue ? 1
+                             : inputs[3] != kNoValue ? rows.shape.size() - 2
+                                                     : ids.shape.size();
+      tn_product_part part = {};
+      part.size = sizeof part;
+      part.ids = ids.dtype;
+      part.count = bounded(elements(ids.shape), bounds);
+      part.segments = bounded(elements(rows.shape.data(), leading), bounds);
+      part.has_offsets = inputs[2] == kNoValue ? 0 : 1;
+      part.has_weights = inputs[3] == kNoValue ? 0 : 1;
+      part.alpha = alphas[i];
+      if (inputs[4] != kNoValue) {
+        tables.push_back({sizeof(tn_gathered), rows.dtype, bounded(values.shape[0], bounds)});
+        part.values = &tables.back();
+      }
+      parts.push_back(part);
+      pointers.push_back(&parts.back());
+    }
+    site = {sizeof site,
+            whole.dtype,
+            bounded(whole.shape[0], bounds),
+            bounded(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds),
+            static_cast<uint32_t>(parts.size()),
+            0,
+            pointers.data()};
+  }
+  CoalesceProductsSite(const CoalesceProductsSite&) = delete;
+  CoalesceProductsSite& operator=(const CoalesceProductsSite&) = delete;
+};
+
 // Returns the products for which a matrix is packed, whatever their number of rows.
 tn_gemm packed_gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
   const Spec& b = graph.spec(node.inputs[0]);
@@ -324,7 +373,11 @@ void CallPreparer::prepare(const Resize& resize) {
   prepare_by(TN_RESIZE, &tn_resize_table::prepare, &site);
 }
 
-void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
+void CallPreparer::prepare(const Coalesce& coalesces) {
+  if (coalesces.stride() == 5) {
+    const CoalesceProductsSite products(graph_, node_, bounds_);
+    return prepare_by(TN_COALESCE_PRODUCTS, &tn_coalesce_products_table::prepare, &products.site);
+  }
   const Spec& whole = graph_.spec(node_.outputs[0]);
   std::vector<tn_coalesce_part> parts;
   for (size_t i = 0; i < node_.inputs.size(); i += 3) {
@@ -386,14 +439,14 @@ bool is_provided(Device& device, const char* id, const Site& product) {
   return false;
 }
 
-// Whether a table of products that do the work of other calls as well, such as epilogues, has the call rather than the
-// tables of the product alone and of these calls.
-template <typename Table, typename ProductTable, typename Site, typename Product>
-bool prefers(Device& device, const char* id, const char* product_id, const Site& site, const Product& product) {
+// Whether a table of calls that do the work of several calls has this one rather than the tables of these calls.
+// provided: whether a provider has a call among these for itself.
+template <typename Table, typename Site, typename Provided>
+bool prefers(Device& device, const char* id, const Site& site, const Provided& provided) {
   for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.table->supports == nullptr || offer.table->prepare == nullptr) continue;
     if (newer_opcode(*offer.table, site).op != 0) continue;
-    if (offer.by == &device.origin() && is_provided<ProductTable>(device, product_id, product)) return false;
+    if (offer.by == &device.origin() && provided()) return false;
     ErrorSink errors(device.who(), offer.by->tags);
     try {
       errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
@@ -414,16 +467,23 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
   if (product.is<Conv>()) {
     const tn_conv conv = conv_of(graph, product, bounds);
     const tn_conv_epilogue epilogue = {sizeof epilogue, number, &conv, site.get()};
-    return prefers<tn_conv_epilogue_table, tn_conv_table>(device, TN_CONV_EPILOGUE, TN_CONV, epilogue, conv);
+    return prefers<tn_conv_epilogue_table>(device, TN_CONV_EPILOGUE, epilogue,
+                                           [&] { return is_provided<tn_conv_table>(device, TN_CONV, conv); });
   }
   const tn_gemm gemm = gemm_of(graph, product, *product.as<Gemm>(), bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, number, &gemm, site.get()};
-  return prefers<tn_gemm_epilogue_table, tn_gemm_table>(device, TN_GEMM_EPILOGUE, TN_GEMM, epilogue, gemm);
+  return prefers<tn_gemm_epilogue_table>(device, TN_GEMM_EPILOGUE, epilogue,
+                                         [&] { return is_provided<tn_gemm_table>(device, TN_GEMM, gemm); });
 }
 
-bool prefers_gathers(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
-  const GatherGemmSite both(graph, product, bounds);
-  return prefers<tn_gather_gemm_table, tn_gemm_table>(device, TN_GATHER_GEMM, TN_GEMM, both.site, both.gemm);
+bool prefers_rows(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& node) {
+  if (node.is<Coalesce>()) {
+    const CoalesceProductsSite products(graph, node, bounds);
+    return prefers<tn_coalesce_products_table>(device, TN_COALESCE_PRODUCTS, products.site, [] { return false; });
+  }
+  const GatherGemmSite both(graph, node, bounds);
+  return prefers<tn_gather_gemm_table>(device, TN_GATHER_GEMM, both.site,
+                                       [&] { return is_provided<tn_gemm_table>(device, TN_GEMM, both.gemm); });
 }
 
 uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
