@@ -1,7 +1,7 @@
 // "tenon.gather_gemm/1": products of small matrices whose rows lie in tables. A task multiplies one pair of matrices
-// after the other: a matrix of one row is read in the table, the rows of a larger one are brought together in the
-// first-level cache. The product is that of gemm.cpp for each pair, so its bits are those of a gather and a product.
-// SPDX-License-Identifier: Apache-2.0
+// after the other. Scalar products of rows, and sums of rows times numbers, read the rows where they lie, as a matrix
+// of one row is; for other products the rows are brought together in the first-level cache. The product is that of
+// gemm.cpp for each pair, so its bits are those of a gather and a product. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -19,6 +19,7 @@ namespace tenon::cpu {
 
 namespace {
 
+constexpr int64_t kMostRows = 256;     // of a matrix
 constexpr int64_t kMostBytes = 16384;  // of a matrix whose rows are brought together: two fit into a first-level cache
 constexpr int64_t kMostWork = int64_t{1} << 20;  // multiplications of a pair of matrices, which is not cut into tasks
 
@@ -40,17 +41,40 @@ struct Factor {
   int64_t rows, row_bytes;  // of a matrix as it is stored
   RowIds ids;               // of a table; ids.ids is null if `from` are the matrices
 
-  // Returns matrix number `index`, in its place or in `stage`.
-  const uint8_t* matrix(int64_t index, uint8_t* stage) const {
-    if (ids.ids == nullptr) return from + index * rows * row_bytes;
-    const int64_t first = index * rows;
-    for (int64_t i = first + kAhead; i < std::min(first + kAhead + rows, ids.count); ++i)
-      prefetch(from + ids[i] * row_bytes, row_bytes);
-    if (rows == 1) return from + ids[first] * row_bytes;
-    for (int64_t r = 0; r < rows; ++r)
-      std::memcpy(stage + r * row_bytes, from + ids[first + r] * row_bytes, static_cast<size_t>(row_bytes));
-    return stage;
+  [[nodiscard]] const uint8_t* row(int64_t i) const { return from + ids[i] * row_bytes; }
+  // Lists the rows of matrix number `index` of a table, and prefetches those that come next.
+  void list(int64_t index, const void** to) const {
+    for (int64_t r = 0, i = index * rows; r < rows; ++r, ++i) {
+      if (i + kAhead < ids.count) prefetch(row(i + kAhead), row_bytes);
+      to[r] = row(i);
+    }
   }
+};
+
+// Where a task finds the matrices of a factor.
+class Matrices {
+ public:
+  // may_list: the product can read a list of rows.
+  Matrices(const Factor& factor, bool may_list) : factor_(factor), listed_(may_list && factor.ids.ids != nullptr) {}
+
+  [[nodiscard]] bool listed() const { return listed_; }
+  [[nodiscard]] const void* const* list() const { return rows_; }
+  // Returns matrix number `index`, unless it is listed.
+  const uint8_t* at(int64_t index) {
+    if (factor_.ids.ids == nullptr) return factor_.from + index * factor_.rows * factor_.row_bytes;
+    factor_.list(index, rows_);
+    if (listed_) return nullptr;
+    if (factor_.rows == 1) return static_cast<const uint8_t*>(rows_[0]);
+    for (int64_t r = 0; r < factor_.rows; ++r)
+      std::memcpy(stage_ + r * factor_.row_bytes, rows_[r], static_cast<size_t>(factor_.row_bytes));
+    return stage_;
+  }
+
+ private:
+  const Factor& factor_;
+  const bool listed_;
+  const void* rows_[kMostRows];
+  alignas(64) uint8_t stage_[kMostBytes];
 };
 
 // A prepared call. If `swapped`, B is the first factor of `gemm` and A the second.
@@ -70,13 +94,16 @@ struct Run {
 
 void multiply_pairs(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
-  alignas(64) uint8_t stage[2][kMostBytes];
   Product pair = *run.product;
   pair.batch = 1;
+  const bool own = pair.kernels == Kernels::kOwn, ta = (pair.gemm->flags & TN_TRANSPOSE_A) != 0;
+  const bool tb = (pair.gemm->flags & TN_TRANSPOSE_B) != 0;
+  Matrices a(run.a, own && pair.n == 1 && !ta), b(run.b, own && pair.m == 1 && pair.n > 1 && !tb);
+  pair.list = a.listed() ? a.list() : b.listed() ? b.list() : nullptr;
   const int64_t bytes = pair.m * pair.n * tn_dtype_bytes(pair.gemm->dtype);
   for (int64_t i = index * run.share; i < std::min((index + 1) * run.share, run.product->batch); ++i) {
-    pair.a = run.a.matrix(i, stage[0]);
-    pair.b = run.b.matrix(i, stage[1]);
+    pair.a = a.at(i);
+    pair.b = b.at(i);
     pair.c = run.product->c + i * bytes;
     multiply_rows(pair, 0, pair.m);
   }
@@ -128,7 +155,8 @@ tn_status supports(void*, const tn_errors*, const tn_gather_gemm* both) {
   const bool is_many = gemm.batch.symbol != TN_SYMBOL_NONE || gemm.batch.offset > 1;
   const bool is_small = gemm.m.offset * gemm.n.offset <= kMostWork / gemm.k.offset;
   const auto fits = [&](const tn_gathered* table, size_t which) {
-    return table == nullptr || matrix_of(gemm, which).bytes(gemm.dtype) <= kMostBytes;
+    const Matrix matrix = matrix_of(gemm, which);
+    return table == nullptr || (matrix.rows <= kMostRows && matrix.bytes(gemm.dtype) <= kMostBytes);
   };
   const bool pays = is_many && is_small && rounded_bytes(gemm) == 0 && fits(both->a, 0) && fits(both->b, 1);
   return pays ? TN_OK : TN_UNSUPPORTED;

@@ -82,6 +82,12 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
     tile.first = column;
   }
   const Isa isa = detect_isa();
+  if (run.list != nullptr) {
+    tile.list = one ? run.list + row : run.list;
+    tile.first = column;
+    return (one ? tile_kernel(isa, run.gemm->dtype == TN_F64, true)
+                : list_kernel(isa, run.gemm->dtype == TN_F64))(tile);
+  }
   (run.pairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 

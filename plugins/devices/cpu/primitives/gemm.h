@@ -15,12 +15,14 @@ struct Product {
   int64_t batch, m, n, k;
   Kernels kernels;
   Tiles tiles;
-  bool add;                      // the request is ADD: adds to C
-  const uint8_t* a;              // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
-  const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
-  uint8_t* c;                    // [batch, m, n]
-  int64_t packed_columns = 0;    // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
-  bool pairs = false;            // A and B are pairs of bfloat16 numbers (bf16_product.h), and k counts pairs
+  bool add;                    // the request is ADD: adds to C
+  const uint8_t* a;            // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
+  const uint8_t* b;            // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]; or packed
+  uint8_t* c;                  // [batch, m, n]
+  int64_t packed_columns = 0;  // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
+  bool pairs = false;          // A and B are pairs of bfloat16 numbers (bf16_product.h), and k counts pairs
+  // Not null, on kOwn: where the rows of the one B lie, or those of the one A if n is 1; that matrix is not transposed.
+  const void* const* list = nullptr;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
