@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "prefetch.h"
 #include "row_ids.h"
 #include "row_sums.h"
 #include "rows_update.h"
@@ -105,16 +106,15 @@ uint64_t find(const Run& run, int64_t id) {
   return place;
 }
 
-// Appends the contribution values [width] to row `id` of the table; returns its number.
-int64_t add_contribution(Run& run, int64_t id, const uint8_t* values) {
+// Appends the contribution values [width] to row `id` of the table.
+void add_contribution(Run& run, int64_t id, const uint8_t* values) {
   const uint64_t place = find(run, id);
   if (run.table[place] == 0) {
     run.ids[run.rows++] = id;
     run.table[place] = static_cast<uint32_t>(run.rows);
   }
   run.row_of[run.count] = run.table[place] - 1;
-  run.list[run.count] = values;
-  return run.count++;
+  run.list[run.count++] = values;
 }
 
 // Returns number i of the weights of a part.
@@ -150,11 +150,14 @@ tn_status add_part(Run& run, const tn_execution& execution, const Part& part, co
     const uint8_t* const row = values + (from == nullptr ? s : rows[s]) * run.row_bytes();
     for (const int64_t end = offsets == nullptr ? i + each : std::min(offsets[s + 1], count); i < end; ++i) {
       if (!ids.has(ids[i])) return report_wrong_id(execution.errors, ids, i);
-      const int64_t n = add_contribution(run, ids[i], row);
-      if (products)
-        run.factors[n] = weights == nullptr ? RowFactor{1, 1} : RowFactor{weight(weights, run.wide, i), site.alpha};
+      if (i + kAhead < count) __builtin_prefetch(run.table + (hash(ids[i + kAhead]) & run.mask));
+      add_contribution(run, ids[i], row);
     }
   }
+  if (!products) return TN_OK;
+  RowFactor* const factors = run.factors + run.count - count;
+  for (int64_t i = 0; i < count; ++i)
+    factors[i] = weights == nullptr ? RowFactor{1, 1} : RowFactor{weight(weights, run.wide, i), site.alpha};
   return TN_OK;
 }
 

@@ -24,50 +24,59 @@ namespace {
 
 constexpr int kMostVectors = 8;  // of a strip
 
-// Row u, columns [column, column + columns), which fill kVectors vectors but for a part of the last.
+// Rows [first, last), columns [column, column + columns), which fill kVectors vectors but for a part of the last.
 template <class T, bool kProducts, int kVectors>
-void sum_strip(const RowSums& s, int64_t u, int64_t column, int64_t columns) {
+void sum_strip(const RowSums& s, int64_t first, int64_t last, int64_t column, int64_t columns) {
   const Tag<T> d;
-  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag<T>())), kLast = (kVectors - 1) * kLanes;
-  const int64_t target = s.targets[u], left = columns - kLast;
-  T* const to = reinterpret_cast<T*>(s.to) + (target < 0 ? ~target : target) * s.width + column;
-  const auto last_of = [&](const T* row) { return left == kLanes ? hn::LoadU(d, row) : load_part(row, left); };
+  constexpr int64_t kSize = sizeof(T), kLanes = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+  constexpr int64_t kLast = (kVectors - 1) * kLanes;
+  const int64_t left = columns - kLast;
+  const bool whole = left == kLanes;
+  const auto last_of = [&](const T* row) { return whole ? hn::LoadU(d, row + kLast) : load_part(row + kLast, left); };
+  // Returns a source. The factors of products may lie anywhere: prefetches that of a later source, of another row, too.
+  const auto source = [&](uint32_t n) {
+    if (kProducts && n + kAhead < s.count) prefetch(s.sources[n + kAhead] + column * kSize, columns * kSize);
+    return reinterpret_cast<const T*>(s.sources[n]) + column;
+  };
   Vector<T> sums[kVectors];
   const auto load = [&](const T* row) {
 #pragma GCC unroll 8
     for (int v = 0; v + 1 < kVectors; ++v) sums[v] = hn::LoadU(d, row + v * kLanes);
-    sums[kVectors - 1] = last_of(row + kLast);
+    sums[kVectors - 1] = last_of(row);
   };
-  const auto source = [&](uint32_t n) { return reinterpret_cast<const T*>(s.sources[n]) + column; };
-  uint32_t n = s.starts[u];
-  if (target < 0) {
-    load(to);
-  } else if constexpr (kProducts) {
+  for (int64_t u = first; u < last; ++u) {
+    const int64_t target = s.targets[u];
+    T* const to = reinterpret_cast<T*>(s.to) + (target < 0 ? ~target : target) * s.width + column;
+    uint32_t n = s.starts[u];
+    const uint32_t end = s.starts[u + 1];
+    if (target < 0) {
+      load(to);
+    } else if constexpr (kProducts) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
-  } else {
-    load(source(n++));
+      for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+    } else {
+      load(source(n++));
+    }
+    for (; n < end; ++n) {
+      const T* const row = source(n);
+      const auto add = [&](Vector<T>& sum, Vector<T> value) {
+        if constexpr (kProducts) {
+          value = hn::Mul(hn::Set(d, static_cast<T>(s.factors[n].weight)), value);
+          value = hn::Mul(hn::Set(d, static_cast<T>(s.factors[n].scale)), value);
+        }
+        sum = hn::Add(sum, value);
+      };
+#pragma GCC unroll 8
+      for (int v = 0; v + 1 < kVectors; ++v) add(sums[v], hn::LoadU(d, row + v * kLanes));
+      add(sums[kVectors - 1], last_of(row));
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
+    if (whole)
+      hn::StoreU(sums[kVectors - 1], d, to + kLast);
+    else
+      store_part(sums[kVectors - 1], to + kLast, left);
   }
-  for (; n < s.starts[u + 1]; ++n) {
-    if (n + kAhead < s.count) prefetch(source(n + kAhead), columns * static_cast<int64_t>(sizeof(T)));
-    const T* const row = source(n);
-    const auto add = [&](Vector<T>& sum, Vector<T> value) {
-      if constexpr (kProducts) {
-        value = hn::Mul(hn::Set(d, static_cast<T>(s.factors[n].weight)), value);
-        value = hn::Mul(hn::Set(d, static_cast<T>(s.factors[n].scale)), value);
-      }
-      sum = hn::Add(sum, value);
-    };
-#pragma GCC unroll 8
-    for (int v = 0; v + 1 < kVectors; ++v) add(sums[v], hn::LoadU(d, row + v * kLanes));
-    add(sums[kVectors - 1], last_of(row + kLast));
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
-  if (left == kLanes)
-    hn::StoreU(sums[kVectors - 1], d, to + kLast);
-  else
-    store_part(sums[kVectors - 1], to + kLast, left);
 }
 
 template <class T, bool kProducts>
@@ -77,11 +86,10 @@ void sum_rows(const RowSums& s, int64_t first, int64_t last) {
     return std::array{&sum_strip<T, kProducts, kIndex + 1>...};
   }
   (std::make_integer_sequence<int, kMostVectors>());
-  for (int64_t u = first; u < last; ++u)
-    for (int64_t column = 0; column < s.width; column += kStrip) {
-      const int64_t columns = std::min(kStrip, s.width - column);
-      kKernels[static_cast<size_t>((columns + kLanes - 1) / kLanes - 1)](s, u, column, columns);
-    }
+  for (int64_t column = 0; column < s.width; column += kStrip) {
+    const int64_t columns = std::min(kStrip, s.width - column);
+    kKernels[static_cast<size_t>((columns + kLanes - 1) / kLanes - 1)](s, first, last, column, columns);
+  }
 }
 
 }  // namespace
