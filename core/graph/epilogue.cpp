@@ -45,7 +45,7 @@ Node joined(const Node& made, const Node& pointwise, const Pointwise& epilogue, 
 
 }  // namespace
 
-void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
+void attach_epilogues(Graph& graph, const NodeChoice& better) {
   // Stays valid for the results of later products: one that moves reads only values that are computed before it.
   const Readers readers(graph);
   std::vector<bool> removed(graph.nodes.size(), false);

@@ -79,6 +79,14 @@ struct Gather {
   ValueId inverse = kNoValue;  // if the ids are a permutation: the opposite one
   void derive(Differentiator& gradients, const Node& node) const;
 };
+// A product of which A, B or both are rows of tables: the rows of its matrices, as these are stored, one matrix after
+// the other, are rows of the table by ids. Inputs: A or its table, B or its table, the ids of A, those of B; kNoValue
+// for the ids of a matrix itself. Of join_gathers.
+struct GatherGemm {
+  static constexpr const char* kName = "gather_gemm";
+  Gemm gemm;
+  void derive(Differentiator& gradients, const Node& node) const;
+};
 // Inputs: rows, ids.
 struct ScatterAdd {
   static constexpr const char* kName = "scatter_add";
@@ -179,9 +187,13 @@ struct LastStep {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
+// Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE. Of products, five:
+// also the weights by which the ids multiply the rows of the values, and the ids by which these are rows of a table, as
+// in tn_product_part; kNoValue if there are none.
 struct Coalesce {
   static constexpr const char* kName = "coalesce";
+  std::vector<double> alphas;  // per contribution: its factor beside the weights; empty unless of products
+  [[nodiscard]] size_t stride() const { return alphas.empty() ? 3 : 5; }
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
@@ -210,8 +222,9 @@ struct NativeCall {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-using Operation = std::variant<Pointwise, Gemm, Pack, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv,
-                               Pool, Resize, StepTables, StepRowTables, Memory, LastStep, Coalesce, NativeCall>;
+using Operation =
+    std::variant<Pointwise, Gemm, Pack, Gather, GatherGemm, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv,
+                 Pool, Resize, StepTables, StepRowTables, Memory, LastStep, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
@@ -332,6 +345,9 @@ struct Graph {
   ValueId add_external(Spec spec, std::string name);
   ValueId add_value(Spec spec, int32_t producer, std::string name = {});
 };
+
+// Returns the shape of an operand of a Gemm or GatherGemm, 0: A, 1: B, as it is stored: [batch..., rows, columns].
+[[nodiscard]] Shape matrix_shape(const Graph& graph, const Node& product, size_t operand);
 
 // Appends primitives to a graph. Functions check the shapes of their operands, and errors name these shapes. The files
 // of the primitives state which shapes each takes and returns.

@@ -31,10 +31,21 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<Gradien
                                          const std::set<ValueId>& row_sparse = {},
                                          std::vector<MissingBackward>* missing = nullptr);
 
+// Whether a node that does the work of several nodes is better than these.
+using NodeChoice = std::function<bool(const Node& node)>;
+
 // Makes a pointwise node the epilogue of the product that computes one of its inputs if `better` returns true for the
 // product with the epilogue. Run after fuse.
-using EpilogueChoice = std::function<bool(const Node& product)>;
-void attach_epilogues(Graph& graph, const EpilogueChoice& better);
+void attach_epilogues(Graph& graph, const NodeChoice& better);
+
+// Lets a coalesce compute contributions itself that products of one term (k = 1) make for it alone, if `better` returns
+// true for the node, and they are not in `kept`. Run after differentiate, before join_gathers.
+void join_products(Graph& graph, const std::vector<ValueId>& kept, const NodeChoice& better);
+
+// Lets products read the rows of a gather from their table if all readers of the rows are products, which become
+// GatherGemms, or coalesces of products, `better` returns true for each of the new nodes, and the rows are not in
+// `kept`. Run after differentiate, before attach_epilogues.
+void join_gathers(Graph& graph, const std::vector<ValueId>& kept, const NodeChoice& better);
 
 // Lets products read a packed matrix if `bytes_of` returns its bytes; 0: the device reads the matrix itself. A matrix
 // that the products of a loop read at all steps is packed before the loop. One that is constant from run to run, such

@@ -19,8 +19,10 @@ class NodeWork {
 
   [[nodiscard]] double bytes() const {
     double sum = 0;
-    for (size_t i = 0; i < node_.inputs.size(); ++i)
-      sum += i == 0 && node_.is<Gather>() ? rows_of(node_.inputs[0], node_.inputs[1]) : bytes_of(node_.inputs[i]);
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      const ValueId ids = ids_of(i);
+      sum += ids != kNoValue ? rows_of(node_.inputs[i], ids) : bytes_of(node_.inputs[i]);
+    }
     for (const ValueId output : node_.outputs)
       sum += node_.is<ScatterAdd>() ? rows_of(output, node_.inputs[1]) : bytes_of(output);
     return sum;
@@ -38,6 +40,11 @@ class NodeWork {
     const tn_dtype dtype = graph_.spec(value).dtype;
     return elements_of(value) * (has_whole_bytes(dtype) ? static_cast<double>(tn_dtype_bytes(dtype)) : 1);
   }
+  // The ids by which the node reads rows of input number i; kNoValue if that is no table.
+  [[nodiscard]] ValueId ids_of(size_t i) const {
+    if (node_.is<Gather>() && i == 0) return node_.inputs[1];
+    return node_.is<GatherGemm>() && i < 2 ? node_.inputs[2 + i] : kNoValue;
+  }
   // As many rows of a table as there are ids.
   [[nodiscard]] double rows_of(ValueId table, ValueId ids) const {
     const double height = size(graph_.spec(table).shape[0]);
@@ -45,8 +52,9 @@ class NodeWork {
   }
 
   [[nodiscard]] double product() const {
-    if (const Gemm* const gemm = node_.as<Gemm>(); gemm != nullptr) {
-      const Shape& a = graph_.spec(node_.inputs[0]).shape;
+    const auto* const gathers = node_.as<GatherGemm>();
+    if (const Gemm* const gemm = gathers != nullptr ? &gathers->gemm : node_.as<Gemm>(); gemm != nullptr) {
+      const Shape a = matrix_shape(graph_, node_, 0);
       const Dim& inner = a[a.size() - ((gemm->flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)];
       return 2 * elements_of(node_.outputs[0]) * size(inner);
     }

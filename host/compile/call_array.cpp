@@ -118,7 +118,7 @@ void CallArray::make_ragged() {
 int64_t CallArray::contributions(ValueId rows, const std::vector<int64_t>& symbols) const {
   const Node& node = graph_.nodes[static_cast<size_t>(graph_.values[at(rows)].producer)];
   int64_t sum = 0;
-  for (size_t i = 1; i < node.inputs.size(); i += 3) {
+  for (size_t i = 1; i < node.inputs.size(); i += node.as<Coalesce>()->stride()) {
     const Dim count = elements(graph_.spec(node.inputs[i]).shape);
     sum = checked_add(sum, tn_dim_value(&count, symbols.data()), "rows");
   }

@@ -41,9 +41,9 @@ PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vec
                         bounds);
 }
 
-tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
-  const Gemm& product = *node.as<Gemm>();
-  const Shape& a = graph.spec(node.inputs[0]).shape;
+// node: a Gemm or GatherGemm, with these properties.
+tn_gemm gemm_of(const Graph& graph, const Node& node, const Gemm& product, const std::vector<int64_t>& bounds) {
+  const Shape a = matrix_shape(graph, node, 0);
   const Shape& c = graph.spec(node.outputs[0]).shape;
   tn_gemm gemm = {};
   gemm.size = sizeof gemm;
@@ -57,6 +57,74 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   gemm.alpha = product.alpha;
   return gemm;
 }
+
+// A site with what it points to.
+struct GatherGemmSite {
+  tn_gemm gemm;
+  tn_gathered tables[2];
+  tn_gather_gemm site;
+
+  GatherGemmSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds)
+      : gemm(gemm_of(graph, node, node.as<GatherGemm>()->gemm, bounds)), site{sizeof site, 0, &gemm, nullptr, nullptr} {
+    for (size_t i = 0; i < 2; ++i) {
+      const ValueId ids = node.inputs[2 + i];
+      if (ids == kNoValue) continue;
+      tables[i] = {sizeof(tn_gathered), graph.spec(ids).dtype, bounded(graph.spec(node.inputs[i]).shape[0], bounds)};
+      (i == 0 ? site.a : site.b) = &tables[i];
+    }
+  }
+  GatherGemmSite(const GatherGemmSite&) = delete;
+  GatherGemmSite& operator=(const GatherGemmSite&) = delete;
+};
+
+// A site with what it points to.
+struct CoalesceProductsSite {
+  std::vector<tn_gathered> tables;
+  std::vector<tn_product_part> parts;
+  std::vector<const tn_product_part*> pointers;
+  tn_coalesce_products site;
+
+  CoalesceProductsSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+    const std::vector<double>& alphas = node.as<Coalesce>()->alphas;
+    const Spec& whole = graph.spec(node.outputs[0]);
+    tables.reserve(alphas.size());
+    parts.reserve(alphas.size());
+    for (size_t i = 0; i < alphas.size(); ++i) {
+      const ValueId* const inputs = node.inputs.data() + 5 * i;  // values or table, ids, offsets, weights, value ids
+      const Spec& ids = graph.spec(inputs[1]);
+      const Spec& values = graph.spec(inputs[0]);
+      const Spec& rows = inputs[4] == kNoValue ? values : graph.spec(inputs[4]);
+      // With weights each matrix of the product has a row; without them and offsets each id has a row of its own.
+      const size_t leading = inputs[4] != kNoValue   ? rows.shape.size()
+                             : inputs[2] != kNoValue ? 1
+                             : inputs[3] != kNoValue ? rows.shape.size() - 2
+                                                     : ids.shape.size();
+      tn_product_part part = {};
+      part.size = sizeof part;
+      part.ids = ids.dtype;
+      part.count = bounded(elements(ids.shape), bounds);
+      part.segments = bounded(elements(rows.shape.data(), leading), bounds);
+      part.has_offsets = inputs[2] == kNoValue ? 0 : 1;
+      part.has_weights = inputs[3] == kNoValue ? 0 : 1;
+      part.alpha = alphas[i];
+      if (inputs[4] != kNoValue) {
+        tables.push_back({sizeof(tn_gathered), rows.dtype, bounded(values.shape[0], bounds)});
+        part.values = &tables.back();
+      }
+      parts.push_back(part);
+      pointers.push_back(&parts.back());
+    }
+    site = {sizeof site,
+            whole.dtype,
+            bounded(whole.shape[0], bounds),
+            bounded(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds),
+            static_cast<uint32_t>(parts.size()),
+            0,
+            pointers.data()};
+  }
+  CoalesceProductsSite(const CoalesceProductsSite&) = delete;
+  CoalesceProductsSite& operator=(const CoalesceProductsSite&) = delete;
+};
 
 // Returns the products for which a matrix is packed, whatever their number of rows.
 tn_gemm packed_gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
@@ -112,6 +180,7 @@ class CallPreparer {
   void prepare(const Gemm& gemm);
   void prepare(const Pack& pack);
   void prepare(const Gather& gather);
+  void prepare(const GatherGemm& product);
   void prepare(const ScatterAdd& scatter);
   void prepare(const Move& move);
   void prepare(const View& /*view*/) {}  // shares memory: nothing runs
@@ -167,7 +236,7 @@ void CallPreparer::prepare(const Pointwise& pointwise) {
 }
 
 void CallPreparer::prepare(const Gemm& gemm) {
-  const tn_gemm product = gemm_of(graph_, node_, bounds_);
+  const tn_gemm product = gemm_of(graph_, node_, gemm, bounds_);
   if (!node_.epilogue) {
     if (gemm.packed) return prepare_packed(&tn_packed_gemm_table::prepare_multiply, product);
     return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
@@ -194,6 +263,11 @@ void CallPreparer::prepare_packed(PreparePacked<Site> function, const Site& site
 void CallPreparer::prepare(const Gather& /*gather*/) {
   const bool sums = node_.inputs.size() == 3;
   prepare_rows(sums ? TN_GATHER_SUM : TN_GATHER_ROWS, graph_.spec(node_.inputs[0]));
+}
+
+void CallPreparer::prepare(const GatherGemm& /*product*/) {
+  const GatherGemmSite both(graph_, node_, bounds_);
+  prepare_by(TN_GATHER_GEMM, &tn_gather_gemm_table::prepare, &both.site);
 }
 
 void CallPreparer::prepare(const ScatterAdd& /*scatter*/) {
@@ -299,7 +373,11 @@ void CallPreparer::prepare(const Resize& resize) {
   prepare_by(TN_RESIZE, &tn_resize_table::prepare, &site);
 }
 
-void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
+void CallPreparer::prepare(const Coalesce& coalesces) {
+  if (coalesces.stride() == 5) {
+    const CoalesceProductsSite products(graph_, node_, bounds_);
+    return prepare_by(TN_COALESCE_PRODUCTS, &tn_coalesce_products_table::prepare, &products.site);
+  }
   const Spec& whole = graph_.spec(node_.outputs[0]);
   std::vector<tn_coalesce_part> parts;
   for (size_t i = 0; i < node_.inputs.size(); i += 3) {
@@ -361,17 +439,18 @@ bool is_provided(Device& device, const char* id, const Site& product) {
   return false;
 }
 
-// Whether a table of products with epilogues has the call rather than that of the product and that of the program.
-template <typename Table, typename ProductTable, typename Site, typename Product>
-bool prefers(Device& device, const char* id, const char* product_id, const Site& epilogue, const Product& product) {
+// Whether a table of calls that do the work of several calls has this one rather than the tables of these calls.
+// provided: whether a provider has a call among these for itself.
+template <typename Table, typename Site, typename Provided>
+bool prefers(Device& device, const char* id, const Site& site, const Provided& provided) {
   for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.table->supports == nullptr || offer.table->prepare == nullptr) continue;
-    if (newer_opcode(*offer.table, epilogue).op != 0) continue;
-    if (offer.by == &device.origin() && is_provided<ProductTable>(device, product_id, product)) return false;
+    if (newer_opcode(*offer.table, site).op != 0) continue;
+    if (offer.by == &device.origin() && provided()) return false;
     ErrorSink errors(device.who(), offer.by->tags);
     try {
       errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
-                               device.instance_of(offer), errors.get(), &epilogue));
+                               device.instance_of(offer), errors.get(), &site));
       return true;
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED) throw;
@@ -388,11 +467,23 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
   if (product.is<Conv>()) {
     const tn_conv conv = conv_of(graph, product, bounds);
     const tn_conv_epilogue epilogue = {sizeof epilogue, number, &conv, site.get()};
-    return prefers<tn_conv_epilogue_table, tn_conv_table>(device, TN_CONV_EPILOGUE, TN_CONV, epilogue, conv);
+    return prefers<tn_conv_epilogue_table>(device, TN_CONV_EPILOGUE, epilogue,
+                                           [&] { return is_provided<tn_conv_table>(device, TN_CONV, conv); });
   }
-  const tn_gemm gemm = gemm_of(graph, product, bounds);
+  const tn_gemm gemm = gemm_of(graph, product, *product.as<Gemm>(), bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, number, &gemm, site.get()};
-  return prefers<tn_gemm_epilogue_table, tn_gemm_table>(device, TN_GEMM_EPILOGUE, TN_GEMM, epilogue, gemm);
+  return prefers<tn_gemm_epilogue_table>(device, TN_GEMM_EPILOGUE, epilogue,
+                                         [&] { return is_provided<tn_gemm_table>(device, TN_GEMM, gemm); });
+}
+
+bool prefers_rows(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& node) {
+  if (node.is<Coalesce>()) {
+    const CoalesceProductsSite products(graph, node, bounds);
+    return prefers<tn_coalesce_products_table>(device, TN_COALESCE_PRODUCTS, products.site, [] { return false; });
+  }
+  const GatherGemmSite both(graph, node, bounds);
+  return prefers<tn_gather_gemm_table>(device, TN_GATHER_GEMM, both.site,
+                                       [&] { return is_provided<tn_gemm_table>(device, TN_GEMM, both.gemm); });
 }
 
 uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
@@ -402,7 +493,7 @@ uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int6
     return 0;
   const Gemm& gemm = *product.as<Gemm>();
   if ((gemm.flags & TN_TRANSPOSE_A) != 0 || graph.spec(product.inputs[0]).shape.size() != 2) return 0;
-  const tn_gemm site = gemm_of(graph, product, bounds);
+  const tn_gemm site = gemm_of(graph, product, gemm, bounds);
   if (is_provided<tn_gemm_table>(device, TN_GEMM, site)) return 0;
   uint64_t bytes = 0;
   ErrorSink errors(device.who(), device.origin().tags);

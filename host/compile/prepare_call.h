@@ -22,6 +22,11 @@ std::string prepare_call(const Graph& graph, const Node& node, const std::vector
 [[nodiscard]] bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
                                     const Node& product);
 
+// Whether the device runs a node that reads rows of tables, a GatherGemm or a Coalesce of products, faster than the
+// nodes that it stands for.
+[[nodiscard]] bool prefers_rows(Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
+                                const Node& node);
+
 // Returns the bytes of the packed B of a product that runs many times; 0 if the device reads B itself. bounds as above.
 [[nodiscard]] uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
                                     const Node& product);

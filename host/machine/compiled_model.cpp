@@ -224,6 +224,9 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   arrange_loops(graph);
   fuse(graph, model.kept);
   join_bags(graph, model.kept);
+  const auto reads_rows = [&](const Node& node) { return prefers_rows(*target.device, graph, model.bounds, node); };
+  join_products(graph, model.kept, reads_rows);
+  join_gathers(graph, model.kept, reads_rows);
   attach_epilogues(graph,
                    [&](const Node& product) { return prefers_epilogue(*target.device, graph, model.bounds, product); });
   const auto bytes_of = [&](const Node& product) { return packed_bytes(*target.device, graph, model.bounds, product); };

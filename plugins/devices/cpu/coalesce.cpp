@@ -1,24 +1,36 @@
-// "tenon.row_sparse/1", coalesce: sums contributions to rows of a table into one TN_ROW_SPARSE tensor. The calling
-// thread numbers the distinct ids through a hash table, in order of first occurrence. The sums, nearly all of the work,
-// are divided among tasks by rows; each row is summed in the order of its contributions.
-// SPDX-License-Identifier: Apache-2.0
+// Coalesce of "tenon.row_sparse/1" and "tenon.coalesce_products/1": sums contributions to rows of a table into one
+// TN_ROW_SPARSE tensor. Contributions are pointers to rows, and what these are multiplied by. The calling thread
+// numbers the distinct ids through a hash table, in order of first occurrence. The sums, nearly all of the work, are
+// divided among tasks by rows; each row is summed in the order of its contributions. SPDX-License-Identifier:
+// Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
+#include "prefetch.h"
+#include "row_ids.h"
+#include "row_sums.h"
 #include "rows_update.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-// A prepared call. `parts` replaces site.parts, which is borrowed until prepare returns.
+struct Part {
+  tn_product_part site;
+  tn_gathered values = {};  // size 0: the values are no table
+};
+
+// A prepared call.
 struct Coalesce {
-  tn_coalesce site;
-  std::vector<tn_coalesce_part> parts;
+  tn_dtype dtype;
+  tn_dim height, width;
+  bool products;  // of "tenon.coalesce_products/1", whose parts have five inputs instead of three
+  std::vector<Part> parts = {};
   int64_t most = 0;  // contributions of all parts at their bounds
 };
 
@@ -32,11 +44,14 @@ struct Run {
   uint32_t* table = nullptr;          // [mask + 1] hash table of the ids: 1 + u; 0 if free
   int64_t* ids = nullptr;             // [rows] id of row u
   uint32_t* row_of = nullptr;         // [count] row u of contribution n
-  uint32_t* starts = nullptr;         // [rows + 1] sources[starts[u]] to sources[starts[u + 1] - 1] belong to row u
-  int64_t* targets = nullptr;         // [rows] row of `to` for row u; ~target if the output held that row before
+  uint32_t* starts = nullptr;         // [rows + 1] of RowSums
+  int64_t* targets = nullptr;         // [rows] of RowSums; negative if the output held that row before
   const uint8_t** list = nullptr;     // [count] values of contribution n, [width] each
   const uint8_t** sources = nullptr;  // [count] the pointers of `list`, sorted by row
-  uint8_t* to = nullptr;              // [capacity, width] values of the output
+  RowFactor* factors = nullptr;       // [count] of contribution n; products only
+  RowFactor* sorted = nullptr;        // [count] the same, sorted by row
+  RowSums sums = {};
+  RowSumKernel kernel = nullptr;
   int64_t tasks = 1;
 
   [[nodiscard]] int64_t row_bytes() const { return width * (wide ? 8 : 4); }
@@ -58,7 +73,7 @@ uint64_t table_entries(int64_t count) {
 
 // Points the arrays of *run into the workspace `memory` and returns the bytes that `count` contributions need. memory
 // null: only returns the bytes.
-uint64_t lay_out(uint8_t* memory, int64_t count, Run* run) {
+uint64_t lay_out(uint8_t* memory, int64_t count, bool products, Run* run) {
   const auto n = static_cast<uint64_t>(count);
   uint64_t used = 0;
   const auto take = [&](auto*& pointer, uint64_t entries) {
@@ -73,6 +88,10 @@ uint64_t lay_out(uint8_t* memory, int64_t count, Run* run) {
   take(run->targets, n);
   take(run->list, n);
   take(run->sources, n);
+  if (products) {
+    take(run->factors, n);
+    take(run->sorted, n);
+  }
   return used;
 }
 
@@ -98,46 +117,61 @@ void add_contribution(Run& run, int64_t id, const uint8_t* values) {
   run.list[run.count++] = values;
 }
 
-tn_status wrong_id(const tn_errors* errors, int64_t id, int64_t position, int64_t height) {
-  char message[128];
-  std::snprintf(message, sizeof message, "id %lld at position %lld is outside the table of %lld rows",
-                static_cast<long long>(id), static_cast<long long>(position), static_cast<long long>(height));
-  return tn_fail(errors, TN_BAD_DATA, "ids", message);
+// Returns number i of the weights of a part.
+double weight(const void* weights, bool wide, int64_t i) {
+  return wide ? static_cast<const double*>(weights)[i] : static_cast<double>(static_cast<const float*>(weights)[i]);
 }
 
-// Appends the contributions of one part. inputs: values, ids [count], offsets int64 [segments + 1] or null. Without
-// offsets the values are [count, width] and row i belongs to ids[i]. With offsets they are [segments, width], and row s
-// belongs to ids[i] for i in [offsets[s], offsets[s + 1]).
-tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_part& part,
-                   const tn_tensor* const* inputs) {
-  if (inputs[0] == nullptr || inputs[1] == nullptr || (inputs[2] != nullptr) != (part.has_offsets != 0))
+// Appends the contributions of one part. inputs as of "tenon.coalesce_products/1", those of a coalesce are the first
+// three.
+tn_status add_part(Run& run, const tn_execution& execution, const Part& part, const tn_tensor* const* inputs,
+                   bool products) {
+  const tn_product_part& site = part.site;
+  const tn_tensor* const weighting = products ? inputs[3] : nullptr;
+  const tn_tensor* const from = products ? inputs[4] : nullptr;
+  if (inputs[0] == nullptr || inputs[1] == nullptr || (inputs[2] != nullptr) != (site.has_offsets != 0) ||
+      (weighting != nullptr) != (site.has_weights != 0) || (from != nullptr) != (part.values.size != 0))
     return tn_fail(execution.errors, TN_MISUSE, nullptr, "a coalesce call without its values, ids or offsets");
-  const uint8_t* values = tn_data(inputs[0]);
-  const void* ids = tn_data(inputs[1]);
-  const int64_t count = tn_dim_value(&part.count, execution.symbols);
-  const auto id_at = [&](int64_t i) {
-    return part.ids == TN_I32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
-  };
-  const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(tn_data(inputs[2]));
-  if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] != count)
+  const uint8_t* const values = tn_data(inputs[0]);
+  const int64_t count = tn_dim_value(&site.count, execution.symbols);
+  const int64_t segments = tn_dim_value(&site.segments, execution.symbols);
+  const RowIds ids = {tn_data(inputs[1]), site.ids, count, run.height};
+  RowIds rows;
+  if (from != nullptr)
+    rows = {tn_data(from), part.values.ids, segments, tn_dim_value(&part.values.height, execution.symbols)};
+  const auto* const offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(tn_data(inputs[2]));
+  const void* const weights = weighting == nullptr ? nullptr : tn_data(weighting);
+  const int64_t each = segments > 0 ? count / segments : 0;  // ids of a segment without offsets
+  if ((offsets == nullptr ? each * segments : offsets[segments]) != count)
     return tn_fail(execution.errors, TN_MISUSE, "offsets",
                    "the segments of a coalesce call have another number of ids than the call");
-  int64_t segment = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = id_at(i);
-    if (id < 0 || id >= run.height) return wrong_id(execution.errors, id, i, run.height);
-    while (offsets != nullptr && i >= offsets[segment + 1]) ++segment;
-    add_contribution(run, id, values + (offsets == nullptr ? i : segment) * run.row_bytes());
+  for (int64_t s = 0, i = 0; s < segments; ++s) {
+    if (from != nullptr && !rows.has(rows[s])) return report_wrong_id(execution.errors, rows, s);
+    const uint8_t* const row = values + (from == nullptr ? s : rows[s]) * run.row_bytes();
+    for (const int64_t end = offsets == nullptr ? i + each : std::min(offsets[s + 1], count); i < end; ++i) {
+      if (!ids.has(ids[i])) return report_wrong_id(execution.errors, ids, i);
+      if (i + kAhead < count) __builtin_prefetch(run.table + (hash(ids[i + kAhead]) & run.mask));
+      add_contribution(run, ids[i], row);
+    }
   }
+  if (!products) return TN_OK;
+  RowFactor* const factors = run.factors + run.count - count;
+  for (int64_t i = 0; i < count; ++i)
+    factors[i] = weights == nullptr ? RowFactor{1, 1} : RowFactor{weight(weights, run.wide, i), site.alpha};
   return TN_OK;
 }
 
-// Sorts the contributions by row, in their order within a row, into `sources` and `starts` (a counting sort).
+// Sorts the contributions by row, in their order within a row, into `sources`, `sorted` and `starts` (a counting
+// sort).
 void sort_by_row(Run& run) {
   std::fill_n(run.starts, run.rows + 1, 0U);
   for (int64_t n = 0; n < run.count; ++n) ++run.starts[run.row_of[n] + 1];
   for (int64_t u = 0; u < run.rows; ++u) run.starts[u + 1] += run.starts[u];
-  for (int64_t n = 0; n < run.count; ++n) run.sources[run.starts[run.row_of[n]]++] = run.list[n];
+  for (int64_t n = 0; n < run.count; ++n) {
+    const uint32_t place = run.starts[run.row_of[n]]++;
+    run.sources[place] = run.list[n];
+    if (run.factors != nullptr) run.sorted[place] = run.factors[n];
+  }
   // The loop moved starts[u] to the end of row u, which is the start of row u + 1.
   for (int64_t u = run.rows; u > 0; --u) run.starts[u] = run.starts[u - 1];
   run.starts[0] = 0;
@@ -160,20 +194,6 @@ int64_t place_rows(Run& run, int64_t before, int64_t* ids, int64_t capacity) {
   return next;
 }
 
-// to[target, :] = sum of the contributions [width] of row u, in their order. A row that the output held before is added
-// to.
-template <class T>
-void sum_row(const Run& run, int64_t u) {
-  const int64_t target = run.targets[u];
-  T* to = reinterpret_cast<T*>(run.to) + (target < 0 ? ~target : target) * run.width;
-  uint32_t n = run.starts[u];
-  if (target >= 0) std::memcpy(to, run.sources[n++], static_cast<size_t>(run.row_bytes()));
-  for (; n < run.starts[u + 1]; ++n) {
-    const T* from = reinterpret_cast<const T*>(run.sources[n]);
-    for (int64_t i = 0; i < run.width; ++i) to[i] += from[i];
-  }
-}
-
 // Task `index`: sums a range of rows with about count / tasks contributions.
 void sum_task(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
@@ -182,36 +202,37 @@ void sum_task(void* argument, int64_t index, int32_t) {
     return std::lower_bound(run.starts, run.starts + run.rows, share) - run.starts;
   };
   const int64_t last = index + 1 == run.tasks ? run.rows : cut(index + 1);
-  for (int64_t u = index == 0 ? 0 : cut(index); u < last; ++u)
-    run.wide ? sum_row<double>(run, u) : sum_row<float>(run, u);
+  run.kernel(run.sums, index == 0 ? 0 : cut(index), last);
 }
 
-// inputs, for each part: values, ids, offsets or null (add_part); output: a TN_ROW_SPARSE tensor with count, ids
+// inputs, for each part: those of add_part; output: a TN_ROW_SPARSE tensor with count, ids
 // [capacity] and values [capacity, width]. WRITE replaces its rows, ADD adds to them and appends new ones.
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
   const auto& site = *static_cast<const Coalesce*>(binding);
   const tn_errors* errors = execution->errors;
-  if (call->inputs_count != 3 * site.parts.size() || call->outputs_count != 1)
+  const size_t stride = site.products ? 5 : 3;  // inputs of a part
+  if (call->inputs_count != stride * site.parts.size() || call->outputs_count != 1)
     return tn_fail(errors, TN_MISUSE, nullptr, "a coalesce call with another number of operands");
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   if (call->outputs[0] == nullptr || call->outputs[0]->storage != TN_ROW_SPARSE || call->outputs[0]->part == nullptr)
     return tn_fail(errors, TN_MISUSE, "outputs", "a coalesce call without its rows");
-  Run run = {tn_dim_value(&site.site.width, execution->symbols), tn_dim_value(&site.site.height, execution->symbols),
-             site.site.dtype == TN_F64};
+  Run run = {tn_dim_value(&site.width, execution->symbols), tn_dim_value(&site.height, execution->symbols),
+             site.dtype == TN_F64};
   int64_t count = 0;
   bool negative = run.width < 0;
-  for (const tn_coalesce_part& part : site.parts) {
-    const int64_t of_part = tn_dim_value(&part.count, execution->symbols);
+  for (const Part& part : site.parts) {
+    const int64_t of_part = tn_dim_value(&part.site.count, execution->symbols);
     negative = negative || of_part < 0;
     count += of_part;
   }
   if (negative || count > site.most)
     return tn_fail(errors, TN_MISUSE, nullptr, "a coalesce call of another size than it was prepared for");
-  lay_out(static_cast<uint8_t*>(call->workspace), site.most, &run);
+  lay_out(static_cast<uint8_t*>(call->workspace), site.most, site.products, &run);
   run.mask = table_entries(count) - 1;
   std::memset(run.table, 0, (run.mask + 1) * sizeof(uint32_t));
   for (size_t i = 0; i < site.parts.size(); ++i)
-    if (const tn_status status = add_part(run, *execution, site.parts[i], call->inputs + 3 * i); status != TN_OK)
+    if (const tn_status status = add_part(run, *execution, site.parts[i], call->inputs + stride * i, site.products);
+        status != TN_OK)
       return status;
   sort_by_row(run);
   // The output's count and ids are written here; tn_row_sparse has them const for its readers.
@@ -220,7 +241,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   const int64_t before = call->requests[0] == TN_REQUEST_ADD ? *rows_count : 0;
   const int64_t after = place_rows(run, before, const_cast<int64_t*>(rows.ids), rows.capacity);
   if (after < 0) return tn_fail(errors, TN_MISUSE, "outputs", "the rows do not fit");
-  run.to = tn_data(call->outputs[0]);
+  run.sums = {run.width, run.count, run.starts, run.targets, run.sources, run.sorted, tn_data(call->outputs[0])};
+  run.kernel = row_sum_kernel(detect_isa(), run.wide, site.products);
   run.tasks = std::clamp<int64_t>(run.count * run.row_bytes() / kBytesPerTask, 1, kTasks);
   if (run.width > 0) execution->parallel->for_each(execution->parallel->self, run.tasks, &sum_task, &run);
   *rows_count = after;
@@ -229,31 +251,59 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<Coalesce*>(binding); }
 
-}  // namespace
+// Adds a part to a binding.
+tn_status add(const tn_errors* errors, const tn_product_part& part, Coalesce& to) {
+  if (part.ids != TN_I32 && part.ids != TN_I64)
+    return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
+  if (part.values != nullptr && part.values->ids != TN_I32 && part.values->ids != TN_I64)
+    return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
+  if (part.count.bound < 0 || __builtin_add_overflow(to.most, part.count.bound, &to.most))
+    return tn_fail(errors, TN_INVALID, "ids", "the number of ids has no bound");
+  to.parts.push_back({part, part.values == nullptr ? tn_gathered{} : *part.values});
+  return TN_OK;
+}
 
-tn_status prepare_coalesce(void*, const tn_services*, const tn_errors* errors, const tn_coalesce* coalesce,
-                           tn_prepared* prepared) try {
-  if (coalesce->dtype != TN_F32 && coalesce->dtype != TN_F64)
+tn_status finish(const tn_errors* errors, std::unique_ptr<Coalesce> binding, tn_prepared* prepared) {
+  if (binding->dtype != TN_F32 && binding->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds rows of float32 and float64 only");
-  auto binding = std::make_unique<Coalesce>();
-  binding->site = *coalesce;
-  for (uint32_t i = 0; i < coalesce->parts_count; ++i) {
-    const tn_coalesce_part& part = *coalesce->parts[i];
-    if (part.ids != TN_I32 && part.ids != TN_I64)
-      return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
-    if (part.count.bound < 0 || __builtin_add_overflow(binding->most, part.count.bound, &binding->most))
-      return tn_fail(errors, TN_INVALID, "ids", "the number of ids has no bound");
-    binding->parts.push_back(part);
-  }
   if (binding->most > INT32_MAX) return tn_fail(errors, TN_UNSUPPORTED, "ids", "more than 2^31 ids in one minibatch");
   Run run = {};
-  prepared->workspace_bytes = lay_out(nullptr, binding->most, &run);
+  prepared->workspace_bytes = lay_out(nullptr, binding->most, binding->products, &run);
   prepared->run = &tenon::cpu::run;
   prepared->destroy = &destroy;
   prepared->binding = binding.release();
   return TN_OK;
-} catch (const std::bad_alloc&) {
+}
+
+tn_status no_memory(const tn_errors* errors) {
   return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a coalesce binding");
+}
+
+}  // namespace
+
+tn_status prepare_coalesce(void*, const tn_services*, const tn_errors* errors, const tn_coalesce* coalesce,
+                           tn_prepared* prepared) try {
+  auto binding = std::make_unique<Coalesce>(Coalesce{coalesce->dtype, coalesce->height, coalesce->width, false});
+  for (uint32_t i = 0; i < coalesce->parts_count; ++i) {
+    const tn_coalesce_part& part = *coalesce->parts[i];
+    const tn_product_part plain = {
+        sizeof plain,     part.ids, part.count, part.has_offsets != 0 ? part.segments : part.count,
+        part.has_offsets, 0,        1,          nullptr};
+    if (const tn_status status = add(errors, plain, *binding); status != TN_OK) return status;
+  }
+  return finish(errors, std::move(binding), prepared);
+} catch (const std::bad_alloc&) {
+  return no_memory(errors);
+}
+
+tn_status prepare_coalesce_products(void*, const tn_services*, const tn_errors* errors,
+                                    const tn_coalesce_products* coalesce, tn_prepared* prepared) try {
+  auto binding = std::make_unique<Coalesce>(Coalesce{coalesce->dtype, coalesce->height, coalesce->width, true});
+  for (uint32_t i = 0; i < coalesce->parts_count; ++i)
+    if (const tn_status status = add(errors, *coalesce->parts[i], *binding); status != TN_OK) return status;
+  return finish(errors, std::move(binding), prepared);
+} catch (const std::bad_alloc&) {
+  return no_memory(errors);
 }
 
 }  // namespace tenon::cpu

@@ -109,10 +109,13 @@ struct Strip {
   int64_t columns;  // of C: more than kVectors - 1 vectors, at most kVectors
   T alpha;
   bool add;
+  const void* const* list;  // of the rows of B, if these lie anywhere; they begin at column `first`
+  int64_t first;
 };
 
 // Adds the terms [first, last) to the sums. kPart: the last vector of a row of B is read up to the last column only.
-template <class Terms, class T, int kRows, int kVectors, bool kPart>
+// kList: B is a list of rows.
+template <class Terms, class T, int kRows, int kVectors, bool kPart, bool kList>
 HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector<T> (&sums)[kRows][kVectors]) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>, kLast = kVectors - 1;
@@ -120,6 +123,7 @@ HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector
   const T* a = s.a + first * a_step;
   const T* b = s.b + first * b_step;
   for (int64_t l = first; l < last; ++l, a += a_step, b += b_step) {
+    if constexpr (kList) b = static_cast<const T*>(s.list[l]) + s.first;
     Vector<T> row[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kLast; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
@@ -133,7 +137,7 @@ HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector
   }
 }
 
-template <class Terms, class T, int kRows, int kVectors>
+template <class Terms, class T, int kRows, int kVectors, bool kList = false>
 void multiply_strip(const Strip<T>& s) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>;
@@ -144,8 +148,8 @@ void multiply_strip(const Strip<T>& s) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  add_terms<Terms, T, kRows, kVectors, false>(s, 0, s.whole, sums);
-  if (s.whole < s.depth) add_terms<Terms, T, kRows, kVectors, true>(s, s.whole, s.depth, sums);
+  add_terms<Terms, T, kRows, kVectors, false, kList>(s, 0, s.whole, sums);
+  if (s.whole < s.depth) add_terms<Terms, T, kRows, kVectors, true, kList>(s, s.whole, s.depth, sums);
   const Vector<T> alpha = hn::Set(d, s.alpha);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -451,6 +455,7 @@ void multiply_column(const GemmTile& t) {
   const int64_t part = t.depth % kLanes;
   const Vector<T> last = part > 0 ? load_part(b + t.depth - part, part) : hn::Zero(d);
   for (int64_t row = 0; row < t.rows; ++row, a += t.a_row, c += t.c_row) {
+    if (t.list != nullptr) a = static_cast<const T*>(t.list[row]);
     Vector<T> sums[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
@@ -497,6 +502,35 @@ void multiply_tile(const GemmTile& t) {
   }
 }
 
+// The same where B is a list of rows, row by row of C.
+template <class T>
+void multiply_list(const GemmTile& t) {
+  static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    return std::array{&multiply_strip<Numbers, T, 1, kIndex + 1, true>...};
+  }
+  (std::make_integer_sequence<int, most_vectors(1)>());
+  constexpr int64_t kLanes = kWidth<T>, kColumns = most_vectors(1) * kLanes;
+  Strip<T> s = {};
+  s.a_step = t.a_step;
+  s.alpha = static_cast<T>(t.alpha);
+  for (int64_t row = 0; row < t.rows; ++row) {
+    s.add = t.add;
+    for (int64_t l = 0; l < t.depth; l += t.block) {
+      s.depth = std::min(t.block, t.depth - l);
+      s.a = static_cast<const T*>(t.a) + row * t.a_row + l * t.a_step;
+      s.list = t.list + l;
+      for (int64_t j = 0; j < t.columns; j += kColumns) {
+        s.columns = std::min(kColumns, t.columns - j);
+        s.whole = s.columns % kLanes == 0 ? s.depth : 0;
+        s.first = t.first + j;
+        s.c = static_cast<T*>(t.c) + row * t.c_row + j;
+        kKernels[static_cast<size_t>((s.columns + kLanes - 1) / kLanes - 1)](s);
+      }
+      s.add = true;
+    }
+  }
+}
+
 }  // namespace
 
 TileKernel find_tile(bool wide, bool column) {
@@ -504,6 +538,8 @@ TileKernel find_tile(bool wide, bool column) {
   return wide ? &multiply_tile<Numbers, double> : &multiply_tile<Numbers, float>;
 }
 TileKernel find_pairs(bool dot) { return dot ? &multiply_tile<DotPairs, float> : &multiply_tile<Pairs, float>; }
+
+TileKernel find_list(bool wide) { return wide ? &multiply_list<double> : &multiply_list<float>; }
 
 PackKernel find_pack(bool wide) { return wide ? &pack_panels<double> : &pack_panels<float>; }
 PackKernel find_strips(bool wide) { return wide ? &pack_strips<double> : &pack_strips<float>; }
@@ -517,6 +553,7 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::cpu {
 
 TileKernel tile_kernel(Isa isa, bool wide, bool column) { TENON_CHOOSE(isa, find_tile(wide, column)); }
+TileKernel list_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_list(wide)); }
 TileKernel pairs_kernel(Isa isa) {
 #if defined(__x86_64__)
   const bool dot = isa == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");

@@ -21,6 +21,9 @@ struct GemmTile {
   double alpha;
   bool add;
   int64_t block;  // terms of a block of a sum: sum_block
+  // Not null: where the rows lie, anywhere, of A if C is a column, else of B, in place of a or b; the latter begin at
+  // column `first`.
+  const void* const* list;
   // Above 0: b is a whole packed B of so many columns, and the tile begins at its column `first`, that of a panel.
   int64_t packed_columns, first;
   // Above 0: a is a whole packed A of so many rows, and the tile begins at its row first_row. B is packed, too.
@@ -62,6 +65,8 @@ using TileKernel = void (*)(const GemmTile& tile);
 // Returns the kernel of float32, or of float64 if `wide`. `column`: that of products whose C has one column; the bytes
 // of B are then those of [depth].
 [[nodiscard]] TileKernel tile_kernel(Isa isa, bool wide, bool column);
+// Returns the kernel of tiles of one row or a few, whose B is a list of rows.
+[[nodiscard]] TileKernel list_kernel(Isa isa, bool wide);
 // Returns the kernel for pairs of bfloat16 numbers (bf16_pairs.h), which A and B have in place of float32 numbers;
 // depth counts pairs, and C is float32.
 [[nodiscard]] TileKernel pairs_kernel(Isa isa);

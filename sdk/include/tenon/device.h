@@ -202,6 +202,33 @@ typedef struct tn_gather_table {
                        tn_prepared* prepared);
 } tn_gather_table;
 
+/* "tenon.gather_gemm/1": products "tenon.gemm/1" of which A, B or both are rows of tables, read where they lie: rows
+ * number 0, 1, 2 ... of the matrices, as these are stored, one matrix after the other, are the rows ids[0], ids[1],
+ * ids[2] ... of the table. inputs: A or its table [height, columns], B or its table, the ids of A or null, those of B
+ * or null; outputs: C, with the bits that a gather of the rows and the product give. Errors of ids: as in gather,
+ * before anything is written. */
+#define TN_GATHER_GEMM "tenon.gather_gemm/1"
+typedef struct tn_gathered {
+  uint32_t size;
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  tn_dim height;
+} tn_gathered;
+typedef struct tn_gather_gemm {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_gemm* gemm;
+  const tn_gathered* a; /* null: A is no table */
+  const tn_gathered* b; /* null: B is no table */
+} tn_gather_gemm;
+typedef struct tn_gather_gemm_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] TN_OK if one call is faster than the gathers and the product, else TN_UNSUPPORTED without a report. */
+  tn_status (*supports)(void* device, const tn_errors* errors, const tn_gather_gemm* product);
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_gather_gemm* product, tn_prepared* prepared);
+} tn_gather_gemm_table;
+
 /* "tenon.move/1": copies boxes of row-major tensors of one element type into one tensor (concat, slice, pad,
  * transpose). Element x of a part's box is read at index `from_start + x` of input number `input` and written at index
  * y of the output, y[axes[i]] = to_start[axes[i]] + x[i]. The boxes do not overlap in the output. */
@@ -324,6 +351,38 @@ typedef struct tn_row_sparse_table {
   tn_status (*prepare_update)(void* device, const tn_services* services, const tn_errors* errors,
                               const tn_row_sparse_update* update, tn_prepared* prepared);
 } tn_row_sparse_table;
+
+/* "tenon.coalesce_products/1": coalesce of "tenon.row_sparse/1" whose contributions are not in memory one by one: those
+ * that products "tenon.gemm/1" with k = 1 would write. The values of a part are rows [segments, width], or rows of a
+ * table by `segments` ids of their own. Segment s has the ids offsets[s] to offsets[s + 1] - 1; without offsets every
+ * segment has as many ids, count / segments. Id i of segment s contributes row s, with weights alpha * (weights[i] *
+ * row s), rounded after each multiplication. inputs, for each part: values or table, ids, offsets or null, weights
+ * [count] or null, the ids of the values [segments] or null. The output and errors of ids: as in coalesce. */
+#define TN_COALESCE_PRODUCTS "tenon.coalesce_products/1"
+typedef struct tn_product_part {
+  uint32_t size;
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  tn_dim count, segments;
+  uint32_t has_offsets, has_weights;
+  double alpha;
+  const tn_gathered* values; /* null: the values are no table */
+} tn_product_part;
+typedef struct tn_coalesce_products {
+  uint32_t size;
+  tn_dtype dtype; /* TN_F32 or TN_F64 */
+  tn_dim height, width;
+  uint32_t parts_count;
+  uint32_t reserved;
+  const tn_product_part* const* parts;
+} tn_coalesce_products;
+typedef struct tn_coalesce_products_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] TN_OK if one call is faster than the products and a coalesce, else TN_UNSUPPORTED without a report. */
+  tn_status (*supports)(void* device, const tn_errors* errors, const tn_coalesce_products* coalesce);
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_coalesce_products* coalesce, tn_prepared* prepared);
+} tn_coalesce_products_table;
 
 /* A better table for a device that another plugin offers: a primitive family above, for a device kind. Before each
  * prepare the host asks the providers with a score above 0 in the order of their scores; the first that does not return

@@ -2,14 +2,13 @@
 // checked before anything is written. Additions to an element are in the order of the ids, whatever the number of
 // threads. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "prefetch.h"
 #include "primitives.h"
+#include "row_ids.h"
 #include "segment_tasks.h"
 
 namespace tenon::cpu {
@@ -31,20 +30,14 @@ struct Run {
   int64_t height, width, count;
   const uint8_t* from;
   uint8_t* to;
-  const void* ids;                    // [count] int32 or int64: gather->site.ids
-  bool add;                           // the request is ADD: adds to `to`
-  const int64_t* offsets;             // [segments + 1] gather_sum only
-  int64_t segments, tasks;            // gather_sum only
-  int64_t strips, ranges;             // scatter_add: a task is one column strip of one range of rows
-  std::atomic<int64_t>* first_wrong;  // position of the first id outside [0, height); INT64_MAX if none
-
-  [[nodiscard]] int64_t id(int64_t position) const {
-    return gather->site.ids == TN_I32 ? static_cast<const int32_t*>(ids)[position]
-                                      : static_cast<const int64_t*>(ids)[position];
-  }
+  RowIds ids;                      // [count]
+  bool add;                        // the request is ADD: adds to `to`
+  const int64_t* offsets;          // [segments + 1] gather_sum only
+  int64_t segments;                // gather_sum only
+  int64_t tasks = 1;               // gather_sum only
+  int64_t strips = 1, ranges = 1;  // scatter_add: a task is one column strip of one range of rows
 };
 
-constexpr int64_t kIdsPerTask = 16384;    // checked by a task
 constexpr int64_t kBytesPerTask = 65536;  // of gathered rows
 constexpr int64_t kSumTasks = 32;         // at most, of gather_sum
 
@@ -65,20 +58,6 @@ void add_bytes(tn_dtype dtype, uint8_t* to, const uint8_t* from, int64_t bytes) 
   }
 }
 
-// Task `index`: checks ids [index * kIdsPerTask, (index + 1) * kIdsPerTask) and lowers *first_wrong to the position of
-// the first one outside [0, height).
-void check_ids(void* argument, int64_t index, int32_t) {
-  const Run& run = *static_cast<const Run*>(argument);
-  const int64_t last = std::min((index + 1) * kIdsPerTask, run.count);
-  for (int64_t i = index * kIdsPerTask; i < last; ++i) {
-    if (run.id(i) >= 0 && run.id(i) < run.height) continue;
-    int64_t known = run.first_wrong->load();
-    while (i < known && !run.first_wrong->compare_exchange_weak(known, i)) {
-    }
-    return;
-  }
-}
-
 // Rows of the output that a task of gather_rows writes.
 int64_t rows_per_task(const Run& run) {
   return std::max<int64_t>(1, kBytesPerTask / std::max<int64_t>(1, run.width * run.gather->element_bytes));
@@ -92,8 +71,8 @@ void gather_rows(void* argument, int64_t index, int32_t) {
   const int64_t step = rows_per_task(run);
   const int64_t last = std::min((index + 1) * step, run.count);
   for (int64_t i = index * step; i < last; ++i) {
-    if (i + kAhead < last) prefetch(run.from + run.id(i + kAhead) * bytes, bytes);
-    const uint8_t* from = run.from + run.id(i) * bytes;
+    if (i + kAhead < last) prefetch(run.from + run.ids[i + kAhead] * bytes, bytes);
+    const uint8_t* from = run.from + run.ids[i] * bytes;
     if (run.add) {
       add_bytes(run.gather->site.dtype, run.to + i * bytes, from, bytes);
     } else {
@@ -108,7 +87,7 @@ void gather_rows(void* argument, int64_t index, int32_t) {
 template <class T>
 inline void sum_columns(const Run& run, int64_t first, int64_t last, int64_t column, int64_t columns, T* to) {
   constexpr int64_t kMost = 32;
-  const auto row = [&](int64_t i) { return reinterpret_cast<const T*>(run.from) + run.id(i) * run.width + column; };
+  const auto row = [&](int64_t i) { return reinterpret_cast<const T*>(run.from) + run.ids[i] * run.width + column; };
   T sum[kMost] = {};
   if (first < last) std::copy_n(row(first), columns, sum);
   for (int64_t i = first + 1; i < last; ++i) {
@@ -166,19 +145,10 @@ void scatter_part(void* argument, int64_t index, int32_t) {
     for (int64_t r = rows.first; r < rows.last; ++r)
       std::memset(run.to + r * row_bytes + offset, 0, static_cast<size_t>(bytes));
   for (int64_t i = 0; i < run.count; ++i) {
-    const int64_t id = run.id(i);
+    const int64_t id = run.ids[i];
     if (id < rows.first || id >= rows.last) continue;
     add_bytes(run.gather->site.dtype, run.to + id * row_bytes + offset, run.from + i * row_bytes + offset, bytes);
   }
-}
-
-tn_status report_wrong_id(const tn_errors* errors, const Run& run) {
-  const int64_t position = run.first_wrong->load();
-  char message[128];
-  std::snprintf(message, sizeof message, "id %lld at position %lld is outside the table of %lld rows",
-                static_cast<long long>(run.id(position)), static_cast<long long>(position),
-                static_cast<long long>(run.height));
-  return tn_fail(errors, TN_BAD_DATA, "ids", message);
 }
 
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
@@ -192,27 +162,22 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   if (call->outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a gather call without its output");
   const tn_parallel& parallel = *execution->parallel;
-  std::atomic<int64_t> first_wrong(INT64_MAX);
   Run run = {&gather,
              tn_dim_value(&gather.site.height, execution->symbols),
              tn_dim_value(&gather.site.width, execution->symbols),
              tn_dim_value(&gather.site.count, execution->symbols),
              tn_data(call->inputs[0]),
              tn_data(call->outputs[0]),
-             tn_data(call->inputs[1]),
+             {},
              call->requests[0] == TN_REQUEST_ADD,
              sums ? reinterpret_cast<const int64_t*>(tn_data(call->inputs[2])) : nullptr,
-             sums ? tn_dim_value(&gather.site.segments, execution->symbols) : 0,
-             1,
-             1,
-             1,
-             &first_wrong};
+             sums ? tn_dim_value(&gather.site.segments, execution->symbols) : 0};
+  run.ids = {tn_data(call->inputs[1]), gather.site.ids, run.count, run.height};
   if (run.add && gather.site.dtype != TN_F32 && gather.site.dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds gathered rows of float32 and float64 only");
   if (run.height < 0 || run.width < 0 || run.count < 0 || (sums && run.segments < 0))
     return tn_fail(errors, TN_MISUSE, nullptr, "a gather call of negative size");
-  parallel.for_each(parallel.self, (run.count + kIdsPerTask - 1) / kIdsPerTask, &check_ids, &run);
-  if (first_wrong.load() != INT64_MAX) return report_wrong_id(errors, run);
+  if (const tn_status status = check_ids(*execution, run.ids); status != TN_OK) return status;
   if (run.width == 0) return TN_OK;
   if (sums) {
     if (run.segments == 0) return TN_OK;

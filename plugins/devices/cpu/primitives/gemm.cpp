@@ -106,6 +106,12 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
   }
   const Isa isa = detect_isa();
   if (is_matrix) return multiply_matrix_tile(tile);
+  if (run.list != nullptr) {
+    tile.list = one ? run.list + row : run.list;
+    tile.first = column;
+    return (one ? tile_kernel(isa, run.gemm->dtype == TN_F64, true)
+                : list_kernel(isa, run.gemm->dtype == TN_F64))(tile);
+  }
   (run.factors == Factors::kPairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 
@@ -300,21 +306,13 @@ tn_status run_swapped(void* binding, const tn_execution* execution, const tn_cal
   return run(binding, execution, &swapped);
 }
 
-// Whether every product is one row by the columns of B that lie together, a [k] and B [n, k]: scalar products of two
-// vectors each, which the kernel of a column computes without copying B, as B a.
-bool is_row_of_products(const tn_gemm& gemm) {
-  const bool one = gemm.m.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.m, nullptr) == 1;
-  return one && is_transposed(gemm.flags, TN_TRANSPOSE_B) && !is_transposed(gemm.flags, TN_TRANSPOSE_A);
-}
-
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
   if (is_row_of_products(*gemm)) {
     tn_gemm swapped = *gemm;
-    std::swap(swapped.m, swapped.n);
-    swapped.flags = 0;
+    swap_factors(&swapped);
     return bind_gemm(errors, swapped, &run_swapped, prepared);
   }
   const tn_status status = bind_gemm(errors, *gemm, &run, prepared);
@@ -323,6 +321,16 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
 }
 
 }  // namespace
+
+bool is_row_of_products(const tn_gemm& gemm) {
+  const bool one = gemm.m.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.m, nullptr) == 1;
+  return one && is_transposed(gemm.flags, TN_TRANSPOSE_B) && !is_transposed(gemm.flags, TN_TRANSPOSE_A);
+}
+
+void swap_factors(tn_gemm* gemm) {
+  std::swap(gemm->m, gemm->n);
+  gemm->flags = 0;
+}
 
 tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),

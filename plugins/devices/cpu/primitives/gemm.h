@@ -26,6 +26,8 @@ struct Product {
   int64_t packed_columns = 0;  // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
   int64_t packed_rows = 0;     // above 0: A is packed, too, with so many rows
   Factors factors = Factors::kNumbers;
+  // Not null, on kOwn: where the rows of the one B lie, or those of the one A if n is 1; that matrix is not transposed.
+  const void* const* list = nullptr;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
@@ -63,6 +65,12 @@ void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 [[nodiscard]] uint64_t factor_bytes(const tn_gemm& gemm);
 // Lets a product read its factors in the form that suits it: rounded to bfloat16 (bf16_product.h), or B packed.
 void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
+
+// Whether every product is one row by the columns of B that lie together, a [k] and B [n, k]: scalar products of two
+// vectors each, which the kernel of a column computes without copying B, as B a.
+[[nodiscard]] bool is_row_of_products(const tn_gemm& gemm);
+// Makes such a product that of B and a.
+void swap_factors(tn_gemm* gemm);
 
 // Prepares a call of `run`, whose binding is a copy of `gemm`.
 tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
