@@ -2,11 +2,11 @@
 #include <optional>
 
 #include "blas.h"
-#include "device.h"
 #include "epilogue.h"
-#include "kernels.h"
 #include "product.h"
 #include "rounding.h"
+#include "runtime/device.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tenon/base.hpp>
 
-#include "prelude.h"
+#include "primitives/prelude.h"
 #include "tables.h"
 #include "window.h"
 

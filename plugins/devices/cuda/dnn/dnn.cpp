@@ -7,8 +7,8 @@
 #include <tenon/base.hpp>
 
 #include "conv_plan.h"
-#include "device.h"
-#include "kernels.h"
+#include "runtime/device.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 
