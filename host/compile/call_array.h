@@ -76,6 +76,8 @@ class CallArray {
   [[nodiscard]] nlohmann::json describe() const;
   // One object per value that a forward call writes and a backward call reads: layer, value, bytes at the bounds.
   [[nodiscard]] nlohmann::json describe_saved() const;
+  // Whether no forward call has TN_TRAIT_BATCH_VARIANT: a sample's answers have the same bits beside any other samples.
+  [[nodiscard]] bool is_batch_invariant() const;
 
  private:
   struct Measured {

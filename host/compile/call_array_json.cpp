@@ -1,4 +1,5 @@
 // The call array as JSON, for plans. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -19,10 +20,17 @@ nlohmann::json trait_names(uint32_t traits) {
   if ((traits & TN_TRAIT_CAPTURABLE) != 0) names.push_back("capturable");
   if ((traits & TN_TRAIT_NONDETERMINISTIC) != 0) names.push_back("nondeterministic");
   if ((traits & TN_TRAIT_HOST_SIZES) != 0) names.push_back("host_sizes");
+  if ((traits & TN_TRAIT_BATCH_VARIANT) != 0) names.push_back("batch_variant");
   return names;
 }
 
 }  // namespace
+
+bool CallArray::is_batch_invariant() const {
+  return std::none_of(calls_.begin(), calls_.end(), [&](const Call& call) {
+    return !graph_.nodes[call.node].backward && (call.prepared->traits & TN_TRAIT_BATCH_VARIANT) != 0;
+  });
+}
 
 nlohmann::json CallArray::describe_saved() const {
   std::set<ValueId> saved;

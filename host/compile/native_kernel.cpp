@@ -240,7 +240,7 @@ Prepared prepared(KernelSite& site, int32_t direction) {
   restore();
   if (made->run == nullptr)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, site.kernel->table.name, " prepared no function");
-  if (const uint32_t unknown = made->traits & ~(kKnownTraits | TN_TRAIT_HOST_SIZES); unknown != 0)
+  if (const uint32_t unknown = made->traits & ~kKnownCallTraits; unknown != 0)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, "prepare states the unknown traits ", unknown);
   return made;
 }

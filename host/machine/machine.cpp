@@ -320,12 +320,15 @@ void Machine::reserve_rows(SparseGradient& gradient, int64_t added) {
 
 void Machine::commit(const UsedNames& used) {
   if (!accumulated_) return;
+  bool changed = false;
   for (size_t i = 0; i < model_.lowered.buffers.size(); ++i) {
     const BufferUse& buffer = model_.lowered.buffers[i];
     if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;
-    if (used.contains(buffer.name) && !skipped_) commit_buffer(i);
+    if (!used.contains(buffer.name) || skipped_) continue;
+    commit_buffer(i);
+    changed = true;
   }
-  access_->wait();  // other machines may read the buffers now
+  if (changed) access_->wait();  // other machines may read the buffers now
   accumulated_ = false;
   skipped_ = false;
   updated_.clear();

@@ -202,6 +202,7 @@ nlohmann::json Machine::describe() const {
                            {"compute", compute_name()},
                            {"max_samples", max_samples_},
                            {"training", options_.training},
+                           {"batch_invariant", model_.calls->is_batch_invariant()},
                            {"layers", layers},
                            {"calls", model_.calls->describe()},
                            {"missing_backward", missing},

@@ -89,6 +89,13 @@ const void* HostAccess::view(const void* at, uint64_t bytes) {
   return known.data();
 }
 
+const void* HostAccess::fetch(const void* from, uint64_t bytes) {
+  if (direct_ || bytes == 0) return from;
+  std::byte* const staged = stage(bytes);
+  copy(staged, from, bytes, TN_COPY_TO_HOST);
+  return staged;
+}
+
 void HostAccess::wait(const std::string& who) {
   if (direct_) return;
   block_ = used_ = 0;

@@ -55,6 +55,9 @@ class HostAccess {
   // place with more bytes, or drop_views().
   [[nodiscard]] const void* view(const void* at, uint64_t bytes);
   void drop_views() { views_.clear(); }
+  // Starts a copy to the host, so that it costs no wait of its own. Returns where the host finds the bytes from the
+  // next wait until the next function of this object.
+  [[nodiscard]] const void* fetch(const void* from, uint64_t bytes);
 
   // Waits until all work is done; throws the failure of the first that failed, as one of component `who` or, without a
   // name, of the device.

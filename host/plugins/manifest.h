@@ -80,9 +80,10 @@ void check_abi(const AbiInterval& abi);
 void check_isa(const std::string& isa);
 // Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.
 [[nodiscard]] bool is_known_kind(int32_t kind);
-// The traits of readers that this host knows (TN_TRAIT_*); calls may have TN_TRAIT_HOST_SIZES, too.
+// The traits of readers that this host knows (TN_TRAIT_*), and those of calls.
 inline constexpr uint32_t kKnownTraits =
     TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
+inline constexpr uint32_t kKnownCallTraits = kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT;
 // Whether a name consists of lower case letters, digits and underscores, and begins with a letter.
 [[nodiscard]] bool is_word(std::string_view name);
 // Returns why a component with this value is refused: "its <what> is unknown to this host, ...".

@@ -229,10 +229,14 @@ bool UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   execution.random = &control()->random;
   execution.parallel = machine.parallel();
   execution.errors = sink.get();
+  const int64_t* rows = nullptr;
   const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   try {
     for (const auto& call : sums_) call->run(execution, sink);
     if (skips_ && !is_finite(access)) return false;
+    // Before a parameter changes, since it may need memory.
+    rows =
+        static_cast<const int64_t*>(access.fetch(symbols + TN_SYMBOL_FIRST_RAGGED, sparse_.size() * sizeof(int64_t)));
     if (clipping_ != nullptr) clipping_->run(execution, sink);
     for (const Changed& each : changed_) each.residence.changed(each.part);  // a part of it, if a call fails
     for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
@@ -241,18 +245,18 @@ bool UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
     throw;
   }
   access.wait(sink.who());
-  count_written();
+  count_written(rows);
   return true;
 }
 
-void UpdateCalls::count_written() {
+void UpdateCalls::count_written(const int64_t* rows) {
   written_ = {};
   written_.bytes = dense_bytes_;
-  for (const SparseGradient* gradient : sparse_) {
-    const auto rows = static_cast<uint64_t>(gradient->count());
-    written_.rows += rows;
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    const auto count = static_cast<uint64_t>(rows[i]);
+    written_.rows += count;
     written_.bytes +=
-        rows * (states_[TN_FULL] * static_cast<uint64_t>(gradient->width()) + states_[TN_PER_ROW]) * sizeof(float);
+        count * (states_[TN_FULL] * static_cast<uint64_t>(sparse_[i]->width()) + states_[TN_PER_ROW]) * sizeof(float);
   }
 }
 

@@ -103,7 +103,7 @@ class UpdateCalls {
   void add_clipping(Device& device, ErrorSink& sink, double limit);
   [[nodiscard]] bool is_finite(HostAccess& access) const;
   void lay_out(size_t stretches);
-  void count_written();
+  void count_written(const int64_t* rows);  // [sparse_]
   [[nodiscard]] Control* control() const { return reinterpret_cast<Control*>(control_.data()); }
   static constexpr uint64_t kSymbolsAt = 64;
   static constexpr uint64_t kScalarBytes = 8;  // each scalar has the room of an int64

@@ -79,7 +79,19 @@ TEST_F(CudaBlas, ProductsOfConstantSizeNeedNoSizes) {
   product.m = tn_dim_constant(8);
   PreparedCall call(*device_);
   ASSERT_EQ(prepare(product, call), TN_OK);
-  EXPECT_EQ(call.prepared.traits, static_cast<uint32_t>(TN_TRAIT_CAPTURABLE));
+  EXPECT_EQ(call.prepared.traits, uint32_t{TN_TRAIT_CAPTURABLE | TN_TRAIT_BATCH_VARIANT});
+}
+
+// Rows of A that are samples may get other bits from the library beside other samples.
+TEST_F(CudaBlas, StatesThatRowsDependOnTheOthers) {
+  for (const uint32_t flags : {0, TN_TRANSPOSE_A + 0, TN_TRANSPOSE_B + 0, TN_TRANSPOSE_A | TN_TRANSPOSE_B}) {
+    tn_gemm product = gemm(8, 5, 6);
+    product.flags = flags;
+    PreparedCall call(*device_);
+    ASSERT_EQ(prepare(product, call), TN_OK);
+    const uint32_t variant = (flags & TN_TRANSPOSE_A) == 0 ? TN_TRAIT_BATCH_VARIANT : 0;
+    EXPECT_EQ(call.prepared.traits, TN_TRAIT_HOST_SIZES | variant) << flags;
+  }
 }
 
 // A choice would end a capture, so a size that did not run before is refused, and the capture dropped.

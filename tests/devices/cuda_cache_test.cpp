@@ -9,7 +9,7 @@
 #include <iterator>
 #include <vector>
 
-#include "plugins/devices/cuda/cache.h"
+#include "plugins/devices/cuda/runtime/cache.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {

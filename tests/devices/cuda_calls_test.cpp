@@ -98,19 +98,16 @@ cuMemAlloc
 cuModuleLoadData
 cuModuleLoadData
 )";
-// The updater's numbers, the number of rows of the row-sparse gradient, the kernels; then what the host reads.
+// The updater's numbers; the number of rows of the row-sparse gradient, for the kernels and for the host; the kernels;
+// one wait.
 const std::string kUpdate = R"(
 cuMemcpyHtoDAsync 320
 cuMemcpyDtoDAsync 8
+cuMemcpyDtoHAsync 8
 cuLaunchKernel kernel0 1 x 256
 cuLaunchKernel kernel0 1 x 256
 cuLaunchKernel kernel1 1 x 256
 cuLaunchKernel kernel0 3 x 256
-cuMemcpyDtoHAsync 32
-cuStreamSynchronize
-cuMemcpyDtoHAsync 8
-cuMemcpyDtoHAsync 32
-cuStreamSynchronize
 cuMemcpyDtoHAsync 32
 cuStreamSynchronize
 )";

@@ -68,9 +68,8 @@ class CudaDnnCalls : public CudaDnn {
  protected:
   // A convolution of the device, prepared for 8 samples.
   struct Call {
-    Call(DeviceUnderTest& device, tn_window window, tn_dtype dtype) : call(device) {
-      const tn_conv conv = {sizeof conv, dtype, TN_CONV_RESULTS, 0, bounded_symbol(TN_SYMBOL_SAMPLES, 8), 2,
-                            2,           1,     &window};
+    Call(DeviceUnderTest& device, tn_window window, tn_dtype dtype, int32_t op = TN_CONV_RESULTS) : call(device) {
+      const tn_conv conv = {sizeof conv, dtype, op, 0, bounded_symbol(TN_SYMBOL_SAMPLES, 8), 2, 2, 1, &window};
       EXPECT_EQ(device.table<tn_conv_table>(TN_CONV)->prepare(device.device(), device.services(), device.errors(),
                                                               &conv, &call.prepared),
                 TN_OK)
@@ -98,7 +97,7 @@ class CudaDnnCalls : public CudaDnn {
 
 TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
   Call one(device(), kEven, TN_F32);
-  EXPECT_EQ(one.call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES});
+  EXPECT_EQ(one.call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT});
   EXPECT_EQ(one.call.prepared.workspace_bytes, 1000U);
   EXPECT_EQ(record(), "plan 0 of 8 on 15\nplan 0 of 8 on 5\n") << "15 needs too much memory";
   for (int i = 0; i < 2; ++i) ASSERT_EQ(one.run(8, TN_REQUEST_WRITE), TN_OK) << device().message;
@@ -110,6 +109,12 @@ TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
   Call same(device(), kEven, TN_F32);  // the plans belong to the device
   ASSERT_EQ(same.run(3, TN_REQUEST_WRITE), TN_OK) << device().message;
   EXPECT_EQ(record(), "run 0 of 3\n");
+}
+
+TEST_F(CudaDnnCalls, StatesThatSamplesDependOnTheOthers) {
+  EXPECT_EQ(Call(device(), kEven, TN_F32, TN_CONV_IMAGES).call.prepared.traits,
+            uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT});
+  EXPECT_EQ(Call(device(), kEven, TN_F32, TN_CONV_WEIGHTS).call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES});
 }
 
 // A new plan would end a capture, so a number of samples that did not run before is refused, and the capture dropped.

@@ -104,6 +104,7 @@ TEST_F(CudaMachine, TheLogSaysWhyProductsAreSlow) {
   const std::string words =
       "2 device cuda: products run without cublasLt: libcublasLt.so.13 is too old: it has no cublasLtCreate";
   EXPECT_EQ(log.find(words) == std::string::npos, takes_sizes) << log;
+  EXPECT_EQ(nlohmann::json::parse(machine.plan()).at("batch_invariant"), !takes_sizes);
 }
 
 TEST_F(CudaMachine, GradientsOfAPerceptron) {

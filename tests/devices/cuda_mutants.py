@@ -84,7 +84,7 @@ MUTANTS = (
     ("rows_update", "*a.rows.count != used(a.rows)", "false"),
     # Convolutions, and the windows over images.
     ("conv", "__syncthreads();  // the tiles before were read by all", ""),
-    ("conv", "      __syncthreads();\n      for (int k", "      for (int k"),
+    ("conv", "      __syncthreads();\n      add_terms", "      add_terms"),
     ("conv", "if (index < 0 || index >= w.images[i]) return -1;", "if (index >= w.images[i]) return -1;"),
     ("conv", "if (index < 0 || index >= w.images[i]) return -1;", "if (index < 0) return -1;"),
     ("conv", "+ tap.at[i] * w.dilation[i];", "+ tap.at[i];"),
@@ -128,7 +128,7 @@ MUTANTS = (
     ("resize", "((Int64)x * read[1] + y)", "((Int64)x * read[0] + y)"),
     # Products.
     ("gemm", "__syncthreads();  // the tiles before were read by all", ""),
-    ("gemm", "      __syncthreads();\n      for (int k", "      for (int k"),
+    ("gemm", "      __syncthreads();\n      add_terms", "      add_terms"),
     ("gemm", "left[k][y + 16 * i] * right[k][x + 16 * j]", "left[k][y + 16 * i] * right[k][y + 16 * j]"),
     ("gemm", "from_a = (const F*)a.inputs[0] + b * m * depth", "from_a = (const F*)a.inputs[0]"),
     ("gemm", "start += 16", "start += 15"),

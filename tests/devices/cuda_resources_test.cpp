@@ -7,8 +7,8 @@
 #include <regex>
 #include <sstream>
 
-#include "plugins/devices/cuda/library.h"
-#include "plugins/devices/cuda/source.h"
+#include "plugins/devices/cuda/primitives/source.h"
+#include "plugins/devices/cuda/runtime/library.h"
 #include "tests/devices/cuda_programs.h"
 #include "tests/devices/cuda_sites.h"
 

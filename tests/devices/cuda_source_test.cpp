@@ -2,8 +2,8 @@
 // loads, describes itself, and reports a missing driver or device. SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "plugins/devices/cuda/compiler.h"
-#include "plugins/devices/cuda/source.h"
+#include "plugins/devices/cuda/primitives/source.h"
+#include "plugins/devices/cuda/runtime/compiler.h"
 #include "plugins/devices/cuda/tables.h"
 #include "tests/devices/cuda_programs.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tenon/base.hpp>
 
-#include "device.h"
+#include "runtime/device.h"
 
 namespace tenon::cuda {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <memory>
 
-#include "device.h"
+#include "runtime/device.h"
 #include "tables.h"
 
 namespace tenon::cuda {

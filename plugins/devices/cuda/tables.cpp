@@ -4,8 +4,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "device.h"
 #include "host_tables.h"
+#include "runtime/device.h"
 
 namespace tenon::cuda {
 

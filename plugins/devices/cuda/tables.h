@@ -3,7 +3,7 @@
 
 #include <tenon/device_images.h>
 
-#include "kernels.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

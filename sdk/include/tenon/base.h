@@ -123,7 +123,11 @@ enum {
   TN_TRAIT_NONDETERMINISTIC = 8,
   /* Of a call: run reads sizes from tn_execution.host_symbols, not from device memory, and what it enqueues is for
    * these sizes. For libraries that take sizes as numbers of the host. Excludes CAPTURABLE. Since 0.3. */
-  TN_TRAIT_HOST_SIZES = 16
+  TN_TRAIT_HOST_SIZES = 16,
+  /* Of a call: the bits of a sample's results may depend on the number of samples beside it and on its place among
+   * them, such as those of a library that chooses another algorithm for each size. Without it they do not. Since 0.3.
+   */
+  TN_TRAIT_BATCH_VARIANT = 32
 };
 
 #ifdef __cplusplus

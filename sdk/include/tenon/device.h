@@ -93,8 +93,10 @@ enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
 /* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. Without TN_TRANSPOSE_A the bits of an
  * element of C follow from its row of A, its column of op(B), and dtype, n, k, flags and alpha; never from batch, m,
- * its place or the number of threads: what a model answers for a sample does not depend on the samples beside it. With
- * it (gradients, which sum over the samples) they may follow from m, too, not from the threads. */
+ * its place or the number of threads: what a model answers for a sample does not depend on the samples beside it. A
+ * call that does not keep this has TN_TRAIT_BATCH_VARIANT: its bits may follow from batch, m and the place, too, not
+ * from the threads. With TN_TRANSPOSE_A (gradients, which sum over the samples) they may follow from m in every call.
+ */
 #define TN_GEMM "tenon.gemm/1"
 /* How exactly products are computed; a device may always be more exact. Products of float32 are summed in float32.
  *   TN_PRECISION_FULL: in dtype

@@ -12,7 +12,8 @@ extern "C" {
 
 /* "tenon.conv/1": TN_CONV_* of window.h; inputs: the two tensors that the operation reads, in the order that window.h
  * states; outputs: one. Of TN_CONV_RESULTS and TN_CONV_IMAGES the bits of a sample's part follow from that sample, the
- * weights and this struct alone; never from the number of samples, the sample's place or the number of threads. */
+ * weights and this struct alone; never from the number of samples, the sample's place or the number of threads. A call
+ * with TN_TRAIT_BATCH_VARIANT does not promise this of the number and the place. */
 #define TN_CONV "tenon.conv/1"
 typedef struct tn_conv {
   uint32_t size;

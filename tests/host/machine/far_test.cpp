@@ -341,7 +341,9 @@ std::pair<Bytes, uint64_t> train_in_two_sizes(const char* device) {
     updater.update(machine);
   }
   add_parameters(result, parameters);
-  return {result, nlohmann::json::parse(machine.plan()).value("replays", uint64_t{0})};
+  const auto plan = nlohmann::json::parse(machine.plan());
+  EXPECT_EQ(plan.at("batch_invariant"), true);
+  return {result, plan.value("replays", uint64_t{0})};
 }
 
 // Forward and backward are recorded when they come for the second time, and enqueued by one call from then on.

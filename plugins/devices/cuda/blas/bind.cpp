@@ -2,11 +2,11 @@
 #include <optional>
 
 #include "blas.h"
-#include "device.h"
 #include "epilogue.h"
-#include "kernels.h"
 #include "product.h"
 #include "rounding.h"
+#include "runtime/device.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 
@@ -178,6 +178,8 @@ bool bind_product(Device& device, const tn_gemm& gemm, Epilogue epilogue, tn_pre
   auto binding = std::make_unique<Binding>(device, *device.blas(), gemm, epilogue);
   if (!binding->choose()) return false;
   prepared->traits = binding->has_constant_size() ? TN_TRAIT_CAPTURABLE : TN_TRAIT_HOST_SIZES;
+  // The library sums in another order for another number of rows. Nobody is promised that it does not with TRANSPOSE_A.
+  if ((gemm.flags & TN_TRANSPOSE_A) == 0) prepared->traits |= TN_TRAIT_BATCH_VARIANT;
   prepared->workspace_bytes = binding->workspace_bytes();
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -2,7 +2,7 @@
 #include "functions.h"
 
 #include "blas.h"
-#include "device.h"
+#include "runtime/device.h"
 
 namespace tenon::cuda {
 

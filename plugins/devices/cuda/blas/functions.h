@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <tenon/base.hpp>
 
-#include "library.h"
+#include "runtime/library.h"
 
 namespace tenon::cuda {
 

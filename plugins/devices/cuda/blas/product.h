@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "functions.h"
-#include "stream.h"
+#include "runtime/stream.h"
 
 namespace tenon::cuda {
 

@@ -1,7 +1,7 @@
 // Factors rounded to bfloat16. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

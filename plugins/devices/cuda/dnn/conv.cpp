@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <tenon/base.hpp>
 
-#include "prelude.h"
+#include "primitives/prelude.h"
+#include "primitives/tile.h"
 #include "tables.h"
 #include "window.h"
 
@@ -119,7 +120,7 @@ __device__ Problem problem_of(const Arguments& a) {
 __device__ Int64 parts_of(const Problem& p, const Arguments& a) { return pieces(p.depth, 256, a.table[21]); }
 extern "C" __global__ void __launch_bounds__(256, 2) kernel0(const __grid_constant__ Arguments a) {
   if (a.fault->code != 0) return;
-  __shared__ F left[16][65], right[16][65];
+  __shared__ Tile left, right;
   Problem p = problem_of(a);
   const Int64 parts = parts_of(p, a), length = ((p.depth + parts - 1) / parts + 15) / 16 * 16;
   const Int64 down = (p.rows + 63) / 64, across = (p.columns + 63) / 64, tiles = down * across;
@@ -151,9 +152,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) kernel0(const __grid_consta
         }
       }
       __syncthreads();
-      for (int k = 0; k < 16; ++k)
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) sum[i][j] += left[k][y + 16 * i] * right[k][x + 16 * j];
+      add_terms(sum, left, right);
     }
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < 4; ++j) {
@@ -204,7 +203,7 @@ Kernels kernels_of(const tn_conv& conv) {
   Kernels kernels;
   kernels.compute = conv.dtype;
   kernels.text = std::string(kPutText) + kWindowText + kProblemText + text_of(conv.op) +
-                 "constexpr bool kDeep = " + (sums ? "false" : "true") + ";\n" + kText;
+                 "constexpr bool kDeep = " + (sums ? "false" : "true") + ";\n" + kTileText + kText;
   kernels.sizes = {conv.samples};
   kernels.table = numbers_of(*conv.window);
   kernels.inputs_count = 2;

@@ -7,8 +7,8 @@
 #include <tenon/base.hpp>
 
 #include "conv_plan.h"
-#include "device.h"
-#include "kernels.h"
+#include "runtime/device.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 
@@ -155,6 +155,8 @@ void put_dnn_before(Device& device, const tn_conv& conv, tn_prepared* prepared) 
   if (plan == nullptr) return;
   prepared->binding = new Binding{device, dnn, problem, conv.samples, plan, *prepared};
   prepared->traits = TN_TRAIT_HOST_SIZES;
+  // An engine may choose the order of its sums by the number of samples. Gradients of weights sum over them.
+  if (conv.op != TN_CONV_WEIGHTS) prepared->traits |= TN_TRAIT_BATCH_VARIANT;
   prepared->workspace_bytes = std::max(prepared->workspace_bytes, plan->workspace_bytes);
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -3,7 +3,7 @@
 
 #include <cudnn_graph.h>
 
-#include "library.h"
+#include "runtime/library.h"
 
 namespace tenon::cuda {
 

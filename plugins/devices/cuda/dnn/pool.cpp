@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <tenon/base.hpp>
 
-#include "ids.h"
-#include "prelude.h"
+#include "primitives/ids.h"
+#include "primitives/prelude.h"
 #include "tables.h"
 #include "window.h"
 

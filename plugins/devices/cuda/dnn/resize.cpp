@@ -5,7 +5,7 @@
 #include <cstring>
 #include <tenon/base.hpp>
 
-#include "prelude.h"
+#include "primitives/prelude.h"
 #include "tables.h"
 
 namespace tenon::cuda {

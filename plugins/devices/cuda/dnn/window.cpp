@@ -3,7 +3,7 @@
 
 #include <tenon/base.hpp>
 
-#include "kernels.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

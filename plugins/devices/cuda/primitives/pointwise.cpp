@@ -1,7 +1,7 @@
 // Prepares pointwise programs. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "device.h"
+#include "runtime/device.h"
 #include "source.h"
 #include "tables.h"
 

@@ -4,6 +4,7 @@
 
 #include "prelude.h"
 #include "tables.h"
+#include "tile.h"
 
 namespace tenon::cuda {
 
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* kText = R"cuda(
 extern "C" __global__ void __launch_bounds__(256, 2) kernel0(const __grid_constant__ Arguments a) {
   if (a.fault->code != 0) return;
-  __shared__ F left[16][64], right[16][64];
+  __shared__ Tile left, right;
   const Int64 batch = size_of(a.sizes[0], a.symbols), m = size_of(a.sizes[1], a.symbols);
   const Int64 n = size_of(a.sizes[2], a.symbols), depth = size_of(a.sizes[3], a.symbols);
   const Int64 down = (m + 63) / 64, across = (n + 63) / 64, blocks = batch * down * across;
@@ -39,9 +40,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) kernel0(const __grid_consta
         right[bk][bj] = l < depth && j < n ? from_b[kTransposeB ? j * depth + l : l * n + j] : F(0);
       }
       __syncthreads();
-      for (int k = 0; k < 16; ++k)
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) sum[i][j] += left[k][y + 16 * i] * right[k][x + 16 * j];
+      add_terms(sum, left, right);
     }
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < 4; ++j) {
@@ -66,7 +65,7 @@ Kernels kernels_of(const tn_gemm& gemm) {
   Kernels kernels;
   kernels.compute = gemm.dtype;
   kernels.text = std::string("constexpr bool kTransposeA = ") + flag(TN_TRANSPOSE_A) +
-                 ", kTransposeB = " + flag(TN_TRANSPOSE_B) + ";\n" + kPutText + kText;
+                 ", kTransposeB = " + flag(TN_TRANSPOSE_B) + ";\n" + kPutText + kTileText + kText;
   kernels.sizes = {gemm.batch, gemm.m, gemm.n, gemm.k};
   kernels.table = {alpha};
   kernels.inputs_count = 2;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

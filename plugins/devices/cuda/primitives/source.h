@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels.h"
 #include "plan.h"
+#include "runtime/kernels.h"
 
 namespace tenon::cuda {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "device.h"
-#include "prelude.h"
+#include "primitives/prelude.h"
 
 namespace tenon::cuda {
 
