@@ -45,7 +45,7 @@ print(torch.__version__)' >"$work/torch" 2>"$work/torch.errors" || code=$?
       row "PyTorch" "$(tail -n 1 "$work/torch"), $python" -
       return
     fi
-    reason="$(tail -n 1 "$work/torch.errors")"
+    reason="$(grep -m 1 ^PyTorch "$work/torch.errors")" # others are of interpreters that do not start
     ((code != 124)) || reason="PyTorch was not imported in $limit s"
     without_torch="${without_torch:-${reason:+$reason, $python}}"
   done < <(pythons)
