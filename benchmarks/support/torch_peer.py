@@ -30,8 +30,8 @@ def pinned(values):
 
 
 def feed(values):
-    """The tensor on the device that each step is fed with, from one of the host: Tenon uploads its feeds in each step, so
-    the steps here do."""
+    """The tensor on the device that each step is fed with, from one of the host: Tenon uploads its feeds in each step,
+    so the steps here do."""
     if peer.DEVICE == "cpu":
         return values
     feeds.append((pinned(values), values.to(peer.DEVICE)))

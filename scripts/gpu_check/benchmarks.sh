@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with gpu-check
-# The workloads of benchmarks/workloads.toml on cuda: beside PyTorch by benchmarks/run where PyTorch can use the GPU, else
-# Tenon's programs alone, which need no Python. SPDX-License-Identifier: Apache-2.0
+# The workloads of benchmarks/workloads.toml on cuda: beside PyTorch by benchmarks/run where PyTorch can use the GPU,
+# else Tenon's programs alone, which need no Python. SPDX-License-Identifier: Apache-2.0
 
-# Prints a line for each workload on cuda: name, program, mode, unit, and the scale or the count of its figure, separated
-# by "|".
+# Prints a line for each workload on cuda: name, program, mode, unit, and the scale or the count of its figure,
+# separated by "|".
 workloads() {
   awk '
     function finish() {

@@ -33,8 +33,8 @@ device_files() {
   [[ -z "${CUDA_VISIBLE_DEVICES+set}" ]] || echo "CUDA_VISIBLE_DEVICES is \"$CUDA_VISIBLE_DEVICES\""
   [[ ! -e "$folder/dxg" ]] || return # Windows has other files
   if [[ ! -e "$folder/nvidiactl" ]]; then
-    echo "there is no $folder/nvidiactl: the driver's kernel module is not loaded, or this container was started without" \
-      "its GPU (docker run --gpus all)"
+    echo "there is no $folder/nvidiactl: the driver's kernel module is not loaded, or this container was started" \
+      "without its GPU (docker run --gpus all)"
   fi
   for file in "$folder"/nvidiactl "$folder"/nvidia-uvm "$folder"/nvidia[0-9]*; do
     [[ -e "$file" ]] || continue

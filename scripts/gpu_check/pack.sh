@@ -33,8 +33,8 @@ pack() {
     cd "$checkout"
     find benchmarks \( -name '*.py' -o -name run -o -name workloads.toml \) -type f -exec cp --parents {} "$to/" \;
     # Libraries that a machine may lack.
-    ldd "$build"/bin/{tenon,bench_tiny} "$build/tests/test_gpu_measure" | awk '$1 ~ /^lib(boost|stdc|gcc|z\.)/ { print $3 }' |
-      sort -u | xargs -I{} cp -L {} "$to/lib/"
+    ldd "$build"/bin/{tenon,bench_tiny} "$build/tests/test_gpu_measure" |
+      awk '$1 ~ /^lib(boost|stdc|gcc)/ && !seen[$3]++ { print $3 }' | xargs -I{} cp -L {} "$to/lib/"
     strip --strip-debug "$to"/bin/* "$to"/tests/t* "$to"/lib/*.so* 2>/dev/null || true
     tar --owner=0 --group=0 -C "$folder" -cf "$1" gpu-check
   )

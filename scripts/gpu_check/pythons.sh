@@ -4,7 +4,8 @@
 # Prints their paths, each once.
 pythons() {
   local each
-  for each in "$checkout/build-peers/bin/python" python3 python3.{14,13,12,11}; do command -v "$each"; done | awk '!seen[$0]++'
+  for each in "$checkout/build-peers/bin/python" python3 python3.{14,13,12,11}; do command -v "$each"; done |
+    awk '!seen[$0]++'
 }
 
 # Prints the folders of NVIDIA's libraries that the dynamic linker may not know: of toolkits and of packages for Python.
@@ -14,7 +15,8 @@ library_folders() {
     printf '%s\n' "$build"/cuda/nvidia/*/lib /usr/local/cuda/lib64 /usr/local/cuda-1[32]*/lib64
     while read -r python; do
       limited 10 "$python" -c 'import glob, nvidia
-for folder in nvidia.__path__: print(*glob.glob(glob.escape(folder) + "/*/lib"), sep="\n")' 2>/dev/null >"$work/packages"
+for folder in nvidia.__path__: print(*glob.glob(glob.escape(folder) + "/*/lib"), sep="\n")' \
+        >"$work/packages" 2>/dev/null
       cat "$work/packages"
     done < <(pythons)
   } | while read -r folder; do

@@ -32,10 +32,12 @@ END
   steps_of_pass=$((samples / 128)) shape="$columns-$hidden-2"
 }
 
-# Trains a job on a device: train <job> <device> [option...]. Sets cost and rate, of the last pass. Returns the exit code.
+# Trains a job on a device: train <job> <device> [option...]. Sets cost and rate, of the last pass. Returns the exit
+# code.
 train() {
   local code=0
-  limited 120 env "${counting[@]}" "$tenon" train "$1" --set "device=$2" "${@:3}" >"$work/out" 2>"$work/errors" || code=$?
+  limited 120 env "${counting[@]}" "$tenon" train "$1" --set "device=$2" "${@:3}" \
+    >"$work/out" 2>"$work/errors" || code=$?
   ((code == 0)) || return "$code"
   read -r cost rate < <(awk '/^pass/ { cost = $4; rate = $(NF - 1) } END { print cost, rate }' "$work/out")
 }
@@ -55,8 +57,8 @@ no_training() {
 
 # What a message says of a layer that has no kernel for cuda; nothing if it says no such thing: without_kernel <file>
 without_kernel() {
-  sed -n 's/.*\(layer "[^"]*"[^:]*\): it has native kernels only, and none for device "cuda.*/skipped: \1 has native kernels for cpu alone/p' \
-    "$1" | head -n 1
+  sed -n 's/.*\(layer "[^"]*"[^:]*\): it has native kernels only, and none for device "cuda.*/\1/p' "$1" | head -n 1 |
+    sed 's/.*/skipped: & has native kernels for cpu alone/'
 }
 
 # Trains a job on cpu and cuda, and compares their costs: beside_cpu <subject> <job> [option...]
