@@ -8,8 +8,8 @@ from support import torch_peer
 
 batch, tables, size = 2048, 26, 64
 table = nn.Embedding.from_pretrained(torch_peer.tensor("table.weight", (-1, size)), freeze=False, sparse=True)
-dense = torch_peer.tensor("dense", (batch, 13))
-ids = torch_peer.tensor("ids", (batch, tables), np.int64)
+dense = torch_peer.feed(torch_peer.on_host("dense", (batch, 13)))
+ids = torch_peer.feed(torch_peer.on_host("ids", (batch, tables), np.int64))
 bottom = torch_peer.layers(("bottom1", 13, 512), ("bottom2", 512, 256), ("bottom3", 256, size))
 top = torch_peer.layers(("top1", size + (tables + 1) ** 2, 512), ("top2", 512, 256), ("score", 256, 1))
 

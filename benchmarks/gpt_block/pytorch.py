@@ -19,8 +19,8 @@ qkv = torch.cat([weight(name, size, size) for name in ("query", "key", "value")]
 joined, up, down = weight("joined", size, size), weight("up", size, 4 * size), weight("down", 4 * size, size)
 first, second = norm("first"), norm("second")
 values = [value.requires_grad_() for value in (qkv, joined, up, down, *first, *second)]
-x = torch_peer.tensor("x", (batch * length, size))
-target = torch_peer.tensor("target", (batch * length, size))
+x = torch_peer.feed(torch_peer.on_host("x", (batch * length, size)))
+target = torch_peer.feed(torch_peer.on_host("target", (batch * length, size)))
 
 
 def loss_of():

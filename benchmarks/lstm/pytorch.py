@@ -33,14 +33,15 @@ offsets = np.fromfile(f"{peer.FOLDER}/offsets", np.int64)
 
 
 def texts(name):
-    ids = torch_peer.tensor(name, (-1,), np.int64)
+    ids = torch_peer.on_host(name, (-1,), np.int64)
     return [ids[begin:end] for begin, end in zip(offsets, offsets[1:])]
 
 
 if RAGGED:
-    word, following = (nn.utils.rnn.pack_sequence(texts(name), enforce_sorted=False) for name in ("word", "next"))
+    word, following = (nn.utils.rnn.pack_sequence(texts(name), enforce_sorted=False).to(peer.DEVICE)
+                       for name in ("word", "next"))
 else:
-    word, following = (torch.stack(texts(name), 1) for name in ("word", "next"))  # [steps, texts]
+    word, following = (torch_peer.feed(torch.stack(texts(name), 1)) for name in ("word", "next"))  # [steps, texts]
 
 
 def loss():

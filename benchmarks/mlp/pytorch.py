@@ -6,8 +6,8 @@ from torch.nn import functional
 from support import torch_peer
 
 w1, b1, w2, b2 = torch_peer.layers(("hidden", 784, 128), ("logits", 128, 10))
-images = torch_peer.tensor("images", (128, 784), np.uint8)
-labels = torch_peer.tensor("labels", (128,), np.uint8)
+images = torch_peer.feed(torch_peer.on_host("images", (128, 784), np.uint8))
+labels = torch_peer.feed(torch_peer.on_host("labels", (128,), np.uint8))
 
 
 def loss_of():

@@ -43,8 +43,9 @@ def network():
 
 
 model = network()
-x = torch_peer.tensor("images", (BATCH, 32, 32, 3)).permute(0, 3, 1, 2).contiguous(memory_format=FORMAT)
-labels = torch_peer.tensor("labels", (BATCH,), np.uint8).long()
+images = torch_peer.on_host("images", (BATCH, 32, 32, 3)).permute(0, 3, 1, 2)
+x = torch_peer.feed(images.contiguous(memory_format=FORMAT))
+labels = torch_peer.feed(torch_peer.on_host("labels", (BATCH,), np.uint8).long())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 step = torch_peer.training_step(lambda: functional.cross_entropy(model(x), labels), optimizer)
 torch_peer.measure(step, 3, 1, 5)

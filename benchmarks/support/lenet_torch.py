@@ -9,7 +9,8 @@ SIZES = {"fc1": (256, 120), "fc2": (120, 84), "fc3": (84, 10)}
 
 
 def images(samples):
-    return torch_peer.tensor("images", (samples, 28, 28, 1)).permute(0, 3, 1, 2).contiguous(memory_format=FORMAT)
+    values = torch_peer.on_host("images", (samples, 28, 28, 1)).permute(0, 3, 1, 2)
+    return torch_peer.feed(values.contiguous(memory_format=FORMAT))
 
 
 def parameters(trained):

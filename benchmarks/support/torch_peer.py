@@ -12,8 +12,30 @@ torch.backends.cudnn.allow_tf32 = False
 torch.backends.cudnn.benchmark = True
 
 
+feeds = []  # (on the host, on the device): copied at the beginning of each step, also of those that a graph replays
+
+
+def on_host(name, shape, dtype=np.float32):
+    """An array that Tenon's side wrote, as a tensor of the host."""
+    return torch.from_numpy(peer.read(name, shape, dtype))
+
+
 def tensor(name, shape, dtype=np.float32, trained=False):
-    return torch.from_numpy(peer.read(name, shape, dtype)).to(peer.DEVICE).requires_grad_(trained)
+    return on_host(name, shape, dtype).to(peer.DEVICE).requires_grad_(trained)
+
+
+def pinned(values):
+    """A tensor of the host in memory from which a GPU copies while the host goes on."""
+    return values if peer.DEVICE == "cpu" else values.pin_memory()
+
+
+def feed(values):
+    """The tensor on the device that each step is fed with, from one of the host: Tenon uploads its feeds in each step,
+    so the steps here do."""
+    if peer.DEVICE == "cpu":
+        return values
+    feeds.append((pinned(values), values.to(peer.DEVICE)))
+    return feeds[-1][1]
 
 
 def layers(*sizes):
@@ -36,6 +58,8 @@ def training_step(loss_of, *optimizers):
         loss_of = torch.compile(loss_of)
 
     def step():
+        for host, device in feeds:
+            device.copy_(host, non_blocking=True)
         loss = loss_of()
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)

@@ -2,11 +2,11 @@
 import torch
 from torch.nn import functional
 
-from support import peer, torch_peer
+from support import torch_peer
 
 w1, b1, w2, b2, w3, b3 = values = torch_peer.layers(("first", 16, 32), ("second", 32, 32), ("logits", 32, 2))
-x = torch_peer.tensor("x", (1, 16))
-label = torch.tensor([1], device=peer.DEVICE)
+x = torch_peer.feed(torch_peer.on_host("x", (1, 16)))
+label = torch_peer.feed(torch.tensor([1]))
 
 
 def loss_of():

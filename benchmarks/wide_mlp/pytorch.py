@@ -7,8 +7,8 @@ from support import peer, torch_peer
 
 w1, b1, w2, b2, w3, b3 = values = torch_peer.layers(("first", 1024, 4096), ("second", 4096, 4096),
                                                     ("logits", 4096, 1000))
-x = torch_peer.tensor("x", (1024, 1024))
-labels = torch_peer.tensor("labels", (1024,), np.int64)
+x = torch_peer.feed(torch_peer.on_host("x", (1024, 1024)))
+labels = torch_peer.feed(torch_peer.on_host("labels", (1024,), np.int64))
 
 
 def loss_of():

@@ -234,6 +234,19 @@ class Program(unittest.TestCase):
                 else:  # another mode of Tenon's program, or a program by hand
                     self.assertTrue(path.with_suffix(".cpp").exists(), f"{name}: {peer}")
 
+    def test_pytorch_on_other_devices_uploads_its_feeds_in_each_step(self):
+        program = ("import torch; torch.Tensor.pin_memory = torch.Tensor.clone\n"  # which needs a GPU
+                   "from support import torch_peer\n"
+                   "x, value = torch_peer.feed(torch.ones(1)), torch.ones(1, requires_grad=True)\n"
+                   "step = torch_peer.training_step(lambda: (x * value).sum())\n"
+                   "step(); x.zero_(); print(step().item())")
+        for device, loss in ("cpu:0", "1.0"), ("cpu", "0.0"):
+            done = subprocess.run([sys.executable, "-B", "-c", program, "1", "", "", device], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT / "benchmarks")
+            if "No module named 'torch'" in done.stderr:
+                self.skipTest("no PyTorch")
+            self.assertEqual(done.stdout.strip(), loss, done.stderr)
+
     def test_gpu_check_has_the_programs_of_all_workloads_on_cuda(self):
         import tomllib
         wanted = {workload.get("program", name)

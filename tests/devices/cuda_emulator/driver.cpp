@@ -1,8 +1,10 @@
 // A libcuda for tests, so that the whole plugin runs without a GPU: devices that use host memory and kernels compiled
 // by a C++ compiler. Calls run in the calling thread before they return. Memory lies between guards, and calls need a
 // current context, and pointers and streams of its device. If a kernel waits forever or writes outside its memory, the
-// next wait fails, as on a GPU. There is one device, or as many as TENON_EMULATED_DEVICES says.
-// SPDX-License-Identifier: Apache-2.0
+// next wait fails, as on a GPU. There is one device, or as many as TENON_EMULATED_DEVICES says. For programs whose
+// tests cannot call the functions of emulated_driver.h: TENON_EMULATED_INIT and TENON_EMULATED_LOAD are the results of
+// cuInit and cuModuleLoadData, TENON_EMULATED_CAPABILITY is ten times the compute capability. SPDX-License-Identifier:
+// Apache-2.0
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -62,10 +64,13 @@ State& state() {
 thread_local std::vector<CUcontext> stack;
 thread_local CUstream captured = nullptr;  // the stream that the thread captures
 
-int devices_count() {
-  const char* const count = std::getenv("TENON_EMULATED_DEVICES");
-  return count == nullptr ? 1 : std::clamp(std::atoi(count), 0, kMostDevices);
+// A number of the environment.
+int setting(const char* name, int otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
 }
+
+int devices_count() { return std::clamp(setting("TENON_EMULATED_DEVICES", 1), 0, kMostDevices); }
 
 bool intact(CUdeviceptr address, size_t bytes) {
   const auto* const first = reinterpret_cast<const unsigned char*>(address);
@@ -191,7 +196,7 @@ void emulated_fail_call(const char* line) {
   state().failing_call = line == nullptr ? "" : line;
 }
 
-CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuInit(unsigned) { return static_cast<CUresult>(setting("TENON_EMULATED_INIT", CUDA_SUCCESS)); }
 CUresult cuDriverGetVersion(int* version) {
   *version = 13000;
   return CUDA_SUCCESS;
@@ -239,7 +244,10 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+  const int capability = setting("TENON_EMULATED_CAPABILITY", 90);
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? capability / 10
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? capability % 10
+                                                                       : 0;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
@@ -376,6 +384,8 @@ CUresult cuEventRecord(CUevent event, CUstream) {
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (const CUresult result = enter("cuModuleLoadData"); result != CUDA_SUCCESS) return result;
+  if (const int asked = setting("TENON_EMULATED_LOAD", CUDA_SUCCESS); asked != CUDA_SUCCESS)
+    return static_cast<CUresult>(asked);
   emulated::Image header = {};
   std::memcpy(&header, image, sizeof header);
   if (std::memcmp(header.magic, emulated::kMagic, sizeof header.magic) != 0) return CUDA_ERROR_INVALID_IMAGE;

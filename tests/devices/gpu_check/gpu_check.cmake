@@ -29,25 +29,53 @@ foreach(benchmark ${benchmarks})
   add_dependencies(gpu_check bench_${benchmark})
 endforeach()
 
-# Packed, in another folder, on the emulated GPU; and without a driver, which a file that is none stands for.
+# Packed, in another folder, on the emulated GPU.
 set(check "${PROJECT_SOURCE_DIR}/scripts/gpu-check")
-set(packed "${CMAKE_CURRENT_BINARY_DIR}/gpu_packed")
+set(packed "${CMAKE_CURRENT_BINARY_DIR}/gpu packed")
 add_test(NAME gpu_check/emulated COMMAND bash -euc
   "rm -rf '${packed}'; mkdir '${packed}'; cd '${packed}'; '${check}' pack all.tar; tar -xf all.tar; \
-LD_LIBRARY_PATH='${emulated}:${CMAKE_CURRENT_BINARY_DIR}/gpu_fakes' gpu-check/gpu-check; cd ..; rm -rf '${packed}'")
+LD_LIBRARY_PATH='${emulated}:${CMAKE_CURRENT_BINARY_DIR}/gpu_fakes' gpu-check/gpu-check; cat gpu-check.md; cd ..; \
+rm -rf '${packed}'")
 set_tests_properties(gpu_check/emulated PROPERTIES LABELS "cuda;emulated;long" TIMEOUT 1800
-  ENVIRONMENT "TENON_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=${emulated}/cache"
-  PASS_REGULAR_EXPRESSION "emulated GPU.*of cuBLAS +ok.*[1-9][0-9.]* launches.*benchmark tiny +us: tenon [0-9].* rows, 0 rows failed" FAIL_REGULAR_EXPRESSION "FAILED")
-file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/no_driver/libcuda.so.1" "")
-add_test(NAME gpu_check/no_driver COMMAND bash -c "'${check}'; echo exit code $?")
-set_tests_properties(gpu_check/no_driver PROPERTIES LABELS "cuda;emulated;long"
-  ENVIRONMENT "TENON_BUILD=${PROJECT_BINARY_DIR};LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/no_driver"
-  PASS_REGULAR_EXPRESSION "no CUDA device.*exit code 2")
+  ENVIRONMENT "TENON_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=${emulated}/cache;TENON_GPU_CHECK_LOCK=${packed} lock"
+  PASS_REGULAR_EXPRESSION "emulated GPU.*of cuBLAS +ok.*[1-9][0-9.]* launches.*benchmark tiny +us: tenon [0-9].* rows, 0 rows failed.*[|] benchmark tiny [|] us: tenon"
+  FAIL_REGULAR_EXPRESSION "FAILED")
+
+# tenon_gpu_check_test(<name> <expected> <variable=value...>): a run in the build, in a folder of its own, with an
+# environment.
+function(tenon_gpu_check_test name expected)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/gpu_check_${name}")
+  file(MAKE_DIRECTORY "${folder}")
+  add_test(NAME gpu_check/${name} COMMAND bash -c "'${check}'; echo exit code $?" WORKING_DIRECTORY "${folder}")
+  set_tests_properties(gpu_check/${name} PROPERTIES LABELS "cuda;emulated;long" TIMEOUT 1800
+    ENVIRONMENT "TENON_BUILD=${PROJECT_BINARY_DIR};TENON_GPU_CHECK_LOCK=${folder}/lock;${ARGN}"
+    PASS_REGULAR_EXPRESSION "${expected}")
+endfunction()
+
+# Without a driver, and with an NVRTC that is broken: files that are no libraries stand for them.
+set(broken "${CMAKE_CURRENT_BINARY_DIR}/gpu_broken")
+file(WRITE "${broken}/driver/libcuda.so.1" "")
+file(WRITE "${broken}/nvrtc/libnvrtc.so.13" "")
+tenon_gpu_check_test(no_driver "cannot be used: the CUDA driver cannot be loaded .*: install the NVIDIA driver.*exit code 2"
+  "LD_LIBRARY_PATH=${broken}/driver")
+tenon_gpu_check_test(broken_nvrtc "cannot be used: NVRTC cannot be loaded .*libnvrtc.so.13: file too short.*exit code 2"
+  "LD_LIBRARY_PATH=${broken}/nvrtc:${emulated}")
+tenon_gpu_check_test(no_device "cannot be used: cuInit: CUDA_ERROR.*100.*exit code 2"
+  "LD_LIBRARY_PATH=${emulated}" TENON_EMULATED_INIT=100)
+tenon_gpu_check_test(old_driver "the driver is of CUDA 13.0, and cannot load what NVRTC 13.0 compiles.*exit code 2"
+  "LD_LIBRARY_PATH=${emulated}" TENON_EMULATED_LOAD=222)
+tenon_gpu_check_test(old_gpu "compute capability 6.1, and NVRTC 13.0 compiles for 9.0 and newer.*exit code 2"
+  "LD_LIBRARY_PATH=${emulated}" TENON_EMULATED_CAPABILITY=61)
 # A kernel with an error is a row that fails, as is a finding of compute-sanitizer, and a program that crashes under it.
-add_test(NAME gpu_check/mutant COMMAND bash -c "'${check}'; echo exit code $?")
-set_tests_properties(gpu_check/mutant PROPERTIES LABELS "cuda;emulated;long" TIMEOUT 1800
-  ENVIRONMENT "TENON_BUILD=${PROJECT_BINARY_DIR};LD_LIBRARY_PATH=${emulated};XDG_CACHE_HOME=;HOME=;TENON_COMPUTE_SANITIZER=${CMAKE_CURRENT_LIST_DIR}/fake_sanitizer;TENON_MUTANT_OLD=carry += all;TENON_MUTANT_NEW=carry = all;TENON_MUTANT_SEEN=${CMAKE_CURRENT_BINARY_DIR}/gpu_mutant"
-  PASS_REGULAR_EXPRESSION "primitives: prefix_sum[^\n]*FAILED.*memcheck: gather +no finding +ok.*memcheck: segment +exit code 139 +FAILED.*racecheck: gather +Error: Race reported[^\n]*FAILED.* 3 rows failed.*exit code 1")
+tenon_gpu_check_test(mutant
+  "primitives: prefix_sum[^\n]*FAILED.*memcheck: gather +no finding +ok.*racecheck: gather +Error: Race reported[^\n]*FAILED.*memcheck: segment +exit code 139[^\n]*FAILED.* 3 rows failed.*exit code 1"
+  "LD_LIBRARY_PATH=${emulated}" XDG_CACHE_HOME= HOME=
+  "TENON_COMPUTE_SANITIZER=${CMAKE_CURRENT_LIST_DIR}/fake_sanitizer" "TENON_MUTANT_OLD=carry += all"
+  "TENON_MUTANT_NEW=carry = all" "TENON_MUTANT_SEEN=${CMAKE_CURRENT_BINARY_DIR}/gpu_mutant")
+# With programs that stand for Tenon's.
+add_test(NAME gpu_check/script COMMAND ${Python3_EXECUTABLE} -B "${CMAKE_CURRENT_LIST_DIR}/gpu_check_test.py"
+         "${PROJECT_SOURCE_DIR}")
+set_tests_properties(gpu_check/script PROPERTIES LABELS "cuda;long" TIMEOUT 600)
 # Replays, on a device that records.
 add_test(NAME gpu_check/far COMMAND test_gpu_measure 12)
 set_tests_properties(gpu_check/far PROPERTIES LABELS "cuda;far" ENVIRONMENT "TENON_TEST_DEVICE=far"

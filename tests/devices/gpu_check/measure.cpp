@@ -1,7 +1,8 @@
 // The part of scripts/gpu-check that calls the device itself, that of TENON_TEST_DEVICE: its properties, whether
 // results repeat, and speeds. Prints a line for each row of the table, fields separated by tabs: subject, result, "ok"
-// or "FAILED" or "-". Argument: the exponent of the largest operand in elements, 26 on a GPU. Exit code 1: a row
-// failed; 2: there is no device. SPDX-License-Identifier: Apache-2.0
+// or "FAILED" or "-". Argument: the exponent of the largest operand in elements, 26 on a GPU; or "facts": what the
+// device and its libraries are, without verdicts, after one kernel has run. Exit code 1: a row failed; 2: the device
+// cannot be used, and the message says why. SPDX-License-Identifier: Apache-2.0
 #include <tenon/device_host.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 
 #include "tests/devices/gpu_check/call.h"
 #include "tests/devices/gpu_check/cublas.h"
+#include "tests/devices/gpu_check/versions.h"
 
 namespace tenon_tests {
 
@@ -18,8 +20,21 @@ class Check {
  public:
   Check(DeviceUnderTest& device, int exponent) : device_(device), elements_(int64_t{1} << exponent) {}
 
+  void facts() {
+    tn_device_properties properties = {};
+    properties.size = sizeof properties;
+    require(device_, device_.type()->properties(device_.device(), device_.errors(), &properties), "properties");
+    with_call(relu(), {1, elements_}, [](DeviceCall& call) {
+      call.run();
+      static_cast<void>(call.result());  // waits
+    });
+    const std::string memory = text(", %.1f GiB", static_cast<double>(properties.memory_bytes) / (1 << 30));
+    const int32_t count = device_.type()->count(nullptr, nullptr);
+    fact("GPU", properties.name + memory + (count > 1 ? ", the first of " + std::to_string(count) : ""));
+    for (const auto& [library, version] : versions()) fact(library, version);
+  }
+
   bool run() {
-    properties();
     copy();
     pointwise("relu", relu(), {1, elements_}, 2);
     pointwise("sum of two", sum_of_two(), {1, elements_}, 3);
@@ -42,6 +57,9 @@ class Check {
     std::printf("%s\t%s\t%s\n", subject.c_str(), result.c_str(), verdict);
     std::fflush(stdout);
     failed_ = failed_ || std::strcmp(verdict, "FAILED") == 0;
+  }
+  static void fact(const std::string& subject, const std::string& result) {
+    std::printf("%s\t%s\n", subject.c_str(), result.c_str());
   }
   template <class... Values>
   static std::string text(const char* format, Values... values) {
@@ -70,14 +88,6 @@ class Check {
       }
     }
     return best;
-  }
-
-  void properties() {
-    tn_device_properties properties = {};
-    properties.size = sizeof properties;
-    require(device_, device_.type()->properties(device_.device(), device_.errors(), &properties), "properties");
-    row("device", properties.name, "-");
-    row("memory", text("%.1f GiB", static_cast<double>(properties.memory_bytes) / (1 << 30)), "-");
   }
 
   void copy() {
@@ -114,8 +124,9 @@ class Check {
     row(subject + ": two runs and a replay", same ? "same bits" : "other bits", same ? "ok" : "FAILED");
   }
 
-  // passes: how many operands of the size of the grid are read and written.
-  void pointwise(const std::string& name, const Program& program, Grid grid, int passes) {
+  // A prepared program over the grid, for `use`.
+  template <class Use>
+  void with_call(const Program& program, Grid grid, const Use& use) {
     PointwiseCase c;
     c.program = program;
     c.rows = grid.rows;
@@ -129,10 +140,17 @@ class Check {
     const PointwiseSite site(c, 0);
     DeviceCall call(device_, [&](tn_prepared* prepared) { return prepare(device_, site.get(), prepared); }, inputs,
                     outputs, {0, c.rows, c.columns});
-    check_repeats(name, call);
-    const double seconds = seconds_of([&] { call.run(); });
-    const double rate = 4e-9 * passes * static_cast<double>(grid.rows * grid.columns) / seconds;
-    row(name, text("%.0f GB/s, %.0f %% of the copy", rate, 100 * rate / copy_rate_), "-");
+    use(call);
+  }
+
+  // passes: how many operands of the size of the grid are read and written.
+  void pointwise(const std::string& name, const Program& program, Grid grid, int passes) {
+    with_call(program, grid, [&](DeviceCall& call) {
+      check_repeats(name, call);
+      const double seconds = seconds_of([&] { call.run(); });
+      const double rate = 4e-9 * passes * static_cast<double>(grid.rows * grid.columns) / seconds;
+      row(name, text("%.0f GB/s, %.0f %% of the copy", rate, 100 * rate / copy_rate_), "-");
+    });
   }
 
   void gemm(int64_t m, int64_t n, int64_t k) {
@@ -223,16 +241,16 @@ class Check {
 }  // namespace tenon_tests
 
 int main(int count, char** arguments) {
+  const bool facts = count > 1 && std::strcmp(arguments[1], "facts") == 0;
   try {
-    const tn_plugin* const plugin = tenon_tests::device_plugin(tenon_tests::tested_kind());
-    if (plugin->devices[0]->count(nullptr, nullptr) <= 0) {
-      std::fprintf(stderr, "no CUDA device: the driver libcuda.so.1 is missing, or has no device\n");
-      return 2;
+    tenon_tests::DeviceUnderTest device;
+    if (facts) {
+      tenon_tests::Check(device, 10).facts();
+      return 0;
     }
-    tenon_tests::DeviceUnderTest device(plugin);
     return tenon_tests::Check(device, count > 1 ? std::atoi(arguments[1]) : 26).run() ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    return facts ? 2 : 1;
   }
 }

@@ -12,6 +12,9 @@ namespace {
 
 constexpr const char* kStandard = "--std=c++17";
 
+// "9.0" of 90.
+std::string by_tens(int number) { return std::to_string(number / 10) + "." + std::to_string(number % 10); }
+
 }  // namespace
 
 Compiler::Compiler(int driver_version) {
@@ -42,16 +45,21 @@ std::string Compiler::architecture(int capability) const {
     if (each < capability) best = std::max(best, each);
   if (best == 0)
     throw tn::Failure(TN_UNSUPPORTED, "",
-                      "NVRTC offers no code for compute capability " + std::to_string(capability / 10) + "." +
-                          std::to_string(capability % 10));
+                      "the GPU has compute capability " + by_tens(capability) + ", and " + version() +
+                          " compiles for " +
+                          (known.empty() ? "none" : by_tens(*std::min_element(known.begin(), known.end()))) +
+                          " and newer: install an older NVRTC, or use a newer GPU");
   return "compute_" + std::to_string(best);
 }
 
-std::string Compiler::key(const std::string& text, int capability) const {
+std::string Compiler::version() const {
   int major = 0, minor = 0;
   check(nvrtcVersion(&major, &minor), "nvrtcVersion");
-  return "NVRTC " + std::to_string(major) + "." + std::to_string(minor) + " " + architecture(capability) + " " +
-         kStandard + "\n" + text;
+  return "NVRTC " + std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::string Compiler::key(const std::string& text, int capability) const {
+  return version() + " " + architecture(capability) + " " + kStandard + "\n" + text;
 }
 
 std::string Compiler::compile(const std::string& text, int capability) const {

@@ -29,6 +29,8 @@ class Compiler {
 
   [[nodiscard]] bool is_open() const { return library_.is_open(); }
   [[nodiscard]] const std::string& why() const { return library_.why(); }
+  // "NVRTC 13.0"
+  [[nodiscard]] std::string version() const;
   // All that compile's result depends on.
   [[nodiscard]] std::string key(const std::string& text, int capability) const;
   // Compiles CUDA C++ for a GPU of this compute capability (90 for 9.0): to machine code, or to portable PTX if the

@@ -9,11 +9,22 @@ Context::Context(Driver functions, CUdevice device) : driver(std::move(functions
 
 Context::~Context() { driver.cuDevicePrimaryCtxRelease(device_); }
 
-Module::Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels)
+Module::Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels,
+               const std::string& compiler)
     : context_(std::move(context)) {
   const Driver& driver = context_->driver;
   const Current current(*context_);
-  check(driver, current.call([&] { return driver.cuModuleLoadData(&handle_, image.data()); }), "cuModuleLoadData");
+  const CUresult loaded = current.call([&] { return driver.cuModuleLoadData(&handle_, image.data()); });
+  if (loaded == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+    int version = 0;
+    check(driver, driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
+    const std::string cuda = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    throw tn::Failure(TN_UNSUPPORTED, "",
+                      "the driver is of CUDA " + cuda + ", and cannot load what " + compiler +
+                          " compiles: install a newer driver, or an NVRTC of at most " + cuda + ": " +
+                          describe(driver, loaded, "cuModuleLoadData"));
+  }
+  check(driver, loaded, "cuModuleLoadData");
   try {
     for (size_t k = 0; k < kernels; ++k) {
       CUfunction found = nullptr;
@@ -80,7 +91,7 @@ std::string Device::image(const std::string& text) const {
 
 std::shared_ptr<const Module> Device::module(const std::string& text, size_t kernels) {
   if (const auto found = modules_.find(text); found != modules_.end()) return found->second;
-  auto made = std::make_shared<const Module>(context_, image(text), kernels);
+  auto made = std::make_shared<const Module>(context_, image(text), kernels, compiler_->version());
   return modules_.emplace(text, std::move(made)).first->second;
 }
 

@@ -60,7 +60,8 @@ class Current {
 // A loaded image of compiled kernels: kernel0, kernel1 and so on.
 class Module {
  public:
-  Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels);
+  // compiler: that made the image, for messages.
+  Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels, const std::string& compiler);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
