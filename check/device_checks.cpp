@@ -76,6 +76,42 @@ class PlainTable {
   std::map<int32_t, Numbers> gradient_;  // by id
 };
 
+// Compares a row-sparse gradient to which contribute products: of the scores of vectors by rows of a table.
+void check_products(Context& context, const Host& host, std::mt19937_64& random) {
+  constexpr int64_t kHeight = TableBench::kHeight, kWidth = TableBench::kWidth, kCount = TableBench::kMostIds;
+  DataOptions of_ids, of_vectors;
+  of_ids.name = "ids", of_ids.dtype = TN_I32, of_ids.index_limit = kHeight;
+  of_vectors.name = "vectors", of_vectors.shape = {kWidth};
+  const Layer scores =
+      host.layer("check.scores", {host.data(of_ids), host.data(of_vectors)}, {{"height", kHeight}}, "table");
+  MachineOptions options;
+  options.max_samples = kCount;
+  options.training = true;
+  options.device = context.subject().device;
+  options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  const Machine machine = host.machine(host.parameters({scores}, 11), {scores}, options);
+  PlainTable plain(Numbers(kHeight * kWidth));
+  std::vector<int32_t> ids;
+  std::vector<float> vectors, weights, products;
+  const auto number = [&] { return static_cast<float>(random() % 2048) / 1024 - 1; };
+  for (int64_t i = 0; i < kCount; ++i) {
+    ids.push_back(static_cast<int32_t>(random() % (kHeight - 1)));
+    weights.push_back(number());
+    for (int64_t c = 0; c < kWidth; ++c) {
+      vectors.push_back(number());
+      products.push_back(weights.back() * vectors.back());
+    }
+  }
+  machine.forward({{"ids", {TN_I32, {kCount}, ids.data()}}, {"vectors", {TN_F32, {kCount, kWidth}, vectors.data()}}});
+  backward_from(machine, {{scores, {TN_F32, {kCount}, weights.data()}}});
+  plain.add(ids, products);
+  const Numbers got = numbers_of(machine.gradient("table.values")), expected = plain.gradient();
+  for (size_t i = 0; i < expected.size(); ++i)
+    context.expect(std::abs(got.at(i) - expected[i]) <= 1e-5, "element " + std::to_string(i) +
+                                                                  " of the row-sparse gradient of products is " +
+                                                                  shown(got[i]) + "; expected " + shown(expected[i]));
+}
+
 void check_rows(Context& context) {
   const Subject& subject = context.subject();
   if (!subject.offers(TN_ROW_SPARSE_TABLE)) throw Skip("it does not list the table " TN_ROW_SPARSE_TABLE);
@@ -106,6 +142,7 @@ void check_rows(Context& context) {
     plain.update();
     compare(table.values(), plain.values(), "the table after an update by rows", step);
   }
+  check_products(context, host, random);
 }
 
 std::vector<Check> made(const std::vector<Check>& own) {

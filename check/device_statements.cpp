@@ -126,6 +126,39 @@ void add_rows(std::vector<Statement>& to) {
                 true});
 }
 
+// Products of rows of a table, [1, kWidth] for each sample, with columns of the input, or with rows of another table.
+void add_row_products(std::vector<Statement>& to) {
+  const auto rows_of = [](tn::Builder& body, const tn::Tensor& ids) {
+    return body.gather(constant(body, kHeight, kWidth), ids.view(tn::Spec({ids.spec()[0], 1})));
+  };
+  const auto plan = [](const tn::Planner& planner) { return tn::Spec({planner.input(0)[0], 1, 1}); };
+  to.push_back({"gemm of gathered rows",
+                {floats(), ids()},
+                [rows_of](tn::Builder& body, const tn_builder&) {
+                  const tn::Tensor x = body.input(0), columns = x.view(tn::Spec({x.spec()[0], kWidth, 1}));
+                  return body.gemm(rows_of(body, body.input(0, 1)), columns, 0, 0.5).ref();
+                },
+                [](const StatementArguments& a) {
+                  return mapped(a, 1, [&](int64_t r, int64_t) {
+                    const auto row = static_cast<int64_t>(in(a, 1, r, 0, 1));
+                    return 0.5 * sum_over(kWidth, [&](int64_t k) { return table(row, k) * in(a, 0, r, k); });
+                  });
+                },
+                plan});
+  to.push_back({"gemm of gathered rows and gathered rows",
+                {ids(), ids()},
+                [rows_of](tn::Builder& body, const tn_builder&) {
+                  return body.gemm(rows_of(body, body.input(0)), rows_of(body, body.input(0, 1)), TN_TRANSPOSE_B).ref();
+                },
+                [](const StatementArguments& a) {
+                  return mapped(a, 1, [&](int64_t r, int64_t) {
+                    const auto x = static_cast<int64_t>(in(a, 0, r, 0, 1)), y = static_cast<int64_t>(in(a, 1, r, 0, 1));
+                    return sum_over(kWidth, [&](int64_t k) { return table(x, k) * table(y, k); });
+                  });
+                },
+                plan});
+}
+
 void add_moves(std::vector<Statement>& to) {
   to.push_back({"concat and slice",
                 {floats(), floats()},  // the last half of a, then the first of b
@@ -334,6 +367,7 @@ const std::vector<Statement>& statements() {
     add(TN_GEMM, add_gemm);
     add(TN_GEMM_EPILOGUE, add_epilogues);
     add(TN_GATHER, add_rows);
+    add(TN_GATHER_GEMM, add_row_products);
     add(TN_MOVE, add_moves);
     add(TN_ARGSORT, add_argsort);
     add(TN_PREFIX_SUM, add_prefix_sum);

@@ -249,6 +249,7 @@ const void* guarded_table(const std::string& id, const void* given) {
       {TN_PACKED_GEMM, GuardedPacking::of},
       {TN_POINTWISE, GuardedTable<tn_pointwise_table, tn_pointwise_site>::of},
       {TN_GATHER, GuardedTable<tn_gather_table, tn_gather>::of},
+      {TN_GATHER_GEMM, GuardedTable<tn_gather_gemm_table, tn_gather_gemm>::of},
       {TN_MOVE, GuardedTable<tn_move_table, tn_move>::of},
       {TN_SEGMENT, GuardedTable<tn_segment_table, tn_segment>::of},
       {TN_ARGSORT, GuardedTable<tn_argsort_table, tn_argsort>::of},

@@ -48,6 +48,31 @@ struct Rows {
   }
 };
 
+// Score i = row ids[i] of a parameter times vector i.
+struct Scores {
+  static void describe(tn::LayerDescription& d) {
+    d.type("check.scores", "output = the products of vectors and the rows of a parameter that the ids name");
+    d.input("ids", "[samples]", TN_PORT_INTEGER);
+    d.input("vectors", "[samples, width]");
+    d.output("output", "[samples]");
+    d.attribute(tn::int_attribute("height").required().at_least(1).doc("rows of the parameter"));
+    d.parameter("values");
+  }
+  static void plan(tn::Planner& planner) {
+    const int64_t height = planner.attributes().integer("height");
+    planner.index_limit(0, height);
+    planner.parameter("values", tn::Spec({tn::Dim(height), planner.input(1)[1]}), tn::uniform_initializer(-1, 1),
+                      TN_PARAMETER_SPARSE_GRADIENT);
+    planner.output(0, tn::Spec({planner.input(0)[0]}));
+  }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    const tn::Tensor ids = body.input(0), vectors = body.input(1);
+    const tn::Dim samples = ids.spec()[0], width = vectors.spec()[1];
+    const tn::Tensor rows = body.gather(body.parameter(0), ids.view(tn::Spec({samples, 1})));
+    body.output(0, body.gemm(rows, vectors.view(tn::Spec({samples, width, 1}))).view(tn::Spec({samples})));
+  }
+};
+
 struct Descent {
   static void describe(tn::UpdaterDescription& d) {
     d.type("check.descent", "v = v + sum(g g) of a row; m = m / 2 + g; p = p - m / (8 (1 + v))");
@@ -67,6 +92,7 @@ void describe(tn::Plugin& plugin) {
   plugin.about("check.parts", "1.0.0", "Layers and an updater of the conformance kit", "Apache-2.0");
   plugin.layer<Copy>();
   plugin.layer<Rows>();
+  plugin.layer<Scores>();
   plugin.layer(primitive_layer());
   plugin.updater<Descent>();
 }

@@ -7,8 +7,9 @@
 namespace tenon::check {
 
 // "check.copy": output = input, as a value of its own. "check.rows": rows of a parameter, by fed ids; with the
-// attribute `sparse` its gradient may be row-sparse. "check.primitive": one of device_statements.h. "check.descent": an
-// updater with a state for each element and one for each row. The table lives as long as the process.
+// attribute `sparse` its gradient may be row-sparse. "check.scores": products of vectors and rows of a parameter, whose
+// gradient is row-sparse. "check.primitive": one of device_statements.h. "check.descent": an updater with a state for
+// each element and one for each row. The table lives as long as the process.
 [[nodiscard]] const tn_plugin& parts();
 
 }  // namespace tenon::check

@@ -24,6 +24,27 @@ nlohmann::json trait_names(uint32_t traits) {
   return names;
 }
 
+nlohmann::json sizes_of(const tn_window& window) {
+  const auto list = [&](const int64_t(&sizes)[TN_MAX_SPACE]) {
+    return std::vector<int64_t>(sizes, sizes + window.rank);
+  };
+  return {{"images", list(window.images)},     {"kernel", list(window.kernel)}, {"stride", list(window.stride)},
+          {"dilation", list(window.dilation)}, {"before", list(window.before)}, {"after", list(window.after)}};
+}
+
+// The window of a convolution, with the numbers of its channels, or of pooling; null of other nodes.
+nlohmann::json window_of(const Graph& graph, const Node& node) {
+  if (const auto* const pool = node.as<Pool>(); pool != nullptr) return sizes_of(pool->window);
+  const auto* const conv = node.as<Conv>();
+  if (conv == nullptr) return nullptr;
+  const Shape& weights = graph.spec(conv->op == TN_CONV_WEIGHTS ? node.outputs[0] : node.inputs[1]).shape;
+  nlohmann::json window = sizes_of(conv->window);
+  window["channels"] = weights.back().offset * conv->groups;
+  window["filters"] = weights[0].offset;
+  window["groups"] = conv->groups;
+  return window;
+}
+
 }  // namespace
 
 bool CallArray::is_batch_invariant() const {
@@ -91,6 +112,7 @@ nlohmann::json CallArray::describe() const {
                                  {"seconds", call.measured.seconds},
                                  {"operations", call.measured.work.operations},
                                  {"bytes", call.measured.work.bytes}};
+    if (nlohmann::json window = window_of(graph_, node); !window.is_null()) list.back()["window"] = std::move(window);
     if (node.once) list.back()["once"] = true;
     if (node.loop < 0) continue;
     list.back()["loop"] = node.loop;

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from support import chart, rounds, sides, table  # noqa: E402
+from support import chart, curves, rounds, sides, table  # noqa: E402
 
 WORKLOAD = {"program": "mlp", "unit": "us", "scale": 1e6, "peers": [], "tolerance": 1e-3}
 
@@ -254,6 +254,60 @@ class Program(unittest.TestCase):
                   if "cuda" in workload.get("devices", [])}
         listed = re.search(r"set\(benchmarks ([^)]*)\)", (ROOT / "tests/devices/gpu_check/gpu_check.cmake").read_text())
         self.assertEqual(set(listed[1].split()), wanted)
+
+
+class Curves(unittest.TestCase):
+    def test_a_line_is_found_whatever_the_sizes(self):
+        xs = [1, 10, 100, 10000]
+        fixed, each, r2 = curves.line(xs, [2e-6 + 3e-7 * x for x in xs])
+        self.assertAlmostEqual(fixed * 1e6, 2)
+        self.assertAlmostEqual(each * 1e7, 3)
+        self.assertAlmostEqual(r2, 1)
+
+    def test_small_sizes_count_as_much_as_large_ones(self):
+        """A large point that is 10 % off moves the cost of a small one by little."""
+        fixed, _, r2 = curves.line([1, 2, 4, 1000], [11, 12, 14, 1.1 * 1010])
+        self.assertAlmostEqual(fixed, 10, delta=0.3)
+        self.assertLess(r2, 1)
+
+    def test_fits_state_costs_with_units(self):
+        def fitted(name, seconds_of, processors=4):
+            points = curves.CURVES[name].points(processors)
+            return curves.CURVES[name].fit(points, [seconds_of(point.x) for point in points])
+
+        self.assertEqual(fitted("layers_8", lambda n: 2e-6 + 0.5e-6 * n), "2 us + 500 ns for each layer (r^2 1.0000)")
+        self.assertEqual(fitted("parameters", lambda n: 28 * n / 20e9 + 1e-4),
+                         "from 32 MB on 100 us + 1400 ps for each parameter, 20 GB/s (r^2 1.0000)")
+        self.assertEqual(fitted("batch", lambda n: 40e-6 + 5e-6 * n),
+                         "40 us + 5 us for each sample (r^2 1.0000); half the rate at 8.0 samples")
+        self.assertEqual(fitted("threads", lambda n: 0.2 + 0.8 / n),
+                         "2.50 times as fast on 4 threads; serial part 20 %")
+        self.assertEqual(fitted("threads", lambda n: 1, processors=1), "one processor: no fit")
+
+    def test_the_command_measures_every_point_and_shows_the_limit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script(folder, "bench_curve", json.dumps({"seconds": 1e-3, "flops": 1e6, "bytes": 1e6}))
+            script(folder, "bench_probe", json.dumps({"flops": 1e10, "bandwidth": 1e10}))
+            file = pathlib.Path(folder) / "points.json"
+            done = self.curves("batch", "--rounds", "2", "--build", folder, "--json", file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            points = json.loads(file.read_text())["batch"]
+            calls = (pathlib.Path(folder) / "bin/bench_curve.calls").read_text().count("call")
+            self.assertEqual(calls, 2 * len(points))
+            self.assertIn("| 128 | 1 ms | 7.81 us | 20 % |", done.stdout)
+
+    def test_wrong_arguments_are_named(self):
+        for words, text in ((["wrong"], 'no curve "wrong"; there are: layers_8'),
+                            (["--rounds", "0"], "at least one round"),
+                            (["batch", "--build", "/nowhere"], "/nowhere/bin/bench_curve does not exist")):
+            done = self.curves(*words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+
+    @staticmethod
+    def curves(*words):
+        return subprocess.run([sys.executable, ROOT / "benchmarks/curves", *words], check=False, capture_output=True,
+                              text=True)
 
 
 if __name__ == "__main__":

@@ -310,5 +310,78 @@ TEST(Bags, OfRowsThatNobodyElseReads) {
   }
 }
 
+// Rows by ids [samples, 2] of a table, and their products with x [samples, 1, 3].
+struct RowProducts {
+  enum Use { kAlone, kKept, kReadOtherwise, kTwice };
+
+  explicit RowProducts(Use use) {
+    GraphWriter writer(graph, 0, false, TN_F64);
+    gathered = writer.gather(table, ids);
+    kept.push_back(writer.gemm(x, gathered, TN_TRANSPOSE_B, 0.5));
+    if (use == kKept) kept.push_back(gathered);
+    if (use == kReadOtherwise) kept.push_back(writer.pointwise(binary(TN_OP_MUL), {gathered, gathered}, 1)[0]);
+    if (use == kTwice) kept.push_back(writer.gemm(gathered, gathered, TN_TRANSPOSE_B, 1));
+  }
+
+  Graph graph;
+  const ValueId table = graph.add_external(f64({fixed(4), fixed(3)}), "table");
+  const ValueId ids = graph.add_external({TN_I64, {samples(), fixed(2)}, TN_DENSE, 0, {}}, "ids");
+  const ValueId x = graph.add_external(f64({samples(), fixed(1), fixed(3)}), "x");
+  ValueId gathered = kNoValue;
+  std::vector<ValueId> kept;
+};
+
+TEST(RowProducts, ReadRowsThatProductsAloneRead) {
+  for (const auto use : {RowProducts::kAlone, RowProducts::kKept, RowProducts::kReadOtherwise, RowProducts::kTwice}) {
+    SCOPED_TRACE(use);
+    RowProducts made(use);
+    const size_t nodes = made.graph.nodes.size();
+    size_t asked = 0;
+    join_gathers(made.graph, made.kept, [&](const Node& node) { return node.is<GatherGemm>() && ++asked > 0; });
+    const bool joined = use == RowProducts::kAlone || use == RowProducts::kTwice;
+    ASSERT_EQ(made.graph.nodes.size(), joined ? nodes - 1 : nodes);
+    if (!joined) continue;
+    EXPECT_GE(asked, made.kept.size());
+    const Node& node = made.graph.nodes[0];
+    EXPECT_EQ(node.inputs, (std::vector<ValueId>{made.x, made.table, kNoValue, made.ids}));
+    EXPECT_EQ(node.outputs, std::vector<ValueId>{made.kept[0]});
+    EXPECT_EQ(node.as<GatherGemm>()->gemm.alpha, 0.5);
+    EXPECT_TRUE(same(matrix_shape(made.graph, node, 1), {samples(), fixed(2), fixed(3)}));
+    if (use == RowProducts::kTwice) {
+      EXPECT_EQ(made.graph.nodes[1].inputs, (std::vector<ValueId>{made.table, made.table, made.ids, made.ids}));
+    }
+  }
+}
+
+TEST(RowProducts, StayAsTheyAreWhereOneIsNotBetter) {
+  RowProducts made(RowProducts::kTwice);
+  const size_t nodes = made.graph.nodes.size();
+  size_t asked = 0;
+  join_gathers(made.graph, made.kept, [&](const Node& /*node*/) { return ++asked == 1; });
+  EXPECT_EQ(asked, 2U);
+  EXPECT_EQ(made.graph.nodes.size(), nodes);
+  EXPECT_TRUE(made.graph.nodes[0].is<Gather>());
+  EXPECT_TRUE(made.graph.nodes[1].is<Gemm>());
+}
+
+// The gradient of a table whose rows are factors of products of one row each is summed from their factors.
+TEST(RowProducts, AreMultipliedWhileTheyAreSummed) {
+  for (const bool better : {true, false}) {
+    RowProducts made(RowProducts::kAlone);
+    const ValueId seed = made.graph.add_external(made.graph.spec(made.kept[0]), "seed");
+    const auto gradients = differentiate(made.graph, {{made.kept[0], seed}}, {made.table}, TN_F64, {made.table});
+    made.kept.push_back(gradients.at(made.table));
+    const size_t nodes = made.graph.nodes.size();
+    join_products(made.graph, made.kept, [better](const Node& /*node*/) { return better; });
+    ASSERT_EQ(made.graph.nodes.size(), better ? nodes - 1 : nodes);
+    const Node& sums = made.graph.nodes.back();
+    ASSERT_TRUE(sums.is<Coalesce>());
+    EXPECT_EQ(sums.as<Coalesce>()->stride(), better ? 5U : 3U);
+    if (!better) continue;
+    EXPECT_EQ(sums.inputs, (std::vector<ValueId>{made.x, made.ids, kNoValue, seed, kNoValue}));
+    EXPECT_EQ(sums.as<Coalesce>()->alphas, std::vector<double>{0.5});
+  }
+}
+
 }  // namespace
 }  // namespace tenon_tests

@@ -1,11 +1,14 @@
 // Plans of cuDNN for the convolutions of the examples, for GPUs that are described and need not be there. Skipped
 // without cuDNN 9.8 or later. SPDX-License-Identifier: Apache-2.0
+#include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tenon/base.hpp>
 
 #include "plugins/devices/cuda/dnn/conv_plan.h"
 #include "tests/devices/image_case.h"
+#include "tests/support/paths.h"
 
 namespace tenon_tests {
 namespace {
@@ -52,22 +55,29 @@ std::string json_of(const Gpu& gpu) {
 
 struct Site {
   tn_window window;
-  int64_t channels, filters;
+  int64_t channels, filters, groups;
 };
 
-tn_window square(int64_t size, int64_t kernel, int64_t stride, int64_t before, int64_t after) {
-  const Line line = {size, kernel, stride, before, after};
-  return window_of({line, line});
-}
-
-// The convolutions of lenet.toml, resnet20.toml and vgg_small.toml, once each.
+// Reads the convolutions of the examples, which tests/bindings/python/test_example_convolutions.py lists.
 std::vector<Site> sites() {
-  return {{square(28, 5, 1, 2, 2), 1, 6},   {square(14, 5, 1, 0, 0), 6, 16},  {square(28, 3, 1, 1, 1), 1, 16},
-          {square(28, 3, 1, 1, 1), 16, 16}, {square(28, 3, 2, 0, 1), 16, 32}, {square(28, 1, 2, 0, 0), 16, 32},
-          {square(14, 3, 1, 1, 1), 32, 32}, {square(14, 3, 2, 0, 1), 32, 64}, {square(14, 1, 2, 0, 0), 32, 64},
-          {square(7, 3, 1, 1, 1), 64, 64},  {square(32, 3, 1, 1, 1), 3, 8},   {square(32, 3, 1, 1, 1), 8, 8},
-          {square(16, 3, 1, 1, 1), 8, 16},  {square(16, 3, 1, 1, 1), 16, 16}, {square(8, 3, 1, 1, 1), 16, 32},
-          {square(8, 3, 1, 1, 1), 32, 32}};
+  std::ifstream file(source_folder() + "/tests/devices/example_convolutions.json");
+  std::vector<Site> result;
+  for (const auto& each : nlohmann::json::parse(file)) {
+    tn_window window = {};
+    window.size = sizeof window;
+    window.rank = static_cast<int32_t>(each.at("images").size());
+    const auto read = [&](const char* key, int64_t(&to)[TN_MAX_SPACE]) {
+      for (size_t i = 0; i < each.at(key).size(); ++i) to[i] = each.at(key)[i];
+    };
+    read("images", window.images);
+    read("kernel", window.kernel);
+    read("stride", window.stride);
+    read("dilation", window.dilation);
+    read("before", window.before);
+    read("after", window.after);
+    result.push_back({window, each.at("channels"), each.at("filters"), each.at("groups")});
+  }
+  return result;
 }
 
 TEST(CudaPlans, EveryConvolutionOfTheExamples) {
@@ -92,7 +102,7 @@ TEST(CudaPlans, EveryConvolutionOfTheExamples) {
       for (const int32_t op : {TN_CONV_RESULTS, TN_CONV_IMAGES, TN_CONV_WEIGHTS}) {
         SCOPED_TRACE(gpu.name + (" " + text(site.window)) + std::to_string(site.channels) + " to " +
                      std::to_string(site.filters) + " op " + std::to_string(op));
-        ConvProblem problem = {op, site.window, 128, site.channels, site.filters, 1};
+        ConvProblem problem = {op, site.window, 128, site.channels, site.filters, site.groups};
         const auto most = find_plan(target, problem, uint64_t{256} << 20);
         if (!most) {
           ADD_FAILURE() << "no plan";

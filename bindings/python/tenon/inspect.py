@@ -114,7 +114,7 @@ class Call:
 
     phase: "forward" or "backward"; layers, types: those that the call serves; call: the primitive, or "native"; kernel:
     of the device or a plugin; operations: instructions of a program; outputs: types and shapes; reads, writes, workspace:
-    bytes at the largest minibatch; traits: of the kernel.
+    bytes at the largest minibatch; traits: of the kernel; window: of convolutions and pooling, else None.
     """
 
     phase: str
@@ -128,6 +128,7 @@ class Call:
     workspace: int
     outputs: tuple[str, ...]
     traits: tuple[str, ...]
+    window: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ class Plan:
             served = tuple(types.get(name, "") for name in call["layers"])
             rows.append(
                 Call(call["phase"], tuple(call["layers"]), served, call["call"], call["kernel"], call["operations"],
-                     call["reads"], call["writes"], call["workspace"], tuple(call["outputs"]), tuple(call["traits"]))
+                     call["reads"], call["writes"], call["workspace"], tuple(call["outputs"]), tuple(call["traits"]),
+                     call.get("window"))
             )  # fmt: skip
         saved = tuple((each["layer"], each["value"], each["bytes"]) for each in given["saved"])
         device = ", ".join(given.get("devices", [given["device"]]))

@@ -59,19 +59,21 @@ template <typename Table, const Table* kTable, typename Site>
 constexpr Table plain(uint32_t opset = 0) {
   return {sizeof(Table), opset, &prepare<kTable, &Table::prepare, Site>};
 }
-// The table of a primitive with an epilogue.
+// The table of a call that does the work of several.
 template <typename Table, const Table* kTable, typename Site>
-constexpr Table epilogue() {
-  return {sizeof(Table), TN_OPSET, &ask<kTable, &Table::supports, const Site*>,
-          &prepare<kTable, &Table::prepare, Site>};
+constexpr Table fused(uint32_t opset = 0) {
+  return {sizeof(Table), opset, &ask<kTable, &Table::supports, const Site*>, &prepare<kTable, &Table::prepare, Site>};
 }
 
 constexpr auto kArgsort = plain<tn_argsort_table, &cpu::argsort_table, tn_argsort>();
+constexpr auto kCoalesceProducts =
+    fused<tn_coalesce_products_table, &cpu::coalesce_products_table, tn_coalesce_products>();
 constexpr auto kConv = plain<tn_conv_table, &cpu::conv_table, tn_conv>();
-constexpr auto kConvEpilogue = epilogue<tn_conv_epilogue_table, &cpu::conv_epilogue_table, tn_conv_epilogue>();
+constexpr auto kConvEpilogue = fused<tn_conv_epilogue_table, &cpu::conv_epilogue_table, tn_conv_epilogue>(TN_OPSET);
 constexpr auto kGather = plain<tn_gather_table, &cpu::gather_table, tn_gather>();
+constexpr auto kGatherGemm = fused<tn_gather_gemm_table, &cpu::gather_gemm_table, tn_gather_gemm>();
 constexpr auto kGemm = plain<tn_gemm_table, &cpu::gemm_table, tn_gemm>();
-constexpr auto kGemmEpilogue = epilogue<tn_gemm_epilogue_table, &cpu::gemm_epilogue_table, tn_gemm_epilogue>();
+constexpr auto kGemmEpilogue = fused<tn_gemm_epilogue_table, &cpu::gemm_epilogue_table, tn_gemm_epilogue>(TN_OPSET);
 constexpr auto kMove = plain<tn_move_table, &cpu::move_table, tn_move>();
 constexpr auto kPointwise = plain<tn_pointwise_table, &cpu::pointwise_table, tn_pointwise_site>(TN_OPSET);
 constexpr auto kPool = plain<tn_pool_table, &cpu::pool_table, tn_pool>();
@@ -129,9 +131,11 @@ constexpr cpu::Primitive kTables[] = {{FAR_LATE, &kLate},
                                       {TN_CAPTURE, &kCapture},
                                       {TN_HOST_MEMORY, &kHostMemory},
                                       {cpu::argsort_id, &kArgsort},
+                                      {cpu::coalesce_products_id, &kCoalesceProducts},
                                       {cpu::conv_id, &kConv},
                                       {cpu::conv_epilogue_id, &kConvEpilogue},
                                       {cpu::gather_id, &kGather},
+                                      {cpu::gather_gemm_id, &kGatherGemm},
                                       {cpu::gemm_id, &kGemm},
                                       {cpu::gemm_epilogue_id, &kGemmEpilogue},
                                       {cpu::move_id, &kMove},

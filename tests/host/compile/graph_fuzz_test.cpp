@@ -1,6 +1,6 @@
 // Compares random graphs that are optimised and planned as in a machine, and run in reused memory, with the same graphs
-// as recorded, run with separate memory for each value. Covers fusion, bags, epilogues, outputs in place and the memory
-// plan. TENON_GRAPHS=100000 sets the number of graphs, TENON_GRAPH_SEED=17 runs one graph alone.
+// as recorded, run with separate memory for each value. Covers fusion, bags, products of rows, epilogues, outputs in
+// place and the memory plan. TENON_GRAPHS=100000 sets the number of graphs, TENON_GRAPH_SEED=17 runs one graph alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,8 +26,8 @@ size_t at(ValueId value) { return static_cast<size_t>(value); }
 
 // Counts of the optimisations and gradients under test.
 struct Seen {
-  size_t joined = 0, bags = 0, epilogues = 0, convolutions = 0 /* with an epilogue */, in_place = 0, gradients = 0,
-         rows = 0, slopes = 0;
+  size_t joined = 0, bags = 0, products = 0 /* of rows of tables */, summed = 0 /* products, by a coalesce */,
+         epilogues = 0, convolutions = 0 /* with an epilogue */, in_place = 0, gradients = 0, rows = 0, slopes = 0;
 };
 
 // A graph with its backward nodes.
@@ -104,11 +104,16 @@ void optimise(Graph& graph, const std::vector<ValueId>& kept, uint64_t seed, See
   seen.joined += before - fused;
   join_bags(graph, kept);
   seen.bags += fused - nodes();
-  const size_t single = nodes();
   uint64_t choice = seed;
-  attach_epilogues(graph, [&](const Node& /*product*/) { return ++choice % 4 != 0; });
-  seen.epilogues += single - nodes();
+  const auto often = [&](const Node& /*node*/) { return ++choice % 4 != 0; };
+  join_products(graph, kept, often);
+  join_gathers(graph, kept, often);
+  const size_t rows = nodes();
+  attach_epilogues(graph, often);
+  seen.epilogues += rows - nodes();
   for (const Node& node : graph.nodes) {
+    seen.products += node.is<GatherGemm>() ? 1 : 0;
+    seen.summed += node.is<Coalesce>() && node.as<Coalesce>()->stride() == 5 ? 1 : 0;
     seen.convolutions += node.is<Conv>() && node.epilogue ? 1 : 0;
     if (const Pointwise* pointwise = node.pointwise())
       (void)Program::from(pointwise->program->view());  // throws if kinds or extents do not fit
@@ -244,6 +249,8 @@ TEST(GraphFuzz, PlannedAsRecorded) {
   // Each optimisation under test must occur often enough.
   EXPECT_GT(seen.joined, graphs);
   EXPECT_GT(seen.bags, graphs / 20);
+  EXPECT_GT(seen.products, graphs / 50);
+  EXPECT_GT(seen.summed, graphs / 200);
   EXPECT_GT(seen.epilogues, graphs / 10);
   EXPECT_GT(seen.convolutions, graphs / 200);
   EXPECT_GT(seen.in_place, graphs / 2);

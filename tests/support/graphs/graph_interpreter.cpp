@@ -35,9 +35,12 @@ class Evaluation {
 
  private:
   std::vector<Numbers> outputs_of(const Pointwise& pointwise) { return program(pointwise, inputs_); }
-  std::vector<Numbers> outputs_of(const Gemm& product) { return gemm(product); }
+  std::vector<Numbers> outputs_of(const Gemm& product) { return {gemm(product, inputs_[0], inputs_[1])}; }
+  std::vector<Numbers> outputs_of(const GatherGemm& both) {
+    return {gemm(both.gemm, rows_or_all(0, 2), rows_or_all(1, 3))};
+  }
   std::vector<Numbers> outputs_of(const Gather& /*gather*/) {
-    return {node_.inputs.size() == 3 ? summed(gathered()) : gathered()};
+    return {node_.inputs.size() == 3 ? summed(rows_of(0, 1)) : rows_of(0, 1)};
   }
   std::vector<Numbers> outputs_of(const ScatterAdd& /*scatter*/) { return {scattered()}; }
   std::vector<Numbers> outputs_of(const Move& move) { return {moved(move)}; }
@@ -68,7 +71,7 @@ class Evaluation {
   std::vector<Numbers> outputs_of(const StepRowTables& tables) { return step_row_tables(tables); }
   std::vector<Numbers> outputs_of(const Memory& /*memory*/) { throw std::logic_error("a memory outside of a loop"); }
   std::vector<Numbers> outputs_of(const LastStep& /*last*/) { throw std::logic_error("a last step outside of a loop"); }
-  std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
+  std::vector<Numbers> outputs_of(const Coalesce& sums) { return {coalesced(sums)}; }
   std::vector<Numbers> outputs_of(const NativeCall& native) {
     const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
     return (node_.backward ? kernel.backward : kernel.forward)(inputs_);
@@ -92,8 +95,8 @@ class Evaluation {
                                              inputs, tn_random{11, 3});
   }
 
-  std::vector<Numbers> gemm(const Gemm& product) {
-    const Shape& a = shape(node_.inputs[0]);
+  [[nodiscard]] Numbers gemm(const Gemm& product, const Numbers& of_a, const Numbers& of_b) const {
+    const Shape a = matrix_shape(graph_, node_, 0);
     const Shape& c = shape(node_.outputs[0]);
     const bool ta = (product.flags & TN_TRANSPOSE_A) != 0;
     const bool tb = (product.flags & TN_TRANSPOSE_B) != 0;
@@ -102,8 +105,8 @@ class Evaluation {
     const auto k = static_cast<size_t>(size(a[a.size() - (ta ? 2 : 1)]));
     Numbers out = zeros(node_.outputs[0]);
     for (size_t batch = 0; m * n > 0 && batch < out.size() / (m * n); ++batch) {
-      const double* x = inputs_[0].data() + batch * m * k;
-      const double* y = inputs_[1].data() + batch * k * n;
+      const double* x = of_a.data() + batch * m * k;
+      const double* y = of_b.data() + batch * k * n;
       for (size_t i = 0; i < m; ++i)
         for (size_t j = 0; j < n; ++j) {
           double sum = 0;
@@ -111,19 +114,24 @@ class Evaluation {
           out[batch * m * n + i * n + j] = product.alpha * sum;
         }
     }
-    return {out};
+    return out;
   }
 
-  [[nodiscard]] Numbers gathered() const {
-    const Shape& table = shape(node_.inputs[0]);
+  // The rows of input `from`, a table, by the ids of another input.
+  [[nodiscard]] Numbers rows_of(size_t from, size_t ids) const {
+    const Shape& table = shape(node_.inputs[from]);
     const auto height = static_cast<size_t>(size(table[0]));
     const auto width = static_cast<size_t>(count_of({table.begin() + 1, table.end()}, symbols_));
     Numbers out;
-    for (const double id : inputs_[1]) {
-      const auto row = inputs_[0].begin() + static_cast<std::ptrdiff_t>(row_of(id, height) * width);
+    for (const double id : inputs_[ids]) {
+      const auto row = inputs_[from].begin() + static_cast<std::ptrdiff_t>(row_of(id, height) * width);
       out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
     }
     return out;
+  }
+
+  [[nodiscard]] Numbers rows_or_all(size_t from, size_t ids) const {
+    return node_.inputs[ids] == kNoValue ? inputs_[from] : rows_of(from, ids);
   }
 
   // The sums of the gathered rows over the segments of a bag.
@@ -155,21 +163,28 @@ class Evaluation {
   }
 
   // The dense tensor that the coalesced rows stand for.
-  [[nodiscard]] Numbers coalesced() const {
+  [[nodiscard]] Numbers coalesced(const Coalesce& sums) const {
     Numbers out = zeros(node_.outputs[0]);
     const Shape& to = shape(node_.outputs[0]);
     const auto height = static_cast<size_t>(size(to[0]));
     const auto width = static_cast<size_t>(count_of({to.begin() + 1, to.end()}, symbols_));
-    for (size_t first = 0; first < inputs_.size(); first += 3) {
+    for (size_t part = 0, first = 0; first < inputs_.size(); ++part, first += sums.stride()) {
       const Numbers& ids = inputs_[first + 1];
+      const bool products = sums.stride() == 5, weighted = products && node_.inputs[first + 3] != kNoValue;
+      const Numbers values = products ? rows_or_all(first, first + 4) : inputs_[first];
       const bool by_segment = node_.inputs[first + 2] != kNoValue;
       if (by_segment) checked_offsets(inputs_[first + 2], ids.size());
       size_t segment = 0;
       for (size_t i = 0; i < ids.size(); ++i) {
         if (by_segment)
           while (static_cast<double>(i) >= inputs_[first + 2][segment + 1]) ++segment;
-        for (size_t c = 0; c < width; ++c)
-          out[row_of(ids[i], height) * width + c] += inputs_[first][(by_segment ? segment : i) * width + c];
+        else
+          segment = i / (ids.size() * width / values.size());  // each row belongs to as many ids
+        for (size_t c = 0; c < width; ++c) {
+          const double value = values[segment * width + c];
+          out[row_of(ids[i], height) * width + c] +=
+              weighted ? sums.alphas[part] * (inputs_[first + 3][i] * value) : value;
+        }
       }
     }
     return out;

@@ -170,7 +170,7 @@ class Maker {
   // ---- nodes
 
   void step() {
-    switch (pick(18)) {
+    switch (pick(19)) {
       case 0:
       case 1:
         return product();
@@ -195,6 +195,8 @@ class Maker {
         return along_rows();
       case 13:
         return image();
+      case 14:
+        return row_product();
       default:
         return pointwise(one_in(6) ? external(other_type(), any_shape()) : any_value());
     }
@@ -272,8 +274,10 @@ class Maker {
   }
 
   void product() {
-    const ValueId a = find_or([&](ValueId value) { return is_number(value) && is_matrix(value); },
-                              {tn_dim_symbol(TN_SYMBOL_SAMPLES), any_dim()});
+    product_of(find_or([&](ValueId value) { return is_number(value) && is_matrix(value); },
+                       {tn_dim_symbol(TN_SYMBOL_SAMPLES), any_dim()}));
+  }
+  void product_of(ValueId a) {
     const auto flags = static_cast<uint32_t>(pick(4));
     const Shape left = shape(a);
     const size_t rank = left.size();
@@ -314,6 +318,24 @@ class Maker {
     Shape index = any_shape();
     if (index.size() > 2) index.resize(2);
     known(writer_.gather(rows, ids_of(index, height_of(rows))));
+  }
+
+  // A product of matrices whose rows are those of a parameter. Every second one has sides of 1, for which the gradient
+  // of the rows is a product of one term.
+  void row_product() {
+    const auto side = [&] { return one_in(2) ? fixed(1) : any_dim(); };
+    const ValueId rows = external(TN_F64, {fixed(2 + pick(3)), side()});
+    const Dim samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    const ValueId gathered = writer_.gather(rows, ids_of({samples, side()}, height_of(rows)));
+    if (one_in(6)) known(gathered);
+    if (one_in(2)) return product_of(gathered);
+    const auto flags = static_cast<uint32_t>(pick(4));
+    const bool ta = (flags & TN_TRANSPOSE_A) != 0, tb = (flags & TN_TRANSPOSE_B) != 0;
+    const Dim inner = shape(gathered)[tb ? 2 : 1], outer = side();
+    const ValueId other = one_in(4) && same(shape(gathered), {samples, ta ? inner : outer, ta ? outer : inner})
+                              ? gathered
+                              : number_of({samples, ta ? inner : outer, ta ? outer : inner});
+    known(writer_.gemm(other, gathered, flags, one_in(2) ? 0.5 : 1));
   }
 
   void bag() {

@@ -152,10 +152,23 @@ static tn_status event_order(void* device, const tn_errors* errors, void* event,
 #define STREAMS make_handle, drop_handle, stream_wait, make_handle, drop_handle, event_order, event_order
 #endif
 
-static const char* const tables[] = {
-    TN_POINTWISE, TN_GEMM,          TN_GEMM_EPILOGUE, TN_PACKED_GEMM, TN_GATHER,
-    TN_MOVE,      TN_ARGSORT,       TN_PREFIX_SUM,    TN_SEGMENT,     TN_ROW_SPARSE_TABLE,
-    TN_CONV,      TN_CONV_EPILOGUE, TN_POOL,          TN_RESIZE,      NULL};
+static const char* const tables[] = {TN_POINTWISE,
+                                     TN_GEMM,
+                                     TN_GEMM_EPILOGUE,
+                                     TN_PACKED_GEMM,
+                                     TN_GATHER,
+                                     TN_GATHER_GEMM,
+                                     TN_MOVE,
+                                     TN_ARGSORT,
+                                     TN_PREFIX_SUM,
+                                     TN_SEGMENT,
+                                     TN_ROW_SPARSE_TABLE,
+                                     TN_COALESCE_PRODUCTS,
+                                     TN_CONV,
+                                     TN_CONV_EPILOGUE,
+                                     TN_POOL,
+                                     TN_RESIZE,
+                                     NULL};
 static const tn_device_description description = {sizeof(tn_device_description), kDLCPU, "bad.cpu",
                                                   "The processor, with a fault", tables};
 static const tn_device_type type = {sizeof(tn_device_type),
