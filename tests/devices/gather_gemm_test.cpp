@@ -1,5 +1,5 @@
-// Products of rows of tables: the bits of a gather and a product, and refused calls. SPDX-License-Identifier:
-// Apache-2.0
+// Products of rows of tables: the bits of a gather and a product, and refused calls.
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {

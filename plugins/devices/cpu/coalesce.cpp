@@ -1,8 +1,8 @@
 // Coalesce of "tenon.row_sparse/1" and "tenon.coalesce_products/1": sums contributions to rows of a table into one
 // TN_ROW_SPARSE tensor. Contributions are pointers to rows, and what these are multiplied by. The calling thread
 // numbers the distinct ids through a hash table, in order of first occurrence. The sums, nearly all of the work, are
-// divided among tasks by rows; each row is summed in the order of its contributions. SPDX-License-Identifier:
-// Apache-2.0
+// divided among tasks by rows; each row is summed in the order of its contributions.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -3,8 +3,8 @@
 // current context, and pointers and streams of its device. If a kernel waits forever or writes outside its memory, the
 // next wait fails, as on a GPU. There is one device, or as many as TENON_EMULATED_DEVICES says. For programs whose
 // tests cannot call the functions of emulated_driver.h: TENON_EMULATED_INIT and TENON_EMULATED_LOAD are the results of
-// cuInit and cuModuleLoadData, TENON_EMULATED_CAPABILITY is ten times the compute capability. SPDX-License-Identifier:
-// Apache-2.0
+// cuInit and cuModuleLoadData, TENON_EMULATED_CAPABILITY is ten times the compute capability.
+// SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// "tenon.coalesce_products/1": row-sparse gradients whose contributions are products. SPDX-License-Identifier:
-// Apache-2.0
+// "tenon.coalesce_products/1": row-sparse gradients whose contributions are products.
+// SPDX-License-Identifier: Apache-2.0
 #include "primitives.h"
 #include "rows_update.h"
 
