@@ -36,9 +36,16 @@ tn_status start_run(const ConvPlan& plan, const tn_execution& execution, const t
   return tn_fail(errors, TN_MISUSE, nullptr, "a convolution of a negative number of samples");
 }
 
-ConvBlock block_at(const ConvPlan& binding, int64_t index) {
+int64_t blocks_of(const ConvRun& run) {
+  const ConvPlan& b = *run.binding;
+  return b.together > 1 ? (run.samples + b.together - 1) / b.together : run.samples * b.blocks;
+}
+
+ConvBlock block_at(const ConvRun& run, int64_t index) {
+  const ConvPlan& binding = *run.binding;
   ConvBlock block = {};
-  block.sample = index / binding.blocks;
+  block.sample = index / binding.blocks * binding.together;
+  block.samples = std::min(binding.together, run.samples - block.sample);
   int64_t rest = index % binding.blocks;
   const Layout* layout = binding.layouts.data();
   while (rest >= layout->blocks()) rest -= layout++->blocks();
@@ -102,8 +109,10 @@ Band targets_of(const ConvRun& run, const ConvBlock& block) {
   band.target =
       run.target +
       (block.sample * b.target_space * b.target_last + at(0, block.plane) + at(1, block.first) + at(2, 0)) * b.element;
+  band.samples = block.samples;
   band.rows = block.last - block.first;
   band.columns = axes[2].count;
+  band.target_sample = b.target_space * b.target_last;
   band.target_row = axes[1].step * step[1];
   band.target_column = axes[2].step * step[2];
   return band;
@@ -127,8 +136,12 @@ Band band_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
         axes[0].low(block.plane) * whole[0] + axes[1].low(block.first) * whole[1] + axes[2].low(0) * whole[2];
     band.source = sample + at * b.element;
     band.source_end = run.source + run.samples * b.source_space * b.source_last * b.element;
+    band.source_sample = b.source_space * b.source_last;
   } else {
-    copy_source(run, block, sample, copy);
+    band.source_sample = b.sample_copy;
+    for (int64_t s = 0; s < block.samples; ++s)
+      copy_source(run, block, sample + s * b.source_space * b.source_last * b.element,
+                  copy + s * b.sample_copy * b.element);
     band.source = copy;
     band.source_end = copy + b.copy_elements * b.element;
   }
@@ -288,7 +301,7 @@ void compute_block(const ConvRun& run, const ConvBlock& block, uint8_t* copy) {
   uint8_t* const panels = run.panels + layout.panels * b.element;
   if (b.each) return b.kernels->channels({whole, panels, run.add});
   // A panel that holds whole positions, which follow each other, may be stored in whole vectors.
-  const bool flows = b.target_last <= b.panel_width && b.conv.groups == 1 && !run.add &&
+  const bool flows = whole.samples == 1 && b.target_last <= b.panel_width && b.conv.groups == 1 && !run.add &&
                      whole.target_column == b.target_last && whole.target_row == whole.columns * b.target_last;
   const int64_t writable = flows ? whole.rows * whole.columns * b.target_last : 0;
   // The columns of the target are those of the filters, or of the channels, of a group.
@@ -383,6 +396,12 @@ void compute_lines(const ConvRun& run, int64_t first, int64_t last, uint8_t* cop
   }
   while (first < last) {
     const int64_t sample = first / height / planes, plane = first / height % planes, top = first % height;
+    if (b.together > 1 && plane == 0 && top == 0 && last - first >= planes * height) {
+      const int64_t samples = std::min(b.together, (last - first) / height / planes);
+      compute_block(run, {&b.layouts.front(), sample, samples, 0, 0, height}, copy);
+      first += samples * planes * height;
+      continue;
+    }
     const int64_t bottom = std::min(height, top + last - first);
     first += bottom - top;
     for (const Layout& layout : b.layouts) {
@@ -392,7 +411,7 @@ void compute_lines(const ConvRun& run, int64_t first, int64_t last, uint8_t* cop
       const Axis& down = layout.phase.axes[1];
       const int64_t end = positions_below(down, bottom);
       for (int64_t row = positions_below(down, top); row < end; row += layout.band)
-        compute_block(run, {&layout, sample, position, row, std::min(row + layout.band, end)}, copy);
+        compute_block(run, {&layout, sample, 1, position, row, std::min(row + layout.band, end)}, copy);
     }
   }
 }

@@ -1,5 +1,5 @@
-// Computes the blocks of a convolution, bands of positions of one sample, after its weights were copied to panels.
-// SPDX-License-Identifier: Apache-2.0
+// Computes the blocks of a convolution, bands of positions of one sample or a few small samples, after its weights were
+// copied to panels. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/device.h>
@@ -30,11 +30,13 @@ struct ConvRun {
 
 struct ConvBlock {
   const Layout* layout;
-  int64_t sample, plane, first, last;  // positions: `plane` along axis 0, [first, last) along axis 1
+  int64_t sample, samples;     // the first and their number: up to ConvPlan::together
+  int64_t plane, first, last;  // positions: `plane` along axis 0, [first, last) along axis 1
 };
 
+[[nodiscard]] int64_t blocks_of(const ConvRun& run);
 // Returns block `index`, counted by samples, then layouts.
-[[nodiscard]] ConvBlock block_at(const ConvPlan& plan, int64_t index);
+[[nodiscard]] ConvBlock block_at(const ConvRun& run, int64_t index);
 // Returns the positions of a block, its source in place or copied to `copy`, which has room for
 // ConvPlan::copy_elements.
 [[nodiscard]] Band band_of(const ConvRun& run, const ConvBlock& block, uint8_t* copy);

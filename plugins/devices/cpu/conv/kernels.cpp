@@ -123,7 +123,7 @@ void dense(const DenseBand& work) {
         return nullptr;
       });
   const Band& band = work.band;
-  const int64_t positions = band.rows * band.columns;
+  const int64_t positions = band.samples * band.rows * band.columns;
   Strip<T> s = {};
   s.segments = band.segments;
   s.segments_count = band.segments_count;
@@ -134,15 +134,17 @@ void dense(const DenseBand& work) {
     s.panel = static_cast<const T*>(work.panels) + column * work.terms;
     s.columns = std::min(kPanel<T>, work.width - column);
     const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
-    int64_t row = 0, place = 0;
+    int64_t sample = 0, row = 0, place = 0;
     for (int64_t strips = (positions + most - 1) / most, done = 0; strips > 0; --strips) {
       const int64_t height = (positions - done + strips - 1) / strips;  // strips of about equal height
       for (int64_t r = 0; r < height; ++r) {
-        s.sources[static_cast<size_t>(r)] =
-            static_cast<const T*>(band.source) + row * band.source_row + place * band.source_column;
-        s.targets[static_cast<size_t>(r)] =
-            static_cast<T*>(band.target) + row * band.target_row + place * band.target_column + column;
-        if (++place == band.columns) place = 0, ++row;
+        s.sources[static_cast<size_t>(r)] = static_cast<const T*>(band.source) + sample * band.source_sample +
+                                            row * band.source_row + place * band.source_column;
+        s.targets[static_cast<size_t>(r)] = static_cast<T*>(band.target) + sample * band.target_sample +
+                                            row * band.target_row + place * band.target_column + column;
+        if (++place < band.columns) continue;
+        place = 0;
+        if (++row == band.rows) row = 0, ++sample;
       }
       done += height;
       kKernels[in_table(height, vectors)](s);
@@ -259,9 +261,10 @@ void add_products(const Band& band, const Block<T>& b) {
     at[v] = b.from[v];
     part = part || b.count[v] < kWidth<T>;
   }
-  for (int64_t row = 0; row < band.rows; ++row) {
-    const T* from = b.source + row * band.source_row;
-    const T* by = b.target + row * band.target_row;
+  for (int64_t line = 0; line < band.samples * band.rows; ++line) {
+    const int64_t sample = line / band.rows, row = line % band.rows;
+    const T* from = b.source + sample * band.source_sample + row * band.source_row;
+    const T* by = b.target + sample * band.target_sample + row * band.target_row;
     const auto add = [&](int64_t places, const auto vector) HWY_ATTR {
       for (int64_t place = 0; place < places; ++place, from += band.source_column, by += band.target_column) {
         Vector<T> taps[kVectors];

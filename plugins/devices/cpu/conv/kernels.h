@@ -1,4 +1,5 @@
-// Kernels of convolutions over a band: some rows of positions of one sample. SPDX-License-Identifier: Apache-2.0
+// Kernels of convolutions over a band: some rows of positions of one sample, or of each of several.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -7,16 +8,17 @@
 
 namespace tenon::cpu {
 
-// Positions, rows x columns of them. Position (r, q) is at source + r * source_row + q * source_column and
-// target + r * target_row + q * target_column; all distances are in elements. The taps of a position lie in
+// Positions, samples x rows x columns of them. Position (s, r, q) is at source + s * source_sample + r * source_row +
+// q * source_column and target + s * target_sample + r * target_row + q * target_column; all distances are in elements.
+// Only the kernels `dense` and `weights` take more than one sample. The taps of a position lie in
 // `segments_count` segments of `depth` elements, which begin at its source plus segments[i]. The memory behind them can
 // be read up to source_end.
 struct Band {
   const void* source;
   const void* source_end;
   void* target;
-  int64_t rows, columns;
-  int64_t source_row, source_column, target_row, target_column;
+  int64_t samples, rows, columns;
+  int64_t source_sample, source_row, source_column, target_sample, target_row, target_column;
   const int64_t* segments;
   int64_t segments_count, depth;
 };

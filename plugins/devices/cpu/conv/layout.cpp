@@ -11,7 +11,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int64_t kBandBytes = 256 << 10;  // of the source; about half of a second-level cache
-constexpr int64_t kPartsBytes = 64 << 20;  // of all parts
+constexpr int64_t kPartsBytes = 2 << 20;   // of all parts: in a second-level cache, as a split of a larger gradient is
+constexpr int64_t kPositions = 128;        // of a block of several samples, which read the weights once, at most
 constexpr int64_t kSlack = 128;            // bytes behind a copy that may be read: two vectors
 
 std::vector<int64_t> segments_of(const Phase& phase, bool merged, const std::array<int64_t, TN_MAX_SPACE>& step) {
@@ -86,6 +87,16 @@ bool sums_by_planes(const ConvPlan& plan, const std::vector<Phase>& phases) {
   return filled(along.count, lanes) >= kPays * filled(segment, lanes);
 }
 
+// The samples of a block. Several pay where a sample has so few positions that reading the weights for each takes as
+// long as multiplying by them.
+int64_t samples_together(const ConvPlan& plan) {
+  if (plan.blocks != 1 || plan.each || plan.narrow || plan.planes) return 1;
+  const auto& axes = plan.layouts.front().phase.axes;
+  const int64_t positions = axes[0].count * axes[1].count * axes[2].count;
+  const int64_t bytes = plan.sample_copy * plan.element;
+  return std::max<int64_t>(1, std::min(kPositions / positions, kBandBytes / std::max<int64_t>(bytes, 1)));
+}
+
 }  // namespace
 
 ConvPlan plan_conv(const tn_conv& conv) {
@@ -120,19 +131,20 @@ ConvPlan plan_conv(const tn_conv& conv) {
   const int64_t columns = b.target_last / conv.groups;
   for (Layout& layout : b.layouts) {
     b.blocks += layout.blocks();
-    b.copy_elements = std::max(b.copy_elements, layout.width[0] * layout.width[1] * layout.width[2] * b.source_last);
+    b.sample_copy = std::max(b.sample_copy, layout.width[0] * layout.width[1] * layout.width[2] * b.source_last);
     layout.panels = b.panel_elements;
     if (conv.op == TN_CONV_WEIGHTS) continue;
     b.panel_elements += layout.terms() * (b.each ? 1 : conv.groups * panels_of(columns, b.panel_width) * b.panel_width);
   }
-  b.copy_elements = lines(b.copy_elements * b.element + kSlack) / b.element;
+  b.together = samples_together(b);
+  b.copy_elements = lines(b.together * b.sample_copy * b.element + kSlack) / b.element;
   if (b.planes) {
     b.target_copy = b.copy_elements;
     b.copy_elements += b.outer * b.layouts.front().target_plane(b.by_planes->lanes);
   }
   if (pays_by_patches(b)) {
     b.patches = true;
-    b.blocks = 1;
+    b.blocks = b.together = 1;
     b.panel_elements = b.source_last * b.kernel_size / window_axis(b.window, 2).kernel * patch_line(b);
   }
   b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *

@@ -53,8 +53,10 @@ struct ConvPlan {
   int64_t panel_width;                 // columns of a panel
   int64_t kernel_size, inner, outer;   // elements of the kernel; channels and filters of a group
   int64_t blocks;                      // of a sample, over all phases
+  int64_t together;                    // samples of a block; above 1 only if blocks is 1
   int64_t parts;                       // of the sums of weights at most
   int64_t panel_elements, copy_elements, weights_elements;
+  int64_t sample_copy;  // elements of a sample in the copy of a block
   int64_t target_copy;  // if planes: where in the copy of a block the planes of the target begin
   double work;          // multiplications of a sample
 };

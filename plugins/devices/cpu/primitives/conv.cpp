@@ -33,14 +33,14 @@ void run_task(void* argument, int32_t phase, int64_t index, int32_t) {
   const ConvPlan& b = *run.binding;
   if (phase == 0) return pack_weights(run, index);
   uint8_t* const copy = run.copies + index * b.copy_elements * b.element;
-  for (int64_t i = index; i < run.samples * b.blocks; i += run.tasks) compute_block(run, block_at(b, i), copy);
+  for (int64_t i = index, all = blocks_of(run); i < all; i += run.tasks) compute_block(run, block_at(run, i), copy);
 }
 
 // Task `index` of the sums of weights: some blocks, and some of the filters.
 void sum_part(const Run& run, int64_t index) {
   const ConvPlan& b = *run.binding;
   const int64_t part = index / run.splits, split = index % run.splits;
-  const int64_t all = run.samples * b.blocks;
+  const int64_t all = blocks_of(run);
   uint8_t* const sums = run.partial + part * b.weights_elements * b.element;
   uint8_t* const copy = run.copies + index * b.copy_elements * b.element;
   // Filters [first, last) of each group.
@@ -48,7 +48,7 @@ void sum_part(const Run& run, int64_t index) {
   const int64_t filter = b.kernel_size * b.inner;
   const auto add_blocks = [&](uint8_t* to) {
     for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i)
-      sum_block(run, block_at(b, i), copy, to, first, last);
+      sum_block(run, block_at(run, i), copy, to, first, last);
   };
   if (b.planes) {
     const int64_t lanes = b.by_planes->lanes, weights = (last - first) * filter;
@@ -110,7 +110,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   const bool small = is_small(b, run.samples);
   const tn_parallel* const parallel = execution->parallel;
   if (b.conv.op == TN_CONV_WEIGHTS) {
-    run.parts = std::clamp<int64_t>(run.samples * b.blocks, 1, b.parts);
+    run.parts = std::clamp<int64_t>(blocks_of(run), 1, b.parts);
     run.splits = b.each ? 1 : std::clamp<int64_t>(kSumParts / run.parts, 1, b.outer);
     const int64_t sizes[2] = {run.parts * run.splits, (b.weights_elements + kSumPiece - 1) / kSumPiece};
     if (!small) {
@@ -121,7 +121,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
       for (int64_t i = 0; i < sizes[phase]; ++i) weights_task(&run, phase, i, 0);
     return TN_OK;
   }
-  run.tasks = std::min(kConvTasks, run.samples * b.blocks);
+  run.tasks = std::min(kConvTasks, blocks_of(run));
   if (run.tasks == 0) return TN_OK;
   const int64_t sizes[2] = {pieces_of(b), run.tasks};
   if (!small) {

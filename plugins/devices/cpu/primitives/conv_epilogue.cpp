@@ -33,7 +33,7 @@ int64_t chunk_lines(const ConvPlan& plan) {
   for (const Layout& layout : plan.layouts)
     if (layout.bands > 1) most = std::min(most, layout.band * layout.phase.axes[1].step);
   if (most >= sample) {
-    const auto samples = static_cast<int64_t>(kWorthwhile / std::max(plan.work, 1.0)) + 1;
+    const auto samples = std::max(plan.together, static_cast<int64_t>(kWorthwhile / std::max(plan.work, 1.0)) + 1);
     return sample * std::min(most / sample, samples);
   }
   const int64_t parts = (sample + most - 1) / most;
