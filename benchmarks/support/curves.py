@@ -102,11 +102,14 @@ def limit_of(result, probe):
 def shown(name, points, medians, limits, threads):
     """A table of Markdown, with the fit below."""
     curve = CURVES[name]
-    rows = [f"{curve.title}" + ("" if name == "threads" else f", {threads} thread{'s' if threads > 1 else ''}"), "",
-            f"| {curve.unit} | a step | for one of the {curve.unit} | reached of the limit |", "|---:|---:|---:|---:|"]
+    of_threads = name == "threads"
+    share = "times as fast as with one" if of_threads else f"for one of the {curve.unit}"
+    rows = [curve.title + ("" if of_threads else f", {threads} thread{'s' if threads > 1 else ''}"), "",
+            f"| {curve.unit} | a step | {share} | reached of the limit |", "|---:|---:|---:|---:|"]
+    first = medians[points[0]]["seconds"]
     for point in points:
         seconds = medians[point]["seconds"]
         limit = limit_of(medians[point], limits[point.threads or threads])
-        rows.append(f"| {point.x:,} | {shown_seconds(seconds)} | {shown_seconds(seconds / point.x)} | "
-                    f"{100 * limit / seconds:.0f} % |")
+        share = f"{first / seconds:.2f}" if of_threads else shown_seconds(seconds / point.x)
+        rows.append(f"| {point.x:,} | {shown_seconds(seconds)} | {share} | {100 * limit / seconds:.0f} % |")
     return "\n".join([*rows, "", f"Fit: {curve.fit(points, [medians[point]['seconds'] for point in points])}.", ""])
