@@ -79,17 +79,11 @@ class PlainTable {
 // Compares a row-sparse gradient to which contribute products: of the scores of vectors by rows of a table.
 void check_products(Context& context, const Host& host, std::mt19937_64& random) {
   constexpr int64_t kHeight = TableBench::kHeight, kWidth = TableBench::kWidth, kCount = TableBench::kMostIds;
-  DataOptions of_ids, of_vectors;
-  of_ids.name = "ids", of_ids.dtype = TN_I32, of_ids.index_limit = kHeight;
+  DataOptions of_vectors;
   of_vectors.name = "vectors", of_vectors.shape = {kWidth};
   const Layer scores =
-      host.layer("check.scores", {host.data(of_ids), host.data(of_vectors)}, {{"height", kHeight}}, "table");
-  MachineOptions options;
-  options.max_samples = kCount;
-  options.training = true;
-  options.device = context.subject().device;
-  options.flags = TN_MACHINE_GIVEN_GRADIENTS;
-  const Machine machine = host.machine(host.parameters({scores}, 11), {scores}, options);
+      host.layer("check.scores", {TableBench::ids(host), host.data(of_vectors)}, {{"height", kHeight}}, "table");
+  const Machine machine = TableBench::training(host, host.parameters({scores}, 11), scores, context.subject().device);
   PlainTable plain(Numbers(kHeight * kWidth));
   std::vector<int32_t> ids;
   std::vector<float> vectors, weights, products;

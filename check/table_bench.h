@@ -13,20 +13,30 @@ class TableBench {
  public:
   static constexpr int64_t kHeight = 6, kWidth = 3, kMostIds = 8;
 
-  // `sparse`: gradients are row-sparse.
-  TableBench(const Host& host, bool sparse, const std::string& device = "") : host_(host) {
-    DataOptions ids;
-    ids.name = "ids", ids.dtype = TN_I32, ids.index_limit = kHeight;
-    rows_ = host.layer("check.rows", {host.data(ids)}, {{"height", kHeight}, {"width", kWidth}, {"sparse", sparse}},
-                       "table");
-    parameters_ = host.parameters({rows_}, 11);
+  // The data layer "ids".
+  [[nodiscard]] static Layer ids(const Host& host) {
+    DataOptions options;
+    options.name = "ids", options.dtype = TN_I32, options.index_limit = kHeight;
+    return host.data(options);
+  }
+  // A machine for up to kMostIds ids, whose backward begins with given gradients of the output.
+  [[nodiscard]] static Machine training(const Host& host, const Parameters& parameters, const Layer& output,
+                                        const std::string& device) {
     MachineOptions options;
     options.max_samples = kMostIds;
     options.training = true;
     options.device = device;
     options.flags = TN_MACHINE_GIVEN_GRADIENTS;
-    machine_ = host.machine(parameters_, {rows_}, options);
+    return host.machine(parameters, {output}, options);
   }
+
+  // `sparse`: gradients are row-sparse.
+  TableBench(const Host& host, bool sparse, const std::string& device = "")
+      : host_(host),
+        rows_(host.layer("check.rows", {ids(host)}, {{"height", kHeight}, {"width", kWidth}, {"sparse", sparse}},
+                         "table")),
+        parameters_(host.parameters({rows_}, 11)),
+        machine_(training(host, parameters_, rows_, device)) {}
   // Reads rows, and adds the gradients of what was read to those of the table.
   void add(const std::vector<int32_t>& ids, const std::vector<float>& gradients) const {
     const auto count = static_cast<int64_t>(ids.size());

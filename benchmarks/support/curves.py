@@ -3,11 +3,13 @@ SPDX-License-Identifier: Apache-2.0"""
 import dataclasses
 from typing import Callable
 
+from support import rounds
+
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    x: int        # place on the curve
-    mode: str     # the last argument of bench_curve
+    x: int            # place on the curve
+    mode: str         # the last argument of bench_curve
     threads: int = 0  # 0: as many as for the other curves
 
 
@@ -95,10 +97,6 @@ CURVES = {
 }
 
 
-def limit_of(result, probe):
-    return result.get("flops", 0) / probe["flops"] + result.get("bytes", 0) / probe["bandwidth"]
-
-
 def shown(name, points, medians, limits, threads):
     """A table of Markdown, with the fit below."""
     curve = CURVES[name]
@@ -109,7 +107,7 @@ def shown(name, points, medians, limits, threads):
     first = medians[points[0]]["seconds"]
     for point in points:
         seconds = medians[point]["seconds"]
-        limit = limit_of(medians[point], limits[point.threads or threads])
+        limit = rounds.limit_of(medians[point], limits[point.threads or threads])
         share = f"{first / seconds:.2f}" if of_threads else shown_seconds(seconds / point.x)
         rows.append(f"| {point.x:,} | {shown_seconds(seconds)} | {share} | {100 * limit / seconds:.0f} % |")
     return "\n".join([*rows, "", f"Fit: {curve.fit(points, [medians[point]['seconds'] for point in points])}.", ""])

@@ -87,6 +87,11 @@ def busy_beside(workload):
     return subprocess.Popen([sys.executable, "-c", "while True: pass"])
 
 
+def limit_of(result, probe):
+    """Seconds that the arithmetic and the bytes of a step take at the rates of the probe."""
+    return result.get("flops", 0) / probe["flops"] + result.get("bytes", 0) / probe["bandwidth"]
+
+
 def one_round(order, workload, failed, limit):
     """What each side printed, and the largest share of the machine that others took. Peers that fail are added to
     `failed`, with the reason, and are left out from then on."""
@@ -145,7 +150,7 @@ def summary(kept, left_out):
     tenon = kept[0]["tenon"]
     probes = {key: statistics.median(result["probe"][key] for result in kept) for key in ("flops", "bandwidth")
               if "probe" in kept[0]}
-    limit = probes and tenon.get("flops", 0) / probes["flops"] + tenon.get("bytes", 0) / probes["bandwidth"]
+    limit = probes and limit_of(tenon, probes)
     return {"sides": {name: figures(name) for name in sorted(names, key=lambda name: name != "tenon")},
             "probe": probes, "limit": limit or None, "rounds": len(kept), "left_out": left_out,
             "loss": tenon.get("loss")}

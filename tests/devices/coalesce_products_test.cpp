@@ -25,19 +25,12 @@ struct Case {
   tn_dtype dtype = TN_F32;
 };
 
-std::vector<double> numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<double> result(static_cast<size_t>(count));
-  for (double& number : result) number = static_cast<double>(uniform(random));
-  return result;
-}
 std::vector<double> values_of(const Case& c, size_t p) {
   const Part& part = c.parts[p];
-  return numbers((part.value_ids.empty() ? part.segments : kTable) * c.width, 10 + p);
+  return random_numbers((part.value_ids.empty() ? part.segments : kTable) * c.width, 10 + p);
 }
 std::vector<double> weights_of(const Case& c, size_t p) {
-  return numbers(static_cast<int64_t>(c.parts[p].ids.size()), 50 + p);
+  return random_numbers(static_cast<int64_t>(c.parts[p].ids.size()), 50 + p);
 }
 
 // The definition in the type T: ids in the order of their first occurrence, and sums in the order of contributions.
@@ -145,26 +138,13 @@ class CoalesceProducts : public testing::Test {
   void check(const std::vector<Case>& cases) {
     Sums<T> want;
     for (const Case& c : cases) want.add(c);
-    for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
-      Rows rows(cases[0].dtype, static_cast<int64_t>(want.ids.size()), cases[0].width);
-      rows.count = 77;  // WRITE ignores the rows before the call
-      for (size_t i = 0; i < cases.size(); ++i)
-        ASSERT_EQ(run(cases[i], rows, i == 0 ? TN_REQUEST_WRITE : TN_REQUEST_ADD, workers), TN_OK) << device_.message;
-      ASSERT_EQ(rows.used_ids(), want.ids) << workers << " workers";
-      ASSERT_EQ(rows.used_values(), want.all()) << workers << " workers";
-      ASSERT_TRUE(rows.intact());
-    }
+    check_rows(device_, cases, want.ids, want.all(), [&](const Case& c, Rows& rows, uint8_t request, int32_t workers) {
+      return run(c, rows, request, workers);
+    });
   }
 
   DeviceUnderTest device_;
 };
-
-std::vector<int64_t> random_ids(size_t count, int64_t height, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<int64_t> ids(count);
-  for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(height));
-  return ids;
-}
 
 TEST_F(CoalesceProducts, SumsInTheOrderOfTheContributions) {
   for (const int64_t width : {1, 3, 16, 100, 130, 300}) {

@@ -30,14 +30,6 @@ Matrix matrix_of(const Case& c, size_t which) {
   return {transposed ? columns : rows, transposed ? rows : columns, which == 0 ? c.a : c.b};
 }
 
-std::vector<double> numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<double> result(static_cast<size_t>(count));
-  for (double& number : result) number = static_cast<double>(uniform(random));
-  return result;
-}
-
 class GatherGemm : public testing::Test {
  protected:
   static tn_gemm gemm_of(const Case& c) {
@@ -85,7 +77,7 @@ class GatherGemm : public testing::Test {
   static std::vector<double> values_of(const Case& c, size_t which) {
     const Matrix matrix = matrix_of(c, which);
     const int64_t rows = matrix.from.height > 0 ? matrix.from.height : c.batch * matrix.rows;
-    return numbers(rows * matrix.columns, which + 5);
+    return random_numbers(rows * matrix.columns, which + 5);
   }
 
   // Runs the product of rows on the values above and these ids.

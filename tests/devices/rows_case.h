@@ -42,4 +42,27 @@ struct Rows {
   RowsPart part;
 };
 
+inline std::vector<int64_t> random_ids(size_t count, int64_t height, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> ids(count);
+  for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(height));
+  return ids;
+}
+
+// Checks the rows that run(case, rows, request, workers) leaves after the first case with WRITE and the others with
+// ADD.
+template <typename Case, typename Run>
+void check_rows(DeviceUnderTest& device, const std::vector<Case>& cases, const std::vector<int64_t>& ids,
+                const std::vector<double>& values, Run run) {
+  for (const int32_t workers : device.workers({1, 2, 3, 8})) {
+    Rows rows(cases[0].dtype, static_cast<int64_t>(ids.size()), cases[0].width);
+    rows.count = 77;  // WRITE ignores the rows before the call
+    for (size_t i = 0; i < cases.size(); ++i)
+      ASSERT_EQ(run(cases[i], rows, i == 0 ? TN_REQUEST_WRITE : TN_REQUEST_ADD, workers), TN_OK) << device.message;
+    ASSERT_EQ(rows.used_ids(), ids) << workers << " workers";
+    ASSERT_EQ(rows.used_values(), values) << workers << " workers";
+    ASSERT_TRUE(rows.intact());
+  }
+}
+
 }  // namespace tenon_tests

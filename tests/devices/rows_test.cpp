@@ -132,26 +132,13 @@ class Coalesce : public testing::Test {
   void check(const std::vector<Case>& cases) {
     Oracle want;
     for (const Case& c : cases) want.add(c);
-    for (const int32_t workers : device_.workers({1, 2, 3, 8})) {
-      Rows rows(cases[0].dtype, static_cast<int64_t>(want.ids.size()), cases[0].width);
-      rows.count = 77;  // WRITE ignores the rows before the call
-      for (size_t i = 0; i < cases.size(); ++i)
-        ASSERT_EQ(run(cases[i], rows, i == 0 ? TN_REQUEST_WRITE : TN_REQUEST_ADD, workers), TN_OK) << device_.message;
-      ASSERT_EQ(rows.used_ids(), want.ids) << workers << " workers";
-      ASSERT_EQ(rows.used_values(), want.values()) << workers << " workers";
-      ASSERT_TRUE(rows.intact());
-    }
+    check_rows(
+        device_, cases, want.ids, want.values(),
+        [&](const Case& c, Rows& rows, uint8_t request, int32_t workers) { return run(c, rows, request, workers); });
   }
 
   DeviceUnderTest device_;
 };
-
-std::vector<int64_t> random_ids(size_t count, int64_t height, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<int64_t> ids(count);
-  for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(height));
-  return ids;
-}
 
 TEST_F(Coalesce, EachIdOnceInTheOrderOfTheirFirst) {
   for (const tn_dtype dtype : {TN_F32, TN_F64})

@@ -38,7 +38,7 @@ tn_status start_run(const ConvPlan& plan, const tn_execution& execution, const t
 
 int64_t blocks_of(const ConvRun& run) {
   const ConvPlan& b = *run.binding;
-  return b.together > 1 ? (run.samples + b.together - 1) / b.together : run.samples * b.blocks;
+  return (run.samples + b.together - 1) / b.together * b.blocks;
 }
 
 ConvBlock block_at(const ConvRun& run, int64_t index) {

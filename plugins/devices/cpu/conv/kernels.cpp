@@ -261,29 +261,30 @@ void add_products(const Band& band, const Block<T>& b) {
     at[v] = b.from[v];
     part = part || b.count[v] < kWidth<T>;
   }
-  for (int64_t line = 0; line < band.samples * band.rows; ++line) {
-    const int64_t sample = line / band.rows, row = line % band.rows;
-    const T* from = b.source + sample * band.source_sample + row * band.source_row;
-    const T* by = b.target + sample * band.target_sample + row * band.target_row;
-    const auto add = [&](int64_t places, const auto vector) HWY_ATTR {
-      for (int64_t place = 0; place < places; ++place, from += band.source_column, by += band.target_column) {
-        Vector<T> taps[kVectors];
+  const T *from = nullptr, *by = nullptr;
+  const auto add = [&](int64_t places, const auto vector) HWY_ATTR {
+    for (int64_t place = 0; place < places; ++place, from += band.source_column, by += band.target_column) {
+      Vector<T> taps[kVectors];
 #pragma GCC unroll 8
-        for (size_t v = 0; v < kVectors; ++v) taps[v] = vector(from + at[v], v);
+      for (size_t v = 0; v < kVectors; ++v) taps[v] = vector(from + at[v], v);
 #pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const Vector<T> factor = hn::Set(d, by[r]);
+      for (int r = 0; r < kRows; ++r) {
+        const Vector<T> factor = hn::Set(d, by[r]);
 #pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, taps[v], sums[r][v]);
-        }
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, taps[v], sums[r][v]);
       }
-    };
-    // Lanes behind the columns are computed from what lies there, and not stored: loading a part takes several times as
-    // long as a vector. Only the places at the end of the memory load a part.
-    const int64_t whole = part ? places_within(band, from, at[kVectors - 1] + kWidth<T>) : band.columns;
-    add(whole, [&](const T* tap, size_t) HWY_ATTR { return hn::LoadU(d, tap); });
-    add(band.columns - whole, [&](const T* tap, size_t v) HWY_ATTR { return load(tap, b.count[v]); });
-  }
+    }
+  };
+  for (int64_t sample = 0; sample < band.samples; ++sample)
+    for (int64_t row = 0; row < band.rows; ++row) {
+      from = b.source + sample * band.source_sample + row * band.source_row;
+      by = b.target + sample * band.target_sample + row * band.target_row;
+      // Lanes behind the columns are computed from what lies there, and not stored: loading a part takes several times
+      // as long as a vector. Only the places at the end of the memory load a part.
+      const int64_t whole = part ? places_within(band, from, at[kVectors - 1] + kWidth<T>) : band.columns;
+      add(whole, [&](const T* tap, size_t) HWY_ATTR { return hn::LoadU(d, tap); });
+      add(band.columns - whole, [&](const T* tap, size_t v) HWY_ATTR { return load(tap, b.count[v]); });
+    }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8

@@ -90,7 +90,7 @@ bool sums_by_planes(const ConvPlan& plan, const std::vector<Phase>& phases) {
 // The samples of a block. Several pay where a sample has so few positions that reading the weights for each takes as
 // long as multiplying by them.
 int64_t samples_together(const ConvPlan& plan) {
-  if (plan.blocks != 1 || plan.each || plan.narrow || plan.planes) return 1;
+  if (plan.blocks != 1 || plan.each || plan.narrow || plan.planes || plan.patches) return 1;
   const auto& axes = plan.layouts.front().phase.axes;
   const int64_t positions = axes[0].count * axes[1].count * axes[2].count;
   const int64_t bytes = plan.sample_copy * plan.element;
@@ -136,15 +136,15 @@ ConvPlan plan_conv(const tn_conv& conv) {
     if (conv.op == TN_CONV_WEIGHTS) continue;
     b.panel_elements += layout.terms() * (b.each ? 1 : conv.groups * panels_of(columns, b.panel_width) * b.panel_width);
   }
+  b.patches = pays_by_patches(b);
   b.together = samples_together(b);
   b.copy_elements = lines(b.together * b.sample_copy * b.element + kSlack) / b.element;
   if (b.planes) {
     b.target_copy = b.copy_elements;
     b.copy_elements += b.outer * b.layouts.front().target_plane(b.by_planes->lanes);
   }
-  if (pays_by_patches(b)) {
-    b.patches = true;
-    b.blocks = b.together = 1;
+  if (b.patches) {
+    b.blocks = 1;
     b.panel_elements = b.source_last * b.kernel_size / window_axis(b.window, 2).kernel * patch_line(b);
   }
   b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *
