@@ -1,4 +1,4 @@
-//! The structs and numbers of the plugin interface 0.3 that plugins in Rust use, after tenon/plugin.h and the headers
+//! The structs and numbers of the plugin interface 0.4 that plugins in Rust use, after tenon/plugin.h and the headers
 //! that it includes, which state the meaning of each member. `layouts` and `numbers` list them for the test that
 //! compares them with the C headers. SPDX-License-Identifier: MIT
 use std::ffi::c_void;
@@ -53,7 +53,7 @@ macro_rules! numbers {
 
 numbers! {
     ABI_MAJOR: u16 = 0, "TN_ABI_MAJOR";
-    ABI_MINOR: u16 = 3, "TN_ABI_MINOR";
+    ABI_MINOR: u16 = 4, "TN_ABI_MINOR";
     OK: Status = 0, "TN_OK";
     INVALID: Status = 1, "TN_INVALID";
     MISUSE: Status = 2, "TN_MISUSE";

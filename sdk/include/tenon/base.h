@@ -45,7 +45,7 @@ extern "C" {
  * 0.2 on every later host 0.x runs a plugin that was built with 0.2 or later; only 1.0 may refuse it. Plugins built
  * with 0.1 are refused. */
 #define TN_ABI_MAJOR 0
-#define TN_ABI_MINOR 3
+#define TN_ABI_MINOR 4
 
 /* "Frozen" structs never grow. Their reserved members, too, may get a meaning; 0 keeps the present one.
  *

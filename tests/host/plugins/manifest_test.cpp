@@ -111,7 +111,7 @@ Manifest read_with(const std::string& from, const std::string& to) {
 // A value of a later version costs one component; the rest of the note is read.
 TEST(Manifest, UnknownValuesRefuseTheirComponentAlone) {
   const std::string rest =
-      " is unknown to this host, which offers version 0.3 of the plugin interface; update Tenon to use it";
+      " is unknown to this host, which offers version 0.4 of the plugin interface; update Tenon to use it";
   const auto layer = [](const std::string& from, const std::string& to) {
     const Manifest read = read_with(from, to);
     EXPECT_EQ(read.updaters[0].refused + read.readers[0].refused + read.kernels[0].refused, "") << to;
@@ -224,7 +224,7 @@ TEST(Abi, IntervalsMustMeet) {
   };
   EXPECT_THAT(refused({TN_ABI_MAJOR, TN_ABI_MINOR + 5, TN_ABI_MINOR + 4}),
               AllOf(HasSubstr("version 0.8"), HasSubstr("needs a host of 0.7"),
-                    HasSubstr("this host offers version 0.3"), HasSubstr("update Tenon")));
+                    HasSubstr("this host offers version 0.4"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused({TN_ABI_MAJOR + 1, 0, 0}), HasSubstr("update Tenon"));
   // The edges: the oldest headers, this version itself, and the next one.
   constexpr uint16_t kOldest = 2, kNext = TN_ABI_MINOR + 1;

@@ -146,7 +146,7 @@ TEST_F(RegistryTest, AnImageOutlivesItsRegistry) {
 
 TEST_F(RegistryTest, RefusesFromTheNoteAlone) {
   EXPECT_THAT(refused_when_found("bad_major"),
-              AllOf(HasSubstr("version 9.4"), HasSubstr("9.2 or later"), HasSubstr("this host offers version 0.3")));
+              AllOf(HasSubstr("version 9.4"), HasSubstr("9.2 or later"), HasSubstr("this host offers version 0.4")));
   EXPECT_THAT(refused_when_found("bad_minor"), AllOf(HasSubstr("0.99"), HasSubstr("0.98"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused_when_found("bad_note"), HasSubstr("no Tenon note"));
   EXPECT_THAT(refused_when_found("bad_isa"), HasSubstr("telepathy"));
@@ -177,7 +177,7 @@ TEST_F(RegistryTest, AnUnknownValueCostsOneComponent) {
     EXPECT_EQ(error.component(), who);
     EXPECT_EQ(error.subject(), file.string());
     EXPECT_THAT(error.message(),
-                AllOf(HasSubstr(who + ": " + file.string() + " offers it, but its " + why), HasSubstr("version 0.3")));
+                AllOf(HasSubstr(who + ": " + file.string() + " offers it, but its " + why), HasSubstr("version 0.4")));
   };
   asked([&] { (void)found.layer("newer_role"); }, "layer type \"newer_role\"", "role 9 is unknown");
   asked([&] { (void)found.layer("newer_kind"); }, "layer type \"newer_kind\"", "kind 12 of attribute \"tree\"");

@@ -1,0 +1,129 @@
+/* Tenon SDK: status codes, element types, growth rules, thread tags. SPDX-License-Identifier: MIT
+ *
+ * Rules that hold in every SDK header
+ * - Pure C99. A plugin imports no symbol from the host: both sides exchange tables of function pointers.
+ * - A struct whose first member is `uint32_t size` may grow at its end. It is passed by pointer only; the side that
+ *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.2.
+ * The host refuses one with a smaller size than in 0.2, such as 0 from a member that was forgotten. A struct without
+ * `size` is frozen for ever and may be passed by value in arrays.
+ * - Strings are NUL-terminated UTF-8. Reserved members and unknown bits of flags are zero: the host refuses others,
+ * since a later version may give them a meaning.
+ * - If a function that the host lends for a call fails, the call fails with that reason, whatever the plugin returns,
+ *   unless the function's comment says otherwise.
+ * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
+ *   function. Memory allocated by one side is never freed by the other.
+ * - A function returns a tn_status (or a count or index, negative on failure) and reports the reason to the error
+ *   sink passed to it. It never throws, aborts, prints or exits.
+ *
+ * Thread tags, written in brackets above each function pointer
+ *   [load]   while a host loads or describes a plugin; other hosts may do so at the same moment
+ *   [setup]  building, planning, preparing; one call at a time per host
+ *   [run]    inside a step; one call at a time per binding, several bindings at once; must not allocate, lock,
+ *            synchronise with a device, or read device values on the host
+ *   [io]     reader work; one call at a time per instance, on any thread
+ *   [any]    any thread, any number at once
+ */
+#ifndef TENON_BASE_H
+#define TENON_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Tables have one layout, that of 64-bit little-endian machines, on which they have no padding. */
+#if defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ != 8
+#error "Tenon needs pointers of 64 bits"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Tenon needs a little-endian machine"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The interface version of these headers. Minor: raised by every addition. Major: raised by incompatible changes. From
+ * 0.2 on every later host 0.x runs a plugin that was built with 0.2 or later; only 1.0 may refuse it. Plugins built
+ * with 0.1 are refused. */
+#define TN_ABI_MAJOR 0
+#define TN_ABI_MINOR 2
+
+/* "Frozen" structs never grow. Their reserved members, too, may get a meaning; 0 keeps the present one.
+ *
+ * A plugin's versions: it was built with {major, built} and needs at least {major, required}. Frozen. */
+typedef struct tn_abi {
+  uint16_t major;
+  uint16_t built;    /* minor version of the headers it was compiled with */
+  uint16_t required; /* oldest host minor it can run on */
+  uint16_t reserved;
+} tn_abi;
+
+/* True if the sized struct *p, made by the other side, holds `member`. */
+#define TN_HAS(p, type, member) ((p)->size >= offsetof(type, member) + sizeof((p)->member))
+
+typedef int32_t tn_status;
+enum {
+  TN_OK = 0,
+  TN_INVALID = 1,     /* an argument, attribute or shape is wrong */
+  TN_MISUSE = 2,      /* a call out of order, a stale or foreign handle, a null pointer */
+  TN_NOT_FOUND = 3,   /* no such file, type, name */
+  TN_UNSUPPORTED = 4, /* understood, but not offered here */
+  TN_BAD_DATA = 5,    /* a data or model file is damaged or of another format */
+  TN_BAD_CONFIG = 6,  /* a job file is wrong */
+  TN_OUT_OF_MEMORY = 7,
+  TN_IO = 8,             /* the system refused to read or write */
+  TN_REFUSED = 9,        /* a plugin was not admitted */
+  TN_NEED_CAPACITY = 10, /* the caller's buffer is too small; nothing was consumed */
+  TN_END = 11,           /* a reader's pass is over; not a failure */
+  TN_CANCELLED = 12,
+  TN_NOT_KEPT = 13,     /* the value exists while a step runs but was not declared as kept */
+  TN_PLUGIN_FAULT = 14, /* a plugin broke its contract */
+  TN_INTERNAL = 15      /* a defect in this project */
+};
+
+/* Element type: the three fields of a DLDataType packed as code | bits << 8 | lanes << 16. Types have 1 to 7 bits, or
+ * whole bytes. */
+typedef uint32_t tn_dtype;
+#define TN_DTYPE(code, bits) ((tn_dtype)(code) | ((tn_dtype)(bits) << 8) | ((tn_dtype)1 << 16))
+#define TN_COMPUTE ((tn_dtype)0) /* stands for the float type in which the machine computes */
+#define TN_I8 TN_DTYPE(0, 8)
+#define TN_I16 TN_DTYPE(0, 16)
+#define TN_I32 TN_DTYPE(0, 32)
+#define TN_I64 TN_DTYPE(0, 64)
+#define TN_U8 TN_DTYPE(1, 8)
+#define TN_U16 TN_DTYPE(1, 16)
+#define TN_U32 TN_DTYPE(1, 32)
+#define TN_F16 TN_DTYPE(2, 16)
+#define TN_F32 TN_DTYPE(2, 32)
+#define TN_F64 TN_DTYPE(2, 64)
+#define TN_BF16 TN_DTYPE(4, 16)
+#define TN_BOOL TN_DTYPE(6, 8)
+
+static inline uint32_t tn_dtype_code(tn_dtype t) { return t & 0xffu; }
+static inline uint32_t tn_dtype_bits(tn_dtype t) { return (t >> 8) & 0xffu; }
+/* Bytes of one element; 0 for types of less than 8 bits, whose elements share bytes. */
+static inline uint32_t tn_dtype_bytes(tn_dtype t) { return tn_dtype_bits(t) / 8u; }
+/* Bytes of `elements` elements, those of less than 8 bits packed without gaps, the first in the lowest bits. */
+static inline uint64_t tn_dtype_storage(tn_dtype t, uint64_t elements) {
+  return elements / 8u * tn_dtype_bits(t) + (elements % 8u * tn_dtype_bits(t) + 7u) / 8u;
+}
+
+/* How the elements are stored. */
+enum {
+  TN_DENSE = 0,
+  TN_ROW_SPARSE = 1, /* a row-sparse gradient: some rows of a [height, ...] tensor */
+  TN_RAGGED = 2,     /* concatenated sequences, never padded */
+  TN_CSR = 3         /* sparse input vectors */
+};
+
+/* Traits of a kernel or reader, for the host's scheduling of its calls. Bits. */
+enum {
+  TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */
+  TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */
+  TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only, no dl.shape of a varying dimension */
+  TN_TRAIT_NONDETERMINISTIC = 8
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* Tenon SDK: the one exported symbol and the descriptor behind it. SPDX-License-Identifier: MIT
+ *
+ * A plugin is one shared object with one exported symbol and an ELF note that repeats the descriptor as JSON, written
+ * by tenon_add_plugin or by `tenon plugins seal`. The host reads the note without running code, and compares it when it
+ * loads the code. */
+#ifndef TENON_PLUGIN_H
+#define TENON_PLUGIN_H
+
+#include <tenon/device.h>
+#include <tenon/fusion.h>
+#include <tenon/kernel.h>
+#include <tenon/layer.h>
+#include <tenon/migrate.h>
+#include <tenon/reader.h>
+#include <tenon/updater.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A shared library that the plugin needs beyond libc, with a hint for users who lack it. */
+typedef struct tn_library {
+  uint32_t size;
+  uint32_t reserved;
+  const char* name; /* "libcuda.so.1" */
+  const char* hint; /* "install the NVIDIA driver" */
+} tn_library;
+
+/* Immutable; valid while the plugin is mapped. Lists are arrays of pointers. */
+typedef struct tn_plugin {
+  uint32_t size;
+  uint32_t reserved;
+  tn_abi abi;
+  const char* id;      /* reverse domain or "tenon.<name>"; one per plugin */
+  const char* version; /* of the plugin: "1.2.3" */
+  const char* doc;     /* one line */
+  const char* license; /* SPDX expression */
+  const char* isa;     /* CPU features that must be present, comma separated, or "" */
+  uint32_t layers_count;
+  uint32_t kernels_count;
+  const tn_layer_type* const* layers; /* metrics and costs included */
+  const tn_kernel* const* kernels;
+  uint32_t updaters_count;
+  uint32_t readers_count;
+  const tn_updater_type* const* updaters;
+  const tn_reader_type* const* readers;
+  uint32_t devices_count;
+  uint32_t libraries_count;
+  const tn_device_type* const* devices;
+  const tn_library* const* libraries;
+  uint32_t providers_count;
+  uint32_t reserved2;
+  const tn_provider* const* providers;
+} tn_plugin;
+
+/* [load] The exported symbol. Returns the descriptor; the host refuses null. Does nothing else: it allocates nothing,
+ * starts no threads and uses no device. */
+#define TN_ENTRY tenon_plugin
+#define TN_ENTRY_NAME "tenon_plugin"
+typedef const tn_plugin* (*tn_entry)(void);
+
+#if defined(__GNUC__)
+#define TN_EXPORT __attribute__((visibility("default")))
+#else
+#define TN_EXPORT
+#endif
+
+TN_EXPORT const tn_plugin* tenon_plugin(void);
+
+/* The note: name of its section, name of its owner, type, and the most bytes of its JSON. */
+#define TN_NOTE_SECTION ".note.tenon"
+#define TN_NOTE_OWNER "Tenon"
+#define TN_NOTE_TYPE 1
+#define TN_NOTE_LIMIT 1048576
+#define TN_NOTE_RESERVED 2 /* the type of a note without text, which `tenon plugins seal` fills in */
+
+/* Reserves room for a manifest of at most `bytes` bytes, at file scope in one source of a plugin that is built without
+ * tenon_add_plugin: TN_RESERVE_NOTE(4096); `tenon plugins seal FILE.so` fills it in. Other languages put the same bytes
+ * into the section: the little-endian uint32 values 6, `bytes` and TN_NOTE_RESERVED, the text "Tenon" with three NULs,
+ * then `bytes` zeros, a multiple of 4; all aligned to 4. */
+#define TN_RESERVE_NOTE(bytes)                                                                    \
+  TN_NOTE_PLAIN __attribute__((section(TN_NOTE_SECTION), used, aligned(4))) static const struct { \
+    uint32_t owner_bytes, text_bytes, type;                                                       \
+    char owner[8];                                                                                \
+    char text[((bytes) + 3) / 4 * 4];                                                             \
+  } tn_reserved_note = {sizeof TN_NOTE_OWNER, ((bytes) + 3) / 4 * 4, TN_NOTE_RESERVED, TN_NOTE_OWNER, {0}}
+#if defined(__clang__)
+#define TN_NOTE_PLAIN __attribute__((no_sanitize("address"))) /* no red zones between notes; GCC puts none there */
+#else
+#define TN_NOTE_PLAIN
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
