@@ -159,8 +159,8 @@ void* Device::shared(const Origin& by, const tn_shared* shared) {
     return object.object;
   }
   const std::string who = "plugin \"" + by.plugin + "\" on " + who_;
-  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr || shared->reserved != 0)
-    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short, has no open, or a reserved member that is not 0");
+  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr || shared->flags != 0)
+    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short, has no open, or flags that this host does not know");
   auto made = std::make_unique<SharedObject>(by, *shared, who);
   SharedObject& object = *made;
   ErrorSink sink(who, by.tags);

@@ -83,7 +83,8 @@ void check_isa(const std::string& isa);
 // The traits of readers that this host knows (TN_TRAIT_*), and those of calls.
 inline constexpr uint32_t kKnownTraits =
     TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
-inline constexpr uint32_t kKnownCallTraits = kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT;
+inline constexpr uint32_t kKnownCallTraits =
+    kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT;
 // Whether a name consists of lower case letters, digits and underscores, and begins with a letter.
 [[nodiscard]] bool is_word(std::string_view name);
 // Returns why a component with this value is refused: "its <what> is unknown to this host, ...".

@@ -20,8 +20,7 @@ bool is_word(std::string_view name) {
 
 namespace {
 
-constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
-constexpr size_t kLongestChain = 8;   // of layers that a kernel fuses
+constexpr size_t kLongestChain = 8;  // of layers that a kernel fuses
 
 // Words with dots between them.
 bool is_path_of_words(std::string_view name) {
@@ -227,14 +226,14 @@ std::string attributes_difference(const char* what, const std::vector<Descriptio
 void check_abi(const AbiInterval& abi) {
   constexpr int kMajor = TN_ABI_MAJOR;
   const bool too_new = abi.major > kMajor || (abi.major == kMajor && abi.required > TN_ABI_MINOR);
-  const bool too_old = int{abi.major} < kMajor || (abi.major == kMajor && abi.built < kOldestBuilt);
+  const bool too_old = int{abi.major} < kMajor || (abi.major == kMajor && abi.built < TN_ABI_OLDEST);
   if (!too_new && !too_old) return;
   const std::string built = text("it was built with version ", abi.major, ".", abi.built, " of the plugin interface");
   const std::string offered = text("; this host offers version ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
   if (too_new)
     fail(TN_REFUSED, built, " and needs a host of ", abi.major, ".", abi.required, " or later", offered,
          "; update Tenon, or get a build of this plugin for an older version");
-  fail(TN_REFUSED, built, offered, " and accepts plugins built with ", TN_ABI_MAJOR, ".", kOldestBuilt,
+  fail(TN_REFUSED, built, offered, " and accepts plugins built with ", TN_ABI_MAJOR, ".", TN_ABI_OLDEST,
        " or later; rebuild the plugin with the SDK of this Tenon, or get a newer build");
 }
 

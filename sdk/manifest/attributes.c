@@ -105,7 +105,7 @@ static void write_choices(text* t, const tn_attribute* a) {
 }
 
 static void write_attribute(text* t, const tn_attribute* a) {
-  check_size(t, "attribute", a->size, sizeof *a);
+  check_size(t, "attribute", a->size, sizeof *a, sizeof *a);
   check_word(t, "attribute", a->name);
   if (a->kind < TN_ATTR_BOOL || a->kind > TN_ATTR_STRINGS)
     refuse(t, "attribute \"%s\": its kind %" PRId32 " is unknown", a->name, a->kind);

@@ -38,7 +38,7 @@ static void write_ports(text* t, const char* member, const tn_port* const* ports
   for (uint32_t i = 0; i < count; ++i) {
     const tn_port* port = ports[i];
     check_entry(t, member, port, i);
-    check_size(t, "port", port->size, sizeof *port);
+    check_size(t, "port", port->size, sizeof *port, sizeof *port);
     check_word(t, member, port->name);
     if (port->doc == NULL || *port->doc == '\0') refuse(t, "port \"%s\" has no doc line", port->name);
     if ((port->flags & ~known) != 0) refuse(t, "port \"%s\" has unknown flags 0x%" PRIx32, port->name, port->flags);
@@ -92,10 +92,10 @@ static void write_state_version(text* t, uint32_t version) {
 }
 
 static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* table) {
-  check_size(t, "layer type", table->size, sizeof *table);
+  check_size(t, "layer type", table->size, sizeof *table, sizeof *table);
   const tn_layer_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a layer type is null");
-  check_size(t, "layer description", d->size, sizeof *d);
+  check_size(t, "layer description", d->size, sizeof *d, sizeof *d);
   check_own_type(t, plugin, "layer type", d->type);
   set_owner(t, "plugin \"%s\", layer type \"%s\"", plugin->id, d->type);
   check_layer(t, plugin, table);
@@ -112,10 +112,10 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
 }
 
 static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_type* table) {
-  check_size(t, "updater type", table->size, sizeof *table);
+  check_size(t, "updater type", table->size, sizeof *table, sizeof *table);
   const tn_updater_description* d = table->description;
   if (d == NULL) refuse(t, "the description of an updater type is null");
-  check_size(t, "updater description", d->size, sizeof *d);
+  check_size(t, "updater description", d->size, sizeof *d, sizeof *d);
   check_own_type(t, plugin, "updater type", d->type);
   set_owner(t, "plugin \"%s\", updater type \"%s\"", plugin->id, d->type);
   CHECK_FUNCTION(t, table, record);
@@ -128,10 +128,10 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
 }
 
 static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type* table) {
-  check_size(t, "reader type", table->size, sizeof *table);
+  check_size(t, "reader type", table->size, sizeof *table, sizeof *table);
   const tn_reader_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a reader type is null");
-  check_size(t, "reader description", d->size, sizeof *d);
+  check_size(t, "reader description", d->size, sizeof *d, sizeof *d);
   check_own_type(t, plugin, "reader type", d->type);
   set_owner(t, "plugin \"%s\", reader type \"%s\"", plugin->id, d->type);
   CHECK_FUNCTION(t, table, open);
@@ -168,10 +168,10 @@ static void check_device(text* t, const tn_device_type* table) {
 }
 
 static void write_device(text* t, const tn_plugin* plugin, const tn_device_type* table) {
-  check_size(t, "device type", table->size, sizeof *table);
+  check_size(t, "device type", table->size, sizeof *table, sizeof *table);
   const tn_device_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a device is null");
-  check_size(t, "device description", d->size, sizeof *d);
+  check_size(t, "device description", d->size, sizeof *d, sizeof *d);
   check_own_type(t, plugin, "device kind", d->kind);
   set_owner(t, "plugin \"%s\", device \"%s\"", plugin->id, d->kind);
   check_device(t, table);
@@ -207,7 +207,7 @@ static void write_dtype(text* t, tn_dtype dtype) {
 static void write_chain(text* t, const tn_kernel* k) {
   const tn_fusion_pattern* fusion = k->fusion;
   if (fusion == NULL) return;
-  check_size(t, "fusion", fusion->size, sizeof *fusion);
+  check_size(t, "fusion", fusion->size, sizeof *fusion, sizeof *fusion);
   check_list(t, "fuses", fusion->types, fusion->types_count);
   if (fusion->types_count < 2 || fusion->types_count > 8)
     refuse(t, "it fuses a chain of %" PRIu32 " layers; 2 to 8 are possible", fusion->types_count);
@@ -224,13 +224,13 @@ static void write_chain(text* t, const tn_kernel* k) {
 
 static void check_shared(text* t, const tn_shared* shared) {
   if (shared == NULL) return;
-  check_size(t, "shared", shared->size, sizeof *shared);
+  check_size(t, "shared", shared->size, sizeof *shared, sizeof *shared);
   CHECK_FUNCTION(t, shared, open);
   CHECK_FUNCTION(t, shared, close);
 }
 
 static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
-  check_size(t, "kernel", k->size, sizeof *k);
+  check_size(t, "kernel", k->size, offsetof(tn_kernel, inputs_known), sizeof *k);
   check_characters(t, "the name of a kernel", k->name, "._-");
   set_owner(t, "plugin \"%s\", kernel \"%s\"", plugin->id, k->name);
   check_type(t, "layer type", k->type);
@@ -254,7 +254,7 @@ static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
 }
 
 static void write_library(text* t, const tn_library* library) {
-  check_size(t, "library", library->size, sizeof *library);
+  check_size(t, "library", library->size, sizeof *library, sizeof *library);
   check_characters(t, "the name of a library", library->name, "._+-");
   if (library->hint == NULL || *library->hint == '\0') refuse(t, "library \"%s\" has no hint", library->name);
   json_open(t, NULL, '{');
@@ -264,7 +264,7 @@ static void write_library(text* t, const tn_library* library) {
 }
 
 static void write_provider(text* t, const tn_plugin* plugin, const tn_provider* p) {
-  check_size(t, "provider", p->size, sizeof *p);
+  check_size(t, "provider", p->size, sizeof *p, sizeof *p);
   check_characters(t, "the name of a provider", p->name, "._-");
   set_owner(t, "plugin \"%s\", provider \"%s\"", plugin->id, p->name);
   check_type(t, "device kind", p->device);
@@ -336,26 +336,39 @@ static void write_providers(text* t, const tn_plugin* plugin) {
 /* Values of one kind that a line of a plugin set can state. */
 static void write_options(text* t, const tn_plugin* plugin) {
   set_owner(t, "plugin \"%s\"", plugin->id);
-  check_list(t, "options", plugin->options, plugin->options_count);
-  for (uint32_t i = 0; i < plugin->options_count; ++i) {
-    check_entry(t, "options", plugin->options[i], i);
-    if (plugin->options[i]->kind > TN_ATTR_STRING)
+  const uint32_t count = TN_HAS(plugin, tn_plugin, options) ? plugin->options_count : 0;
+  const tn_attribute* const* options = count > 0 ? plugin->options : NULL;
+  check_list(t, "options", options, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    check_entry(t, "options", options[i], i);
+    if (options[i]->kind > TN_ATTR_STRING)
       refuse(t, "entry %" PRIu32 " of \"options\" is a list; an option is a bool, int, float or string", i);
   }
   set_owner(t, "the options of plugin \"%s\"", plugin->id);
-  write_attributes(t, "options", plugin->options, plugin->options_count, NULL);
+  write_attributes(t, "options", options, count, NULL);
+}
+
+/* The interval of versions that a host of these headers runs, as the host checks it. */
+static void check_abi(text* t, const tn_abi* abi) {
+  if (abi->major != TN_ABI_MAJOR || abi->built < TN_ABI_OLDEST)
+    refuse(
+        t,
+        "its \"abi\" says that it was built with %u.%u; these headers are %d.%d, for plugins built with %d.%d or later",
+        abi->major, abi->built, TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MAJOR, TN_ABI_OLDEST);
+  if (abi->required > abi->built)
+    refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", abi->major, abi->required);
+  if (abi->required > TN_ABI_MINOR)
+    refuse(t, "its \"abi\" requires %u.%u; these headers are %d.%d", abi->major, abi->required, TN_ABI_MAJOR,
+           TN_ABI_MINOR);
+  t->is_newer = abi->built > TN_ABI_MINOR;
 }
 
 /* The versions come first: a descriptor of other headers has another size. */
 static void check_plugin(text* t, const tn_plugin* plugin) {
-  if (!TN_HAS(plugin, tn_plugin, abi)) check_size(t, "descriptor", plugin->size, sizeof *plugin);
-  if (plugin->abi.major != TN_ABI_MAJOR || plugin->abi.built != TN_ABI_MINOR)
-    refuse(t, "its \"abi\" says that it was built with %u.%u; these headers are %d.%d", plugin->abi.major,
-           plugin->abi.built, TN_ABI_MAJOR, TN_ABI_MINOR);
-  if (plugin->abi.required > plugin->abi.built)
-    refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
-           plugin->abi.required);
-  check_size(t, "descriptor", plugin->size, sizeof *plugin);
+  if (!TN_HAS(plugin, tn_plugin, abi))
+    check_size(t, "descriptor", plugin->size, offsetof(tn_plugin, options_count), sizeof *plugin);
+  check_abi(t, &plugin->abi);
+  check_size(t, "descriptor", plugin->size, offsetof(tn_plugin, options_count), sizeof *plugin);
   if (plugin->id == NULL && plugin->version == NULL && plugin->license == NULL && plugin->doc != NULL)
     refuse(t, "it cannot be described: %s", plugin->doc);
   check_characters(t, "id", plugin->id, "._-");
@@ -397,6 +410,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
 
 int tn_manifest_write(tn_manifest* manifest, const tn_plugin* plugin) {
   text t;
+  t.is_newer = 0;
   t.length = 0;
   t.manifest = manifest;
   manifest->length = 0;

@@ -10,6 +10,7 @@
 /* The text so far. Bytes beyond the limit are counted and dropped. */
 typedef struct text {
   char owner[256]; /* the component being written, for messages: layer type "relu" */
+  int is_newer;    /* the plugin was built with headers newer than these */
   size_t length;
   tn_manifest* manifest;
   jmp_buf refused;
@@ -42,8 +43,8 @@ void json_string(text* t, const char* key, const char* value);
 /* A list of pointers, its own and those in it, must not be null. */
 void check_list(text* t, const char* member, const void* list, uint32_t count);
 void check_entry(text* t, const char* member, const void* entry, uint32_t index);
-/* A struct's size must be the one in the headers, with which the plugin was compiled as well. */
-void check_size(text* t, const char* what, uint32_t size, size_t expected);
+/* A struct's size must be the present one or that of an older version; that of a newer version is at least as large. */
+void check_size(text* t, const char* what, uint32_t size, size_t oldest, size_t present);
 /* Lower case letters, digits and _, a letter first. */
 void check_word(text* t, const char* what, const char* name);
 /* Such words with dots between them. */

@@ -196,6 +196,10 @@ pub const fn kernel_table<T: Kernel>(names: [Text; 3], score: i32, dtypes: &'sta
         attributes: null(),
         attributes_count: 0,
         state_version: 1,
+        inputs_known: 0,
+        outputs_known: 0,
+        parameters_known: 0,
+        reserved2: 0,
     }
 }
 

@@ -271,6 +271,7 @@ structs! {
         query: unsafe extern "C" fn(*const KernelSite, *mut KernelNeeds) -> Status,
         prepare: unsafe extern "C" fn(*const KernelSite, i32, *mut Prepared) -> Status, fusion: Unused,
         shared: Unused, user: *const c_void, attributes: *const Text, attributes_count: u32, state_version: u32,
+        inputs_known: u32, outputs_known: u32, parameters_known: u32, reserved2: u32,
     }
     StateTable = "tn_state" {
         size: u32, extent: u8, reserved: [u8; 3], dtype: u32, reserved2: u32, name: Text, initial: f64,

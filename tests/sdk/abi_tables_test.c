@@ -69,7 +69,7 @@ AT(tn_kernel_needs, backward_in_place, 32);
 AT(tn_kernel_needs, self, 40);
 AT(tn_kernel_needs, saved, 48);
 AT(tn_kernel_needs, rows, 56);
-GROWS(tn_kernel, 112);
+GROWS(tn_kernel, 128);
 AT(tn_kernel, size, 0);
 AT(tn_kernel, score, 4);
 AT(tn_kernel, type, 8);
@@ -87,6 +87,10 @@ AT(tn_kernel, user, 88);
 AT(tn_kernel, attributes, 96);
 AT(tn_kernel, attributes_count, 104);
 AT(tn_kernel, state_version, 108);
+AT(tn_kernel, inputs_known, 112);
+AT(tn_kernel, outputs_known, 116);
+AT(tn_kernel, parameters_known, 120);
+AT(tn_kernel, reserved2, 124);
 
 /* tenon/fusion.h */
 GROWS(tn_fusion_pattern, 16);

@@ -138,7 +138,7 @@ AT(tn_device, self, 24);
 AT(tn_device, table, 32);
 GROWS(tn_shared, 32);
 AT(tn_shared, size, 0);
-AT(tn_shared, reserved, 4);
+AT(tn_shared, flags, 4);
 AT(tn_shared, open, 8);
 AT(tn_shared, close, 16);
 AT(tn_shared, user, 24);

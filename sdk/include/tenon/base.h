@@ -46,6 +46,21 @@ extern "C" {
  * with 0.1 are refused. */
 #define TN_ABI_MAJOR 0
 #define TN_ABI_MINOR 4
+#define TN_ABI_OLDEST 2 /* the oldest `built` of a plugin that hosts of this version run */
+
+/* The oldest minor version of a host on which the plugin is to run: a plugin may define it, before the first header, as
+ * 2 or more. Structs then end where those of that version end, so that a newer member or function does not compile, nor
+ * does a newer trait. Tables by id are always declared: a host that does not know one does not ask for it, and answers
+ * null. TN_TARGET_MINOR is then also `required` of tn_abi; tn::Plugin states it itself. */
+#ifdef TN_TARGET_MINOR
+#define TN_TARGET_STATED 1
+#else
+#define TN_TARGET_STATED 0
+#define TN_TARGET_MINOR TN_ABI_MINOR
+#endif
+#if TN_TARGET_MINOR < TN_ABI_OLDEST || TN_TARGET_MINOR > TN_ABI_MINOR
+#error "TN_TARGET_MINOR must be a minor version of the interface from TN_ABI_OLDEST to TN_ABI_MINOR"
+#endif
 
 /* "Frozen" structs never grow. Their reserved members, too, may get a meaning; 0 keeps the present one.
  *
@@ -121,13 +136,20 @@ enum {
   TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */
   TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only, no dl.shape of a varying dimension */
   TN_TRAIT_NONDETERMINISTIC = 8,
+#if TN_TARGET_MINOR >= 3
   /* Of a call: run reads sizes from tn_execution.host_symbols, not from device memory, and what it enqueues is for
    * these sizes. For libraries that take sizes as numbers of the host. Excludes CAPTURABLE. Since 0.3. */
   TN_TRAIT_HOST_SIZES = 16,
   /* Of a call: the bits of a sample's results may depend on the number of samples beside it and on its place among
    * them, such as those of a library that chooses another algorithm for each size. Without it they do not. Since 0.3.
    */
-  TN_TRAIT_BATCH_VARIANT = 32
+  TN_TRAIT_BATCH_VARIANT = 32,
+#endif
+#if TN_TARGET_MINOR >= 4
+  /* Of a call: run takes operands of any tn_tensor.alignment, in the steps of scans too. Without it every operand of a
+   * call is aligned to 64 bytes: the host copies those that are not. Since 0.4. */
+  TN_TRAIT_ANY_ALIGNMENT = 64
+#endif
 };
 
 #ifdef __cplusplus

@@ -208,7 +208,7 @@ namespace detail {
 // The oldest minor version of a host that the wrappers used by this plugin run on. Constant after the plugin's file has
 // been loaded; each plugin has its own.
 inline uint16_t& required_minor() {
-  static uint16_t minor = 2;
+  static uint16_t minor = TN_TARGET_STATED ? TN_TARGET_MINOR : TN_ABI_OLDEST;
   return minor;
 }
 
@@ -225,11 +225,16 @@ const bool Requirement<kMinor>::stated = [] {
 }  // namespace detail
 
 // Raises the minor version that the plugin requires of its host, when its file is loaded. A wrapper that uses a member
-// appended after 0.2 calls it, and is a template, so that only plugins that call the wrapper have the requirement:
+// appended after 0.2 calls it, is a template, so that only plugins that call the wrapper have the requirement, and is
+// hidden from plugins for older hosts, as the member is:
+//   #if TN_TARGET_MINOR >= 3
 //   template <uint16_t kMinor = 3>
 //   Value appended(const Value& x) { require<kMinor>(); ... }
+//   #endif
 template <uint16_t kMinor>
 void require() {
+  static_assert(!TN_TARGET_STATED || kMinor <= TN_TARGET_MINOR,
+                "newer than TN_TARGET_MINOR, the oldest host on which the plugin is to run");
   static_cast<void>(detail::Requirement<kMinor>::stated);
 }
 

@@ -116,6 +116,7 @@ typedef struct tn_builder {
    * `data` holds floats of 64 bits. Copies the elements, in row-major order. */
   tn_ref (*constant)(void* self, const tn_spec* spec, const void* data);
   void* user; /* of the layer type's table */
+#if TN_TARGET_MINOR >= 3
   /* Since 0.3. The positions, from 0, of the `count` elements that come first when each row of the float value
    * [R..., n] is sorted from the smallest (TN_SORT_DESCENDING: the largest): int64 [R..., count]. Equal elements are in
    * the order of their positions, NaN comes last either way. n is constant if count, in [0, n], is not -1; -1: all n.
@@ -152,6 +153,7 @@ typedef struct tn_builder {
   tn_ref (*scan_last)(void* self, tn_ref memory);
   /* Since 0.3. A value [steps, W...] in the order of the rows: [rows, W...]. */
   tn_ref (*scan_output)(void* self, tn_ref value);
+#endif
 } tn_builder;
 
 #ifdef __cplusplus

@@ -88,6 +88,7 @@ class Builder {
     return made(builder_->transpose(builder_->self, value.ref(), axes.data(), static_cast<int32_t>(axes.size())));
   }
 
+#if TN_TARGET_MINOR >= 3
   // The positions of the first `count` elements of each row in sorted order, int64; -1: of all.
   template <uint16_t kMinor = 3>
   Tensor argsort(const Tensor& value, uint32_t flags = 0, int64_t count = -1) {
@@ -136,6 +137,7 @@ class Builder {
     require<kMinor>();
     return made(builder_->resize(builder_->self, &resize, value.ref()));
   }
+#endif
 
   // The value with two dimensions exchanged; itself if they are one.
   Tensor exchange(const Tensor& value, int32_t a, int32_t b) {
@@ -158,6 +160,7 @@ class Builder {
     return made(ref);
   }
 
+#if TN_TARGET_MINOR >= 3
   // A scan, a body over the steps of sequences: begin, the primitives of the body, end. Returns the first dimension of
   // its values.
   template <uint16_t kMinor = 3>
@@ -202,6 +205,7 @@ class Builder {
     require<kMinor>();
     return made(builder_->scan_output(builder_->self, value.ref()));
   }
+#endif
 
   // Number `index` of the ragged dimensions that plan declared.
   Dim rows(uint32_t index) {

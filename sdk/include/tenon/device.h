@@ -69,7 +69,8 @@ typedef struct tn_device_type {
   tn_status (*stream_create)(void* device, const tn_errors* errors, void** stream);
   /* [setup] */
   void (*stream_destroy)(void* device, void* stream);
-  /* [any] Blocks until the stream is empty. Never called within a primitive's or a kernel's run. */
+  /* [any] Blocks until the stream is empty. Never called within a primitive's or a kernel's run, and inside a step only
+   * for devices with host_memory 0, between the calls of the step. */
   tn_status (*stream_wait)(void* device, const tn_errors* errors, void* stream);
   /* [setup] Events order work between streams. */
   tn_status (*event_create)(void* device, const tn_errors* errors, void** event);
@@ -89,7 +90,8 @@ enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
  * has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
  * rest zero, TN_UNSUPPORTED with a report that names the missing feature. The runs are [run]. All tensors are dense and
  * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols or, by calls
- * with TN_TRAIT_HOST_SIZES, from execution->host_symbols, not from the tensors: those of updates have no shape. */
+ * with TN_TRAIT_HOST_SIZES, from execution->host_symbols, not from the tensors: those of updates have no shape. A null
+ * function of a table stands for calls that the device does not offer. */
 
 /* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. Without TN_TRANSPOSE_A the bits of an
  * element of C follow from its row of A, its column of op(B), and dtype, n, k, flags and alpha; never from batch, m,
@@ -108,7 +110,7 @@ typedef struct tn_gemm {
   tn_dtype dtype;
   tn_dim batch, m, n, k;
   uint32_t flags;     /* TN_TRANSPOSE_*: how A and B are stored */
-  uint32_t precision; /* TN_PRECISION_* */
+  uint32_t precision; /* TN_PRECISION_*, since 0.3; 0 in hosts of 0.2 */
   double alpha;
 } tn_gemm;
 typedef struct tn_gemm_table {

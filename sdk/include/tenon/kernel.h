@@ -111,11 +111,23 @@ typedef struct tn_kernel {
   const tn_shared* shared;                /* null, or the object of tn_kernel_site.shared */
   void* user;                             /* given back as tn_kernel_site.user */
   /* The layer types as this kernel knows them; ignored for types of the kernel's own plugin. The host passes the kernel
-   * over if the type has another state_version, or an attribute that is not in the list and has not its default value:
-   * a later version of the type may compute something else. Of a fusion pattern: of all types of the chain. */
+   * over if the type has another state_version, or an attribute that is not in the list and has not its default value,
+   * or if the layer uses an input, output, parameter or buffer that the kernel does not know: a later version of the
+   * type may compute something else. Of a fusion pattern: of all types of the chain. */
   const char* const* attributes; /* [attributes_count] names */
   uint32_t attributes_count;
   uint32_t state_version;
+#if TN_TARGET_MINOR >= 4
+  /* Since 0.4. How many input ports, output ports and parameters (buffers included) of the type's description the
+   * kernel knows: the first so many; of a fusion pattern the sums over the types of the chain, which then know all of
+   * theirs if no type has more. All 0, as in a kernel that was built before 0.4: not stated. The kernel then computes
+   * only layers without a connected optional input, of types with one output, and knows the parameters of its
+   * state_version. */
+  uint32_t inputs_known;
+  uint32_t outputs_known;
+  uint32_t parameters_known;
+  uint32_t reserved2;
+#endif
 } tn_kernel;
 
 #ifdef __cplusplus

@@ -55,6 +55,14 @@ class KernelDescription {
       attributes_[table_.attributes_count++] = attribute;
     }
   }
+#if TN_TARGET_MINOR >= 4
+  // How many input ports, output ports and parameters of that type the kernel knows. Older hosts do not ask.
+  void knows_ports(uint32_t inputs, uint32_t outputs, uint32_t parameters) {
+    table_.inputs_known = inputs;
+    table_.outputs_known = outputs;
+    table_.parameters_known = parameters;
+  }
+#endif
   void fusion(const tn_fusion_pattern* pattern) { table_.fusion = pattern; }
   void shared(const tn_shared* shared) { table_.shared = shared; }
 

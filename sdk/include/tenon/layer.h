@@ -106,8 +106,10 @@ typedef struct tn_planner {
    * had fewer samples. Dense. Copies the spec. Returns its number, or a negative number on failure. */
   int32_t (*carried)(void* self, const tn_spec* spec);
   void* user; /* of the layer type's table */
+#if TN_TARGET_MINOR >= 3
   /* Since 0.3: exempts one integer from the limit declared for input `input`, such as a label that does not count. */
   tn_status (*index_exempt)(void* self, uint32_t input, int64_t value);
+#endif
 } tn_planner;
 
 /* A layer inside an expansion. */
@@ -165,8 +167,10 @@ typedef struct tn_layer_description {
   uint32_t parameters_count;
   const tn_attribute* const* attributes;
   const char* const* parameters; /* suffixes that may be declared, buffers too; of expansions "inner.suffix" (0.3) */
-  uint32_t state_version; /* rises when model files hold something else: names or meanings of attributes, parameters,
-                             buffers (tenon/migrate.h); 1 at first, never 0 */
+  /* Rises when model files hold something else: names or meanings of attributes, parameters, buffers
+   * (tenon/migrate.h); and when the type gets an input, output, parameter or buffer, which are appended to these lists:
+   * native kernels of other plugins were written for the type of their state_version. 1 at first, never 0. */
+  uint32_t state_version;
   uint32_t reserved;
 } tn_layer_description;
 

@@ -179,12 +179,14 @@ class Planner {
   }
   // The integers at the input are used as indices below `limit`.
   void index_limit(uint32_t i, int64_t limit) { check(planner_.index_limit(planner_.self, i, limit)); }
+#if TN_TARGET_MINOR >= 3
   // One integer that the input may hold beside those below the limit, such as a label that does not count.
   template <uint16_t kMinor = 3>
   void index_exempt(uint32_t i, int64_t value) {
     require<kMinor>();
     check(planner_.index_exempt(planner_.self, i, value));
   }
+#endif
   // Ragged dimensions that the layer makes are numbered from 0 in the order of declaration; TN_ROWS_* has the rules.
   // Sequence i is a[i] followed by b[i].
   Dim concatenated_rows(uint32_t a, uint32_t b) {

@@ -52,12 +52,14 @@ typedef struct tn_plugin {
   uint32_t providers_count;
   uint32_t reserved2;
   const tn_provider* const* providers;
+#if TN_TARGET_MINOR >= 3
   /* Since 0.3. What the deployer of a host may set, in the entry of its plugin set: TN_ATTR_BOOL, INT, FLOAT or STRING.
    * Checked before the file is loaded, as attributes are; read by tn_options_of. They may change the speed, the memory
    * and the limits of a plugin, never what a layer computes. */
   uint32_t options_count;
   uint32_t reserved3;
   const tn_attribute* const* options;
+#endif
 } tn_plugin;
 
 /* [load] The exported symbol. Returns the descriptor; the host refuses null. Does nothing else: it allocates nothing,

@@ -43,12 +43,14 @@ class Plugin {
   void requires_minor(uint16_t minor) {
     if (table_.abi.required < minor) table_.abi.required = minor;
   }
+#if TN_TARGET_MINOR >= 3
   // An option that a plugin set may set, a bool, int, float or string; tn::options reads it.
   template <uint16_t kMinor = 3>
   void option(const Attribute& attribute) {
     require<kMinor>();
     options_.add(attribute);
   }
+#endif
   void library(const char* name, const char* hint) { libraries_.add({sizeof(tn_library), 0, name, hint}); }
 
   // Costs and metrics are layers.
@@ -90,8 +92,10 @@ class Plugin {
     table_.libraries = libraries_.data();
     table_.providers_count = providers_.count();
     table_.providers = providers_.data();
+#if TN_TARGET_MINOR >= 3
     table_.options_count = options_.count();
     table_.options = options_.data();
+#endif
     return &table_;
   }
 
@@ -103,7 +107,9 @@ class Plugin {
   detail::Pointers<tn_device_type, 16> devices_;
   detail::List<tn_library, 32> libraries_;
   detail::Pointers<tn_provider, 64> providers_;
+#if TN_TARGET_MINOR >= 3
   detail::AttributeList<32> options_;
+#endif
   tn_plugin table_ = {};
 };
 

@@ -108,11 +108,29 @@ typedef struct tn_device {
   const void* (*table)(void* self, const char* id, uint32_t bytes);
 } tn_device;
 
+#if TN_TARGET_MINOR >= 4
+/* How the host uses a shared object. Since 0.4: a plugin that states one requires hosts of 0.4. */
+enum {
+  /* The host calls one function at a time that gets the object, or a binding that was made with it: for a library that
+   * must not be entered by two threads. */
+  TN_SHARED_ONE_AT_A_TIME = 1,
+  /* One object for each stream of the host, instead of one for the device, such as a handle with a workspace of its
+   * own. Calls that run on one stream do not overlap. Closed with the last binding that was made with it. */
+  TN_SHARED_PER_STREAM = 2
+};
+#endif
+
 /* An object that all kernels and providers of a plugin share on a device, such as a handle of a vendor's library. The
- * host makes one for each open device and tn_shared table, right before the first query or prepare that gets it. */
+ * host makes one for each open device and tn_shared table, right before the first query or prepare that gets it. Unless
+ * `flags` states otherwise, several bindings use it at the same time, on several threads and streams, and while query
+ * and prepare use it. */
 typedef struct tn_shared {
   uint32_t size;
+#if TN_TARGET_MINOR >= 4
+  uint32_t flags; /* TN_SHARED_*; before 0.4 a reserved member, which hosts of 0.2 and 0.3 want to be 0 */
+#else
   uint32_t reserved;
+#endif
   /* [setup] Makes the object. On failure reports the reason to `errors`, which is valid until open returns, and does
    * not write *shared. TN_UNSUPPORTED: the kernels and providers that need the object are passed over on this device,
    * and open is not called for it again. */
@@ -154,9 +172,11 @@ typedef struct tn_execution {
   const tn_random* random; /* device memory */
   const tn_parallel* parallel;
   const tn_errors* errors;
+#if TN_TARGET_MINOR >= 3
   /* Since 0.3. Host memory, valid until run returns: the values that `symbols` will have when the work runs. Of calls
    * with TN_TRAIT_HOST_SIZES never null. */
   const int64_t* host_symbols;
+#endif
 } tn_execution;
 
 /* How a call writes an output: not at all, replacing its values, or adding to them. */

@@ -99,9 +99,11 @@ typedef struct tn_csr {
 typedef struct tn_tensor {
   uint32_t size;
   int32_t storage;
-  uint32_t layout;    /* as in tn_spec */
-  uint32_t alignment; /* bytes; the values are at least so aligned: 64 but for updaters and in the steps of scans */
-  uint64_t flags;     /* 0: none are given out yet */
+  uint32_t layout; /* as in tn_spec */
+  /* Bytes; the values are at least so aligned: 64 in all calls but those of updaters, and of calls with
+   * TN_TRAIT_ANY_ALIGNMENT in the steps of scans. */
+  uint32_t alignment;
+  uint64_t flags; /* 0: none are given out yet */
   DLTensor dl;
   const void* part; /* tn_row_sparse, tn_ragged or tn_csr, by storage; null for dense */
 } tn_tensor;

@@ -30,7 +30,9 @@ enum {
   TN_GRAIN_ELEMENT = 0,
   TN_GRAIN_ROW = 1,
   TN_GRAIN_TENSOR = 2,
+#if TN_TARGET_MINOR >= 3
   TN_GRAIN_MATRIX = 3 /* since 0.3 */
+#endif
 };
 
 /* A state of the updater: numbers that the host keeps for each parameter and saves in checkpoints. */

@@ -91,6 +91,7 @@ class UpdateRecorder {
   void state_next(const State& state, const Float& value) { next_.at(state.number) = value; }
   // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT.
   void grain(int32_t grain) { grain_ = grain; }
+#if TN_TARGET_MINOR >= 3
   // The grain TN_GRAIN_MATRIX: the program reduces along rows and columns of a parameter. Returns the number of rows.
   template <uint16_t kMinor = 3>
   Float matrix() {
@@ -98,6 +99,7 @@ class UpdateRecorder {
     grain_ = TN_GRAIN_MATRIX;
     return sum_all(to_float(program_.row() >= 0));
   }
+#endif
 
   // Passes the program to the host; called by the wrapper after record.
   void finish() {

@@ -2,6 +2,8 @@
  * tenon.gemm/1 and tenon.pointwise/1, in plain loops. Layers that need others (gather, concat, sequences) and programs
  * that draw random numbers are refused. Replace the loops by calls of your hardware, then the memory by its memory.
  * SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <math.h>
 #include <stdio.h>
 #include <tenon/plugin.h>
@@ -439,7 +441,7 @@ static const tn_device_type device_type = {
 static const tn_device_type* const devices[] = {&device_type};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "A device of plain loops",

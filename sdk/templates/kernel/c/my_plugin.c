@@ -1,6 +1,8 @@
 /* A layer with native kernels: exponential smoothing along the last dimension,
  *   out[j] = decay * out[j - 1] + (1 - decay) * in[j],  with out[-1] = 0,
  * which no recorded program can express, since each element needs the one before it. SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -151,7 +153,7 @@ static const tn_layer_type* const layers[] = {&layer};
 static const tn_kernel* const kernels[] = {&kernel};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "Exponential smoothing",

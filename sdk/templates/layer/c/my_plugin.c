@@ -1,6 +1,8 @@
 /* A layer: out = in * sigmoid(beta * in), after P. Ramachandran, B. Zoph, Q. V. Le, "Searching for activation
  * functions", 2017. The formula is recorded as a program; the host derives the gradient, fuses it with its neighbours
  * and runs it on any device. SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -79,7 +81,7 @@ static const tn_layer_type layer = {
 static const tn_layer_type* const layers[] = {&layer};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "The activation swish",

@@ -1,6 +1,8 @@
 /* A metric: the relative squared error, the sum of (prediction - label)^2 over that of (label - mean label)^2. Its sums
  * are added over minibatches and devices, so the value does not depend on how the data is split.
  * SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -94,7 +96,7 @@ static const tn_layer_type metric = {
 static const tn_layer_type* const layers[] = {&metric};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "The relative squared error",

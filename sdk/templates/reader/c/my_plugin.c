@@ -1,6 +1,8 @@
 /* A reader of lines of numbers: the features of a sample, then its class, from 0, with spaces between them. Empty lines
  * and those that begin with # are left out. It reads samples by number, so the host can shuffle them, and knows its
  * position, so that a training resumes exactly. SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +231,7 @@ static const tn_reader_type reader_type = {
 static const tn_reader_type* const readers[] = {&reader_type};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "Reads lines of numbers",

@@ -1,6 +1,8 @@
 /* An updater: descent along the sign of a momentum, after J. Bernstein, Y. Wang, K. Azizzadenesheli, A. Anandkumar,
  * "signSGD: compressed optimisation for non-convex problems", 2018, algorithm 2 ("Signum").
  * SPDX-License-Identifier: MIT */
+#define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
+
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -104,7 +106,7 @@ static const tn_updater_type updater = {
 static const tn_updater_type* const updaters[] = {&updater};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
-    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 2, 0}, /* runs on hosts from 0.2 on */
+    .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_TARGET_MINOR, 0},
     .id = "example.my_plugin",
     .version = "0.1.0",
     .doc = "Descent along the sign of a momentum",
