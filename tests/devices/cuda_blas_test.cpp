@@ -79,7 +79,7 @@ TEST_F(CudaBlas, ProductsOfConstantSizeNeedNoSizes) {
   product.m = tn_dim_constant(8);
   PreparedCall call(*device_);
   ASSERT_EQ(prepare(product, call), TN_OK);
-  EXPECT_EQ(call.prepared.traits, uint32_t{TN_TRAIT_CAPTURABLE | TN_TRAIT_BATCH_VARIANT});
+  EXPECT_EQ(call.prepared.traits, uint32_t{TN_TRAIT_CAPTURABLE | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT});
 }
 
 // Rows of A that are samples may get other bits from the library beside other samples.
@@ -90,7 +90,7 @@ TEST_F(CudaBlas, StatesThatRowsDependOnTheOthers) {
     PreparedCall call(*device_);
     ASSERT_EQ(prepare(product, call), TN_OK);
     const uint32_t variant = (flags & TN_TRANSPOSE_A) == 0 ? TN_TRAIT_BATCH_VARIANT : 0;
-    EXPECT_EQ(call.prepared.traits, TN_TRAIT_HOST_SIZES | variant) << flags;
+    EXPECT_EQ(call.prepared.traits, TN_TRAIT_HOST_SIZES | TN_TRAIT_ANY_ALIGNMENT | variant) << flags;
   }
 }
 

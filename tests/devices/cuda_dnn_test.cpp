@@ -97,7 +97,7 @@ class CudaDnnCalls : public CudaDnn {
 
 TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
   Call one(device(), kEven, TN_F32);
-  EXPECT_EQ(one.call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT});
+  EXPECT_EQ(one.call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT});
   EXPECT_EQ(one.call.prepared.workspace_bytes, 1000U);
   EXPECT_EQ(record(), "plan 0 of 8 on 15\nplan 0 of 8 on 5\n") << "15 needs too much memory";
   for (int i = 0; i < 2; ++i) ASSERT_EQ(one.run(8, TN_REQUEST_WRITE), TN_OK) << device().message;
@@ -113,8 +113,9 @@ TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
 
 TEST_F(CudaDnnCalls, StatesThatSamplesDependOnTheOthers) {
   EXPECT_EQ(Call(device(), kEven, TN_F32, TN_CONV_IMAGES).call.prepared.traits,
-            uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT});
-  EXPECT_EQ(Call(device(), kEven, TN_F32, TN_CONV_WEIGHTS).call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES});
+            uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT});
+  EXPECT_EQ(Call(device(), kEven, TN_F32, TN_CONV_WEIGHTS).call.prepared.traits,
+            uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_ANY_ALIGNMENT});
 }
 
 // A new plan would end a capture, so a number of samples that did not run before is refused, and the capture dropped.
@@ -161,7 +162,7 @@ TEST_F(CudaDnnCalls, LeavesTheRestToTheOwnKernels) {
   EXPECT_EQ(one.run(-1, TN_REQUEST_WRITE), TN_MISUSE);
   EXPECT_EQ(device().message, "a convolution of a negative number of samples");
   Call wide(device(), kEven, TN_F64);
-  EXPECT_EQ(wide.call.prepared.traits, uint32_t{TN_TRAIT_CAPTURABLE});
+  EXPECT_EQ(wide.call.prepared.traits, uint32_t{TN_TRAIT_CAPTURABLE | TN_TRAIT_ANY_ALIGNMENT});
   EXPECT_EQ(wide.run(8, TN_REQUEST_WRITE), TN_OK) << device().message;
   EXPECT_EQ(record(), "");
 }

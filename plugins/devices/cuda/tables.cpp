@@ -11,15 +11,26 @@ namespace tenon::cuda {
 
 namespace {
 
-template <typename Site>
-tn_status prepare(void* device, const tn_services* /*services*/, const tn_errors* errors, const Site* site,
-                  tn_prepared* prepared) {
-  return tn::guarded(errors, [&] { bind(*static_cast<Device*>(device), kernels_of(*site), prepared); });
+// Prepares by `work`. The calls take operands of any alignment: kernels read element by element, and the libraries are
+// asked for the alignment at hand.
+template <typename Work>
+tn_status prepared_by(const tn_services* services, const tn_errors* errors, tn_prepared* prepared, const Work& work) {
+  return tn::guarded(errors, [&] {
+    work();
+    prepared->traits |= tn_any_alignment(services);
+  });
 }
 
-tn_status prepare_gemm(void* device, const tn_services* /*services*/, const tn_errors* errors, const tn_gemm* gemm,
+template <typename Site>
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
+                  tn_prepared* prepared) {
+  return prepared_by(services, errors, prepared,
+                     [&] { bind(*static_cast<Device*>(device), kernels_of(*site), prepared); });
+}
+
+tn_status prepare_gemm(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
                        tn_prepared* prepared) {
-  return tn::guarded(errors, [&] {
+  return prepared_by(services, errors, prepared, [&] {
     auto& on = *static_cast<Device*>(device);
     const Kernels own = kernels_of(*gemm);  // checks what the product is
     if (!bind_by_blas(on, *gemm, prepared)) bind(on, own, prepared);
@@ -33,9 +44,10 @@ tn_status supports_epilogue(void* device, const tn_errors* errors, const tn_gemm
   return status == TN_OK && !known ? tn_status{TN_UNSUPPORTED} : status;
 }
 
-tn_status prepare_epilogue(void* device, const tn_services* /*services*/, const tn_errors* errors,
+tn_status prepare_epilogue(void* device, const tn_services* services, const tn_errors* errors,
                            const tn_gemm_epilogue* epilogue, tn_prepared* prepared) {
-  return tn::guarded(errors, [&] { bind_epilogue(*static_cast<Device*>(device), *epilogue, prepared); });
+  return prepared_by(services, errors, prepared,
+                     [&] { bind_epilogue(*static_cast<Device*>(device), *epilogue, prepared); });
 }
 
 // A table with one function, prepare.
@@ -47,9 +59,9 @@ constexpr Table plain(uint32_t opset = 0) {
 constexpr auto kArgsort = plain<tn_argsort_table, tn_argsort>();
 
 // On cuDNN where it knows the convolution.
-tn_status prepare_conv(void* device, const tn_services* /*services*/, const tn_errors* errors, const tn_conv* conv,
+tn_status prepare_conv(void* device, const tn_services* services, const tn_errors* errors, const tn_conv* conv,
                        tn_prepared* prepared) {
-  return tn::guarded(errors, [&] {
+  return prepared_by(services, errors, prepared, [&] {
     Device& on = *static_cast<Device*>(device);
     bind(on, kernels_of(*conv), prepared);
     try {

@@ -68,6 +68,10 @@ typedef struct tn_services {
   const void* (*extension)(void* self, const char* id);
 } tn_services;
 
+/* TN_TRAIT_ANY_ALIGNMENT on hosts that know it, 0 on older ones, which refuse unknown traits. For a call that takes
+ * operands of any alignment, in plugins for all hosts. */
+static inline uint32_t tn_any_alignment(const tn_services* services) { return services->abi_minor >= 4 ? 64u : 0u; }
+
 /* "tenon.log/1": lines for the application's log. */
 #define TN_LOG "tenon.log/1"
 typedef struct tn_log {

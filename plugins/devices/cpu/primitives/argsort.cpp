@@ -107,7 +107,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<tn_argsort*>(binding); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_argsort* argsort,
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_argsort* argsort,
                   tn_prepared* prepared) {
   if (argsort->dtype != TN_F32 && argsort->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu sorts float32 and float64 only");
@@ -116,6 +116,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_a
   auto* binding = new (std::nothrow) tn_argsort(*argsort);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for an argsort binding");
   prepared->binding = binding;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -135,7 +135,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<ConvPlan*>(self); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_conv* conv, tn_prepared* prepared) {
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_conv* conv,
+                  tn_prepared* prepared) {
   if (const tn_status status = check_conv(errors, *conv); status != TN_OK) return status;
   try {
     auto binding = std::make_unique<ConvPlan>(plan_conv(*conv));
@@ -147,7 +148,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_c
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a convolution's binding");
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

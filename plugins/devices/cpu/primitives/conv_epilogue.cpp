@@ -79,7 +79,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<ConvEpilogue*>(self); }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_conv_epilogue* given,
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_conv_epilogue* given,
                   tn_prepared* prepared) {
   if (const tn_status status = check_conv(errors, *given->conv); status != TN_OK) return status;
   if (const tn_status status = supports(device, errors, given); status != TN_OK) return refuse_epilogue(errors, status);
@@ -100,7 +100,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
   } catch (const std::exception&) {
     return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -206,7 +206,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<Gather*>(binding); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gather* gather, tn_prepared* prepared) {
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_gather* gather,
+                  tn_prepared* prepared) {
   if (gather->ids != TN_I32 && gather->ids != TN_I64)
     return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
   if (gather->op > TN_GATHER_SUM) return tn_fail(errors, TN_UNSUPPORTED, "op", "the cpu does not know this gather");
@@ -216,7 +217,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
   if (bytes == 0) return tn_fail(errors, TN_UNSUPPORTED, "dtype", "elements without a size cannot be gathered");
   auto* binding = new (std::nothrow) Gather{*gather, bytes};
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a gather binding");
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = &run;

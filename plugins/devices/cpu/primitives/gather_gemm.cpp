@@ -162,7 +162,7 @@ tn_status supports(void*, const tn_errors*, const tn_gather_gemm* both) {
   return pays ? TN_OK : TN_UNSUPPORTED;
 }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gather_gemm* both,
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_gather_gemm* both,
                   tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *both->gemm); status != TN_OK) return status;
   for (const tn_gathered* table : {both->a, both->b})
@@ -179,7 +179,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
     swap_factors(&binding->gemm);
     binding->swapped = true;
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = &run;

@@ -308,14 +308,15 @@ tn_status run_swapped(void* binding, const tn_execution* execution, const tn_cal
 
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                  tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
   if (is_row_of_products(*gemm)) {
     tn_gemm swapped = *gemm;
     swap_factors(&swapped);
-    return bind_gemm(errors, swapped, &run_swapped, prepared);
+    return bind_gemm(services, errors, swapped, &run_swapped, prepared);
   }
-  const tn_status status = bind_gemm(errors, *gemm, &run, prepared);
+  const tn_status status = bind_gemm(services, errors, *gemm, &run, prepared);
   if (status == TN_OK) prepared->workspace_bytes = factor_bytes(*gemm);
   return status;
 }
@@ -332,12 +333,12 @@ void swap_factors(tn_gemm* gemm) {
   gemm->flags = 0;
 }
 
-tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
+tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
                     tn_prepared* prepared) {
   auto* const binding = new (std::nothrow) tn_gemm(gemm);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = run;

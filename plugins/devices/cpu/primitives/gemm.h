@@ -73,13 +73,13 @@ void read_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 void swap_factors(tn_gemm* gemm);
 
 // Prepares a call of `run`, whose binding is a copy of `gemm`.
-tn_status bind_gemm(const tn_errors* errors, const tn_gemm& gemm,
+tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
                     tn_prepared* prepared);
 
 // Prepares a product with an epilogue, whose B is packed or not. device: see caches_of.
-tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_epilogue& epilogue, bool packed,
-                           tn_prepared* prepared);
+tn_status prepare_epilogue(void* device, const tn_services* services, const tn_errors* errors,
+                           const tn_gemm_epilogue& epilogue, bool packed, tn_prepared* prepared);
 
 // Computes rows [first, last) of C [batch * m, n] on the calling thread.
 void multiply_rows(const Product& product, int64_t first, int64_t last);

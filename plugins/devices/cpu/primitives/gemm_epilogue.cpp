@@ -72,15 +72,15 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<GemmEpilogue*>(self); }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm_epilogue* given,
                   tn_prepared* prepared) {
-  return prepare_epilogue(device, errors, *given, false, prepared);
+  return prepare_epilogue(device, services, errors, *given, false, prepared);
 }
 
 }  // namespace
 
-tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_epilogue& given, bool packed,
-                           tn_prepared* prepared) {
+tn_status prepare_epilogue(void* device, const tn_services* services, const tn_errors* errors,
+                           const tn_gemm_epilogue& given, bool packed, tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *given.gemm); status != TN_OK) return status;
   if (const tn_status status = supports(nullptr, errors, &given); status != TN_OK)
     return refuse_epilogue(errors, status);
@@ -93,7 +93,7 @@ tn_status prepare_epilogue(void* device, const tn_errors* errors, const tn_gemm_
   both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
   prepared->workspace_bytes = both->packing + (packed ? rounded_rows_bytes(*given.gemm) : factor_bytes(*given.gemm));
   prepared->binding = both.release();
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -238,7 +238,8 @@ std::unique_ptr<Binding> bind(const tn_move& move) {
   return binding;
 }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_move* move, tn_prepared* prepared) {
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_move* move,
+                  tn_prepared* prepared) {
   if (runner(move->dtype, false) == nullptr)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu moves elements of 1, 2, 4 and 8 bytes only");
   if (move->rank < 0 || move->rank > TN_MAX_RANK)
@@ -248,7 +249,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_m
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the binding of a move");
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->workspace_bytes = 0;
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -93,26 +93,27 @@ tn_status check_packs(const tn_errors* errors, const tn_gemm& gemm) {
   return status == TN_OK ? TN_OK : tn_fail(errors, status, nullptr, "the cpu does not pack the matrix of this product");
 }
 
-tn_status prepare_pack(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
+tn_status prepare_pack(void*, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                       tn_prepared* prepared) {
   if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
-  const tn_status status = bind_gemm(errors, *gemm, &run_pack, prepared);
+  const tn_status status = bind_gemm(services, errors, *gemm, &run_pack, prepared);
   if (status == TN_OK && is_rounded(*gemm))
     prepared->workspace_bytes = rounding_bytes(*gemm, tn_dim_value(&gemm->n, nullptr), tn_dim_value(&gemm->k, nullptr));
   return status;
 }
 
-tn_status prepare_multiply(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm,
+tn_status prepare_multiply(void*, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
                            tn_prepared* prepared) {
   if (const tn_status status = check_packs(errors, *gemm); status != TN_OK) return status;
-  const tn_status status = bind_gemm(errors, *gemm, &run_multiply, prepared);
+  const tn_status status = bind_gemm(services, errors, *gemm, &run_multiply, prepared);
   if (status == TN_OK) prepared->workspace_bytes = rounded_rows_bytes(*gemm);
   return status;
 }
 
-tn_status prepare_fused(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* epilogue,
-                        tn_prepared* prepared) {
+tn_status prepare_fused(void* device, const tn_services* services, const tn_errors* errors,
+                        const tn_gemm_epilogue* epilogue, tn_prepared* prepared) {
   const tn_status status = check_packs(errors, *epilogue->gemm);
-  return status == TN_OK ? prepare_epilogue(device, errors, *epilogue, true, prepared) : status;
+  return status == TN_OK ? prepare_epilogue(device, services, errors, *epilogue, true, prepared) : status;
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ tn_status check(const tn_errors* errors, const tn_pointwise_site& site) {
   return TN_OK;
 }
 
-tn_status prepare_checked(ProgramCaches* caches, const tn_errors* errors, const tn_pointwise_site& site,
-                          tn_prepared* prepared) {
+tn_status prepare_checked(ProgramCaches* caches, const tn_services* services, const tn_errors* errors,
+                          const tn_pointwise_site& site, tn_prepared* prepared) {
   if (const tn_status status = check(errors, site); status != TN_OK) return status;
   tn_dtype missing = TN_COMPUTE;
   auto binding = std::make_unique<SharedBinding>(binding_at(site, detect_isa(), caches, &missing));
@@ -43,7 +43,7 @@ tn_status prepare_checked(ProgramCaches* caches, const tn_errors* errors, const 
   }
   if (!is_complete(**binding))
     return tn_fail(errors, TN_UNSUPPORTED, "program", "the program has an operation that the cpu does not know");
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->workspace_bytes = workspace_bytes(**binding);
   prepared->run = &run;
   prepared->destroy = &destroy;
@@ -51,10 +51,10 @@ tn_status prepare_checked(ProgramCaches* caches, const tn_errors* errors, const 
   return TN_OK;
 }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_pointwise_site* site,
+tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_pointwise_site* site,
                   tn_prepared* prepared) {
   try {
-    return prepare_checked(caches_of(device), errors, *site, prepared);
+    return prepare_checked(caches_of(device), services, errors, *site, prepared);
   } catch (const std::bad_alloc&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the code of a pointwise program");
   } catch (const std::exception& e) {

@@ -236,7 +236,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<Binding*>(self); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_pool* pool, tn_prepared* prepared) {
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_pool* pool,
+                  tn_prepared* prepared) {
   if (pool->dtype != TN_F32 && pool->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu pools float32 and float64 only");
   if (pool->op < TN_POOL_SUM || pool->op > TN_POOL_TAKE)
@@ -264,7 +265,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the binding of pooling");
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->workspace_bytes = 0;
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -76,7 +76,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<tn_prefix_sum*>(binding); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_prefix_sum* prefix_sum,
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_prefix_sum* prefix_sum,
                   tn_prepared* prepared) {
   if (prefix_sum->dtype != TN_F32 && prefix_sum->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu sums float32 and float64 only");
@@ -85,6 +85,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
   auto* binding = new (std::nothrow) tn_prefix_sum(*prefix_sum);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a prefix_sum binding");
   prepared->binding = binding;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

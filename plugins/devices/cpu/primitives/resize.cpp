@@ -107,7 +107,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<Binding*>(self); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_resize_site* site,
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_resize_site* site,
                   tn_prepared* prepared) {
   if (site->dtype != TN_F32 && site->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu resizes float32 and float64 only");
@@ -128,7 +128,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_r
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a resize's binding");
   }
-  prepared->traits = 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->workspace_bytes = 0;
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -232,7 +232,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<Segments*>(binding); }
 
-tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_segment* segment,
+tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_segment* segment,
                   tn_prepared* prepared) {
   if (segment->op < TN_SEGMENT_SUM || segment->op > TN_SEGMENT_RANK)
     return tn_fail(errors, TN_UNSUPPORTED, "op", "the cpu does not know this operation over segments");
@@ -247,6 +247,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_s
   prepared->binding = binding;
   prepared->workspace_bytes =
       segment->op == TN_SEGMENT_RANK ? static_cast<uint64_t>(segment->rows.bound) * sizeof(int64_t) : 0;
+  prepared->traits = tn_any_alignment(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;
