@@ -133,6 +133,25 @@ TEST_F(CudaBlas, FactorsAreRounded) {
       }
 }
 
+// Parts of a machine's memory begin at multiples of 64 bytes, and cublasLt wants its workspace at one of 256.
+TEST_F(CudaBlas, WorkspacesBeginAnywhere) {
+  for (const uint32_t precision : {TN_PRECISION_FULL, TN_PRECISION_BF16})
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{3, 5, 7}, {4, 9, 301}, {17, 1, 130}}) {
+      PreparedCall call(*device_);
+      ASSERT_EQ(prepare(gemm(m, n, k, precision), call), TN_OK) << device_->message;
+      Guarded a = write_all(TN_F32, random_numbers(m * k, 1)), b = write_all(TN_F32, random_numbers(k * n, 2));
+      Guarded c = write_all(TN_F32, Numbers(static_cast<size_t>(m * n), NAN));
+      Numbers first;
+      for (size_t shift = 0; shift < 256; shift += 64) {
+        SCOPED_TRACE(testing::Message() << precision << " " << m << " " << n << " " << k << " at " << shift);
+        call.workspace_shift = shift;
+        ASSERT_EQ(call.run({&a, &b}, {&c}, {TN_REQUEST_WRITE}, {0, m}, 1), TN_OK) << device_->message;
+        if (shift == 0) first = read_all(TN_F32, c);
+        EXPECT_EQ(read_all(TN_F32, c), first);
+      }
+    }
+}
+
 // Products with a bias, or with a bias and a cut at 0.
 class CudaBlasEpilogue : public CudaBlas {
  protected:

@@ -98,7 +98,7 @@ class CudaDnnCalls : public CudaDnn {
 TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
   Call one(device(), kEven, TN_F32);
   EXPECT_EQ(one.call.prepared.traits, uint32_t{TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT});
-  EXPECT_EQ(one.call.prepared.workspace_bytes, 1000U);
+  EXPECT_EQ(one.call.prepared.workspace_bytes, 1000U + 192) << "so that 1000 bytes begin at a multiple of 256";
   EXPECT_EQ(record(), "plan 0 of 8 on 15\nplan 0 of 8 on 5\n") << "15 needs too much memory";
   for (int i = 0; i < 2; ++i) ASSERT_EQ(one.run(8, TN_REQUEST_WRITE), TN_OK) << device().message;
   EXPECT_EQ(record(), "run 0 of 8\nrun 0 of 8\n");
@@ -109,6 +109,14 @@ TEST_F(CudaDnnCalls, MakesAPlanForEachNumberOfSamplesOnce) {
   Call same(device(), kEven, TN_F32);  // the plans belong to the device
   ASSERT_EQ(same.run(3, TN_REQUEST_WRITE), TN_OK) << device().message;
   EXPECT_EQ(record(), "run 0 of 3\n");
+}
+
+TEST_F(CudaDnnCalls, WorkspacesBeginAnywhere) {
+  Call one(device(), kEven, TN_F32);
+  for (size_t shift = 0; shift < 256; shift += 64) {
+    one.call.workspace_shift = shift;
+    ASSERT_EQ(one.run(8, TN_REQUEST_WRITE), TN_OK) << device().message << " at " << shift;
+  }
 }
 
 TEST_F(CudaDnnCalls, StatesThatSamplesDependOnTheOthers) {

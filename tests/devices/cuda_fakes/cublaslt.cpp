@@ -180,6 +180,21 @@ void multiply(const Problem& p, const Operands& given) {
       }
 }
 
+// "The workspace pointer must be aligned to at least a multiple of 256 bytes" (cuBLAS 13.0, cublasLtMatmul).
+constexpr uint64_t kWorkspaceAlignment = 256;
+
+bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
+  return first < second + b_bytes && second < first + a_bytes;
+}
+
+// The workspace is scratch memory of the call alone, so no operand lies in it.
+bool has_workspace(const Problem& p, const Operands& given, const void* workspace, uint64_t bytes) {
+  return is_aligned(workspace, kWorkspaceAlignment) && is_device(workspace, bytes) &&
+         !overlap(workspace, bytes, given.a, extent_of(p.a)) && !overlap(workspace, bytes, given.b, extent_of(p.b)) &&
+         !overlap(workspace, bytes, given.c, extent_of(p.c));
+}
+
 // Whether the memory is the device's, and as aligned as the algorithm asks.
 bool has_memory(const Problem& p, const Algorithm& algorithm, const Operands& given) {
   if (p.has_bias() && !is_device(p.operation.bias, p.m * bytes_of(p.c.type))) return false;
@@ -305,7 +320,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   std::memcpy(&algorithm, algo->data, sizeof algorithm);
   const Operands given = {a, b, d, number_of(alpha, problem.operation.scale), number_of(beta, problem.operation.scale)};
   if (algorithm.problem != problem.hash() || !has_memory(problem, algorithm, given) ||
-      workspace_bytes < algorithm.workspace || !is_aligned(workspace, 16) || !is_device(workspace, workspace_bytes))
+      workspace_bytes < algorithm.workspace || !has_workspace(problem, given, workspace, workspace_bytes))
     return CUBLAS_STATUS_INVALID_VALUE;
   const std::string name = "cublasLtMatmul " + std::to_string(problem.m) + " x " + std::to_string(problem.n) + " x " +
                            std::to_string(problem.k);

@@ -3,6 +3,7 @@
 // operands that do not lie where plans say, and heuristics and plans during a capture, which end it. It has engines
 // that Tenon must not choose, and one that refuses. The calls are recorded. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
+  std::atomic_flag busy;  // threads must not use one handle at the same time (cuDNN 9, "Thread Safety")
 };
 
 namespace fake_cudnn {
@@ -50,6 +52,23 @@ State& state() {
   static State only;
   return only;
 }
+
+// A handle while a call uses it; `first` is false if another thread's call does.
+class Use {
+ public:
+  explicit Use(cudnnHandle_t handle) : handle_(*handle), first(!handle_.busy.test_and_set()) {}
+  ~Use() {
+    if (first) handle_.busy.clear();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  cudnnContext& handle_;
+
+ public:
+  const bool first;
+};
 
 cudnnStatus_t fail(cudnnStatus_t status, const std::string& words) {
   state().error = words;
@@ -239,7 +258,13 @@ cudnnStatus_t execute(const Object& plan, const Object& pack) {
     tensors[ids[i]] = memory;
   }
   const uint64_t workspace = engine_of(engine.value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX))->workspace;
-  std::memset(pack.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0x5a, workspace);
+  // cuDNN 9 has CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER and states no number for workspaces: those of its sister
+  // library, and of every address that cudaMalloc returns.
+  void* const scratch = pack.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  if (workspace > 0 && reinterpret_cast<uintptr_t>(scratch) % 256 != 0) return bad("alignment of the workspace");
+  if (workspace > 0 && !emulated::is_device(reinterpret_cast<CUdeviceptr>(scratch), workspace))
+    return bad("memory of the workspace");
+  std::memset(scratch, 0x5a, workspace);
   namespace reference = tenon::check::reference;
   const auto at = [](int64_t count) { return static_cast<size_t>(count); };
   const size_t counts[] = {
@@ -290,6 +315,7 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   if (state().handles.count(handle) == 0 || stream == nullptr) return bad("no handle or no stream");
+  if (const Use use(handle); !use.first) return bad("a handle that another thread uses");
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -353,6 +379,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (state().handles.count(handle) == 0 || handle->stream == nullptr || of == nullptr || !of->finalized ||
       of->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || operands == nullptr || !operands->finalized)
     return bad("no plan, or no operands");
+  if (const Use use(handle); !use.first) return bad("a handle that another thread uses");
   // Work of a stream, which keeps it while it captures.
   const CUresult result = emulated::enqueue("cudnnBackendExecute", handle->stream, [=] {
     return execute(*of, *operands) == CUDNN_STATUS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

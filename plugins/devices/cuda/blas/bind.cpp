@@ -91,7 +91,7 @@ class Binding {
   Product product_;
   std::optional<Product> with_epilogue_;
   std::optional<Rounding> rounding_;
-  const uint64_t own_bytes_;  // of the library's part of the workspace, the last one
+  const uint64_t library_bytes_;  // of the library's part of the workspace, the last one
 };
 
 Binding::Binding(Device& device, const Blas& blas, const tn_gemm& gemm, Epilogue epilogue)
@@ -99,12 +99,12 @@ Binding::Binding(Device& device, const Blas& blas, const tn_gemm& gemm, Epilogue
       gemm_(gemm),
       epilogue_(epilogue),
       product_(blas, form_of(gemm, Epilogue::kNone)),
-      own_bytes_(blas.workspace_bytes()) {
+      library_bytes_(library_workspace_bytes(blas.workspace_bytes())) {
   if (product_.form().brain) rounding_.emplace(device, gemm);
   if (epilogue != Epilogue::kNone) with_epilogue_.emplace(blas, form_of(gemm, epilogue));
 }
 
-uint64_t Binding::workspace_bytes() const { return own_bytes_ + (rounding_ ? rounding_->workspace_bytes() : 0); }
+uint64_t Binding::workspace_bytes() const { return library_bytes_ + (rounding_ ? rounding_->workspace_bytes() : 0); }
 
 bool Binding::has_constant_size() const {
   for (const tn_dim& dim : {gemm_.batch, gemm_.m, gemm_.n, gemm_.k})
@@ -154,7 +154,7 @@ void Binding::run(const tn_execution& execution, const tn_call& call) {
   if (size.k == 0) return fill(size, call, stream);
   ProductOperands operands = {tn_data(call.inputs[0]), tn_data(call.inputs[1]), nullptr, nullptr, false};
   if (rounding_) rounding_->run(execution, call, operands);
-  auto* const workspace = static_cast<uint8_t*>(call.workspace) + workspace_bytes() - own_bytes_;
+  void* const workspace = library_workspace(static_cast<uint8_t*>(call.workspace) + workspace_bytes() - library_bytes_);
   const auto multiply = [&](Product& product, uint32_t output) {
     operands.c = tn_data(call.outputs[output]);
     operands.adds = call.requests[output] == TN_REQUEST_ADD;

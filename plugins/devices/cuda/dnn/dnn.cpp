@@ -110,8 +110,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   void* const first = tn_data(call->inputs[0]);
   void* const second = tn_data(call->inputs[1]);
   void* const made = tn_data(call->outputs[0]);
-  if (!is_aligned(first) || !is_aligned(second) || !is_aligned(made) || !is_aligned(call->workspace))
-    return by_own_kernels();
+  if (!is_aligned(first) || !is_aligned(second) || !is_aligned(made)) return by_own_kernels();
   const Stream& stream = b.device.stream(execution->stream);
   std::shared_ptr<const ConvPlan> plan;
   const tn_status status =
@@ -125,7 +124,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
                              op == TN_CONV_RESULTS  ? made
                              : op == TN_CONV_IMAGES ? first
                                                     : second};
-    b.dnn->execute(*plan, stream.handle(), tensors, call->workspace);
+    b.dnn->execute(*plan, stream.handle(), tensors, library_workspace(call->workspace));
   });
 }
 
@@ -157,7 +156,7 @@ void put_dnn_before(Device& device, const tn_conv& conv, tn_prepared* prepared) 
   prepared->traits = TN_TRAIT_HOST_SIZES;
   // An engine may choose the order of its sums by the number of samples. Gradients of weights sum over them.
   if (conv.op != TN_CONV_WEIGHTS) prepared->traits |= TN_TRAIT_BATCH_VARIANT;
-  prepared->workspace_bytes = std::max(prepared->workspace_bytes, plan->workspace_bytes);
+  prepared->workspace_bytes = std::max(prepared->workspace_bytes, library_workspace_bytes(plan->workspace_bytes));
   prepared->run = &run;
   prepared->destroy = &destroy;
 }

@@ -19,6 +19,18 @@ constexpr int64_t kMostBlocks = 1 << 16;   // of a launch; blocks take tile afte
 constexpr uint64_t kBufferAlignment = 64;  // of the parts of the workspace
 constexpr int64_t kMostItems = INT32_MAX;  // of a sort: positions are ints
 
+// Of the workspaces of NVIDIA's libraries: "at least a multiple of 256 bytes" (cuBLAS 13.0, cublasLtMatmul). The host
+// promises multiples of kBufferAlignment, so a workspace for a library is larger by the difference, and what the
+// library gets begins at the next multiple of 256.
+constexpr uint64_t kLibraryAlignment = 256;
+[[nodiscard]] constexpr uint64_t library_workspace_bytes(uint64_t bytes) {
+  return bytes == 0 ? 0 : bytes + kLibraryAlignment - kBufferAlignment;
+}
+[[nodiscard]] inline void* library_workspace(void* workspace) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
+  return static_cast<uint8_t*>(workspace) + (kLibraryAlignment - address % kLibraryAlignment) % kLibraryAlignment;
+}
+
 // The number of pieces of `length` in `count`, from 1 to `most`.
 [[nodiscard]] int64_t pieces(int64_t count, int64_t length, int64_t most = kMostBlocks);
 // The most that a dimension can be. Throws tn::Failure with `what` ("rows") if it has no bound.
