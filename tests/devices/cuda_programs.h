@@ -27,8 +27,17 @@ class CudaPrograms {
     made.columns();
     made.totals();
     made.training();
+    made.extremes();
     made.shapes();
     return std::move(made.list_);
+  }
+
+  // Random sums, differences, products and quotients: to compare bits with, since nothing bounds the errors of chains.
+  static std::vector<CudaProgram> arithmetic() {
+    CudaPrograms chains;
+    for (const tn_dtype compute : {TN_F32, TN_F64})
+      for (int k = 0; k < 4; ++k) chains.chain(compute, 40 + k);
+    return std::move(chains.list_);
   }
 
  private:
@@ -302,6 +311,45 @@ class CudaPrograms {
       case_.aliases = {0, 2, 3};
       finish(gradient_type == TN_F32 ? "adam" : "adam with bf16 gradients", 1e-5);
     }
+  }
+
+  // Extremes of values that several kernels, or several sweeps of one, compute: where a value is its own maximum, and
+  // the gradient that goes to that place. A fused multiply-add in one of them and not in the other would find no such
+  // place.
+  void extremes() {
+    for (const tn_dtype compute : {TN_F32, TN_F64})
+      for (const auto& [extent, columns] :
+           {std::pair<uint8_t, int64_t>{TN_PER_ROW, 17}, {TN_PER_ROW, 1500}, {TN_PER_COLUMN, 70}, {TN_SCALAR, 300}})
+        for (const uint16_t fold : {TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN}) {
+          const std::string name = std::string(fold == TN_OP_REDUCE_MAX ? "largest" : "smallest") + " of " +
+                                   std::to_string(columns) + (compute == TN_F64 ? " in f64" : "");
+          const auto all = [&] {
+            start(40, columns, compute);
+            const int32_t x = input(TN_FULL), y = input(TN_FULL), z = input(TN_PER_COLUMN), w = input(TN_PER_ROW);
+            return apply(TN_OP_SUB, apply(TN_OP_ADD, apply(TN_OP_MUL, x, y), z), apply(TN_OP_MUL, z, w));
+          };
+          const int32_t value = all();
+          const int32_t extreme = writer_.reduce(fold, value, extent);
+          writer_.output(extreme);
+          writer_.output(apply(TN_OP_SELECT, apply(TN_OP_EQUAL, value, extreme), number(1), number(0)));
+          finish(name);
+          writer_.output(writer_.reduce(fold, all(), extent));
+          gradient(name + ", gradient", 2e-5);
+        }
+  }
+
+  void chain(tn_dtype compute, int64_t columns) {
+    constexpr uint16_t kOperations[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV};
+    start(13, columns, compute);
+    std::vector<int32_t> values = {input(TN_FULL), input(TN_PER_ROW), input(TN_PER_COLUMN), input(TN_SCALAR)};
+    const int32_t divisor = input(TN_FULL, 1, 2);
+    for (int i = 0; i < 16; ++i) {
+      const uint16_t operation = kOperations[random_() % 4];
+      const int32_t a = values[random_() % values.size()], b = values[random_() % values.size()];
+      values.push_back(apply(operation, a, operation == TN_OP_DIV ? divisor : b));
+    }
+    for (size_t i = values.size() - 4; i < values.size(); ++i) writer_.output(values[i]);
+    finish("chain of " + std::to_string(columns) + (compute == TN_F64 ? " in f64" : ""));
   }
 
   void shapes() {

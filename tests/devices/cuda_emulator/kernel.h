@@ -225,3 +225,10 @@ To bits_as(From from) {
 inline float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
 inline unsigned __float_as_uint(float number) { return bits_as<unsigned>(number); }
 inline double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
+// Operations that are never contracted: the emulator's compiler has no fused multiply-add to contract to.
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __dmul_rn(double a, double b) { return a * b; }

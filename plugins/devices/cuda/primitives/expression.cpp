@@ -81,17 +81,18 @@ std::string Expressions::cast(const Node& node, const std::string& a) const {
   return node.kind == TN_INT ? "nearest<I>(" + a + ")" : "(F)" + a;
 }
 
-// Arithmetic on floats and ints.
+// Arithmetic on floats and ints. Floats are added and multiplied by functions that the compiler does not contract to a
+// fused one: kernels compute a value anew, and a program may compare it with what another kernel made of it.
 std::string Expressions::arithmetic(const Node& node, const std::string& a, const std::string& b) const {
   const bool is_int = node.kind == TN_INT;
   const std::string suffix = site_.compute == TN_F64 ? "(" : "f(";
   switch (node.operation) {
     case TN_OP_ADD:
-      return is_int ? "wrap_add(" + a + ", " + b + ")" : a + " + " + b;
+      return (is_int ? "wrap_add(" : "plus(") + a + ", " + b + ")";
     case TN_OP_SUB:
-      return is_int ? "wrap_sub(" + a + ", " + b + ")" : a + " - " + b;
+      return (is_int ? "wrap_sub(" : "minus(") + a + ", " + b + ")";
     case TN_OP_MUL:
-      return is_int ? "wrap_mul(" + a + ", " + b + ")" : a + " * " + b;
+      return (is_int ? "wrap_mul(" : "times(") + a + ", " + b + ")";
     case TN_OP_DIV:
       return a + " / " + b;
     case TN_OP_MIN:

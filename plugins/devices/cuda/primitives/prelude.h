@@ -83,6 +83,15 @@ template <> struct Element<Half> { template <class V> static __device__ Half of(
 template <> struct Element<Brain> { template <class V> static __device__ Brain of(V v) { return encode_brain((float)v); } };
 template <> struct Element<Truth> { template <class V> static __device__ Truth of(V v) { return Truth{(unsigned char)(v != V(0))}; } };
 
+// Sums and products that are each rounded: "never merged into a single multiply-add" (CUDA Math API).
+__device__ float plus(float a, float b) { return __fadd_rn(a, b); }
+__device__ double plus(double a, double b) { return __dadd_rn(a, b); }
+__device__ float minus(float a, float b) { return __fsub_rn(a, b); }
+__device__ double minus(double a, double b) { return __dsub_rn(a, b); }
+__device__ float times(float a, float b) { return __fmul_rn(a, b); }
+__device__ double times(double a, double b) { return __dmul_rn(a, b); }
+template <class T> __device__ T plus(T a, T b) { return a + b; }
+
 __device__ I wrap_add(I a, I b) { return (I)((U)a + (U)b); }
 __device__ I wrap_sub(I a, I b) { return (I)((U)a - (U)b); }
 __device__ I wrap_mul(I a, I b) { return (I)((U)a * (U)b); }
@@ -100,7 +109,7 @@ __device__ I floor_mod(I a, I b) {
 __device__ I sign_of(I a) { return a < 0 ? -1 : a > 0 ? 1 : 0; }
 __device__ F sign_of(F a) { return a < F(0) ? F(-1) : a > F(0) ? F(1) : a; }
 __device__ bool is_finite(F a) { return a - a == F(0); }
-__device__ F added(F a, F b) { return a + b; }
+__device__ F added(F a, F b) { return plus(a, b); }
 __device__ I added(I a, I b) { return wrap_add(a, b); }
 __device__ bool added(bool a, bool b) { return a || b; }
 
@@ -189,7 +198,7 @@ template <class T> __device__ T most(T a, T b) { return a != a || b < a ? a : b;
 template <class T> __device__ T least(T a, T b) { return a != a || a < b ? a : b; }
 struct Sum {
   template <class T> static __device__ T start() { return T(0); }
-  template <class T> static __device__ T join(T a, T b) { return a + b; }
+  template <class T> static __device__ T join(T a, T b) { return plus(a, b); }
 };
 struct Max {
   template <class T> static __device__ T start() { return (T)Ends<T>::low(); }
