@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
       updater.update(machine);
     };
     bench::Result result = bench::steps(arguments, machine, 3, 2, 10, step);
-    result.flops = 6.0 * kRows * kSize * (12 * kSize + 2 * kLength);
+    result.flops = 6.0 * kRows * kSize * (12 * kSize + kLength);  // of attention the causal half
     return result;
   });
 }

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: bench_probe THREADS\n"), 64;
   constexpr int64_t kBytes = 256'000'000;  // far above any cache
   const int threads = std::max(1, std::atoi(argv[1]));
-  std::printf("{\"flops\": %.6g, \"bandwidth\": %.6g}\n", tenon::cli::peak_operations(threads),
-              tenon::cli::peak_bandwidth(threads, kBytes));
+  std::printf("{\"flops\": %.6g, \"bf16_flops\": %.6g, \"bandwidth\": %.6g}\n", tenon::cli::peak_operations(threads),
+              tenon::cli::peak_bf16_operations(threads), tenon::cli::peak_bandwidth(threads, kBytes));
   return 0;
 }

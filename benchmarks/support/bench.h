@@ -29,11 +29,12 @@ struct Arguments {
 
 // The line that benchmarks/run reads; what does not apply is 0 and is left out.
 struct Result {
-  double seconds = 0;  // for one step, or for what the workload counts
-  double loss = 0;     // after the same steps on every side
-  double flops = 0;    // operations that one step needs, for the share of the machine's limit
-  double bytes = 0;    // bytes that one step must move
-  double p99 = 0;      // seconds, where single calls are timed
+  double seconds = 0;     // for one step, or for what the workload counts
+  double loss = 0;        // after the same steps on every side
+  double flops = 0;       // operations that one step needs, for the share of the machine's limit
+  double bf16_flops = 0;  // those of products of bfloat16
+  double bytes = 0;       // bytes that one step must move
+  double p99 = 0;         // seconds, where single calls are timed
 };
 
 inline void print(const Result& result) {
@@ -43,6 +44,7 @@ inline void print(const Result& result) {
   };
   add("loss", result.loss);
   add("flops", result.flops);
+  add("bf16_flops", result.bf16_flops);
   add("bytes", result.bytes);
   add("p99", result.p99);
   std::printf("}\n");

@@ -13,6 +13,8 @@ import time
 from support import sides
 
 TICKS = os.sysconf("SC_CLK_TCK")
+LIMITS = {"flops": "flops", "bf16_flops": "bf16_flops", "bytes": "bandwidth"}  # of a step: the probe's rate
+MOST_REACHED = 1.02  # no step is faster than the machine: a larger share of the limit is the fault of the probe
 SPARE_TRIES = 3  # rounds run at most: this many times those that count
 
 
@@ -89,7 +91,7 @@ def busy_beside(workload):
 
 def limit_of(result, probe):
     """Seconds that the arithmetic and the bytes of a step take at the rates of the probe."""
-    return result.get("flops", 0) / probe["flops"] + result.get("bytes", 0) / probe["bandwidth"]
+    return sum(result[key] / probe[rate] for key, rate in LIMITS.items() if result.get(key))
 
 
 def one_round(order, workload, failed, limit):
@@ -148,9 +150,12 @@ def summary(kept, left_out):
 
     names = [name for name in kept[0] if name != "probe" and all(name in result for result in kept)]
     tenon = kept[0]["tenon"]
-    probes = {key: statistics.median(result["probe"][key] for result in kept) for key in ("flops", "bandwidth")
-              if "probe" in kept[0]}
-    limit = probes and limit_of(tenon, probes)
-    return {"sides": {name: figures(name) for name in sorted(names, key=lambda name: name != "tenon")},
-            "probe": probes, "limit": limit or None, "rounds": len(kept), "left_out": left_out,
+    probes = {key: statistics.median(result["probe"][key] for result in kept) for key in kept[0].get("probe", {})}
+    limit = limit_of(tenon, probes) if probes else 0
+    sides_measured = {name: figures(name) for name in sorted(names, key=lambda name: name != "tenon")}
+    if limit > MOST_REACHED * sides_measured["tenon"]["median"]:
+        return {"sides": {}, "left_out": left_out,
+                "problem": f"{100 * limit / sides_measured['tenon']['median']:.0f} % of the limit: the probe gave less "
+                           "than this machine can do"}
+    return {"sides": sides_measured, "probe": probes, "limit": limit or None, "rounds": len(kept), "left_out": left_out,
             "loss": tenon.get("loss")}

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
       updater.update(machine);
     };
     bench::Result result = bench::steps(arguments, machine, 3, 0, 3, step);
-    result.flops = 2.0 * kBatch * (2 * 1024 * 4096 + 3 * 4096 * 4096 + 3 * 4096 * 1000);
+    (compute == TN_BF16 ? result.bf16_flops : result.flops) =
+        2.0 * kBatch * (2 * 1024 * 4096 + 3 * 4096 * 4096 + 3 * 4096 * 1000);
     return result;
   });
 }

@@ -45,7 +45,7 @@ class Rounds(unittest.TestCase):
         self.folder = holder.name
 
     def probe(self):
-        return side(self.folder, "probe", flops=1e9, bandwidth=1e9)
+        return side(self.folder, "probe", flops=1e9, bf16_flops=2e9, bandwidth=1e9)
 
     def calls(self, name):
         return (pathlib.Path(self.folder) / "bin" / f"{name}.calls").read_text().count("call")
@@ -70,6 +70,18 @@ class Rounds(unittest.TestCase):
         self.assertAlmostEqual(result["sides"]["peer"]["ratio"], 2.5)
         self.assertAlmostEqual(result["limit"], 1e-6)
         self.assertEqual(self.calls("peer"), 3)
+
+    def test_a_step_faster_than_the_limit_is_an_error_of_the_run(self):
+        for amount, share in (({"flops": 2100.0}, 105), ({"bytes": 2200.0}, 110), ({"bf16_flops": 4120.0}, 103)):
+            result = self.measure([side(self.folder, "tenon", seconds=2e-6, loss=1.0, **amount),
+                                   side(self.folder, "peer", seconds=5e-6, loss=1.0), self.probe()], [0.0])
+            self.assertEqual(result["sides"], {})
+            self.assertEqual(result["problem"],
+                             f"{share} % of the limit: the probe gave less than this machine can do")
+
+    def test_products_of_bf16_have_a_limit_of_their_own(self):
+        result = self.measure([side(self.folder, "tenon", seconds=2e-6, bf16_flops=1000.0), self.probe()], [0.0])
+        self.assertAlmostEqual(result["limit"], 0.5e-6)
 
     def test_unequal_losses_are_not_compared(self):
         result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0),

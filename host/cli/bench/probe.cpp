@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/bench/probe.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <thread>
 #include <vector>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 namespace tenon::cli {
 
@@ -13,69 +25,168 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTries = 3;
-constexpr int kLanes = 128;  // independent chains: enough to hide the latency at any width of vectors
-constexpr int kRepeats = 500'000;
+constexpr int kTries = 5;
+constexpr double kSeconds = 0.02;  // of a try: long beside what a barrier takes to let the last thread go
+constexpr int kChains = 12;        // that do not wait for one another: they hide the latency, and fit into 16 registers
+constexpr int kRepeats = 20'000;   // of the chains, in a unit of work
 
-// Calls work(thread) on every thread at once, several times. Returns the seconds of the fastest try.
+// Seconds from the moment at which the first thread begins to that at which the last one ends work(thread, units). The
+// threads are there before that: to start one takes longer than much of what is measured.
 template <typename Work>
-double best_seconds(int threads, const Work& work) {
-  double best = 0;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    const Clock::time_point began = Clock::now();
+double seconds_of(int threads, int64_t units, const Work& work) {
+  std::barrier meeting(threads);
+  std::vector<Clock::time_point> began(static_cast<size_t>(threads)), ended(began);
+  const auto run = [&](int thread) {
+    const auto place = static_cast<size_t>(thread);
+    meeting.arrive_and_wait();
+    began[place] = Clock::now();
+    work(thread, units);
+    ended[place] = Clock::now();
+  };
+  {
     std::vector<std::jthread> others;
-    for (int thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-    work(0);
-    others.clear();  // joins them
-    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    best = attempt == 0 ? seconds : std::min(best, seconds);
+    for (int thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+    run(0);
   }
-  return best;
+  return std::chrono::duration<double>(*std::max_element(ended.begin(), ended.end()) -
+                                       *std::min_element(began.begin(), began.end()))
+      .count();
 }
 
-[[gnu::always_inline]] inline void multiply_add(float* x) {
-  for (int r = 0; r < kRepeats; ++r)
-    for (int i = 0; i < kLanes; ++i) x[i] = x[i] * 0.999F + 0.001F;
+// The units of work(thread, units) per second and thread, in the fastest of several tries.
+template <typename Work>
+double units_per_second(int threads, const Work& work) {
+  int64_t units = 1;
+  double seconds = seconds_of(threads, units, work);
+  for (; seconds < kSeconds / 4; seconds = seconds_of(threads, units, work)) units *= 2;
+  units = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * kSeconds / seconds));
+  double best = seconds_of(threads, units, work);
+  for (int attempt = 1; attempt < kTries; ++attempt) best = std::min(best, seconds_of(threads, units, work));
+  return static_cast<double>(units) / best;
 }
+
+// A chain of multiply-adds for each lane, for as many units; the operations of a unit are `per_unit`.
+struct Chains {
+  void (*run)(int64_t units);
+  double per_unit;
+};
+
+// Chains of vectors: as many as hide the latency of an instruction and fit into the registers.
+template <int kBytes>
+[[gnu::always_inline]] inline void multiply_add(int64_t units) {
+  using Vector [[gnu::vector_size(kBytes)]] = float;
+  Vector x[kChains];
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) x[i] = Vector{} + static_cast<float>(i);
+  for (int64_t r = 0; r < units * kRepeats; ++r)
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) x[i] = x[i] * 0.999F + 0.001F;
+  Vector sum = {};
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) sum += x[i];
+  asm volatile("" ::"m"(sum));  // the results are used
+}
+template <int kBytes>
+constexpr double kChainOperations = 2.0 * kChains* kBytes / sizeof(float) * kRepeats;
 
 #ifdef __x86_64__
-[[gnu::target("avx512f,prefer-vector-width=512")]] void multiply_add_avx512(float* x) { multiply_add(x); }
-[[gnu::target("avx2,fma")]] void multiply_add_avx2(float* x) { multiply_add(x); }
-#endif
-void multiply_add_plain(float* x) { multiply_add(x); }
+[[gnu::target("avx512f,prefer-vector-width=512")]] void multiply_add_avx512(int64_t units) { multiply_add<64>(units); }
+[[gnu::target("avx2,fma")]] void multiply_add_avx2(int64_t units) { multiply_add<32>(units); }
 
-using Chains = void (*)(float*);
+// Chains of 16 floats, to each of which an instruction adds 32 products.
+[[gnu::target("avx512f,avx512bf16")]] void multiply_pairs(int64_t units) {
+  __m512 x[kChains] = {};
+  const auto ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+  for (int64_t r = 0; r < units * kRepeats; ++r)
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) x[i] = _mm512_dpbf16_ps(x[i], ones, ones);
+  __m512 sum = {};
+#pragma GCC unroll 16
+  for (int i = 0; i < kChains; ++i) sum += x[i];
+  asm volatile("" ::"m"(sum));
+}
+
+// Four tiles of 16 x 16 floats, to each of which an instruction adds a product of 16 x 32 and 32 x 16.
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_tiles(int64_t units) {
+  struct alignas(64) {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } shape;
+  asm volatile("" ::"r"(&shape) : "memory");  // GCC 12 takes it that the next line reads 8 bytes alone
+  _tile_loadconfig(&shape);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t r = 0; r < units * kRepeats / 4; ++r) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+}
+
+// Whether the kernel lets this process use tiles.
+bool has_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, XFEATURE_XTILEDATA
+  return __builtin_cpu_supports("amx-bf16") != 0 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
+void multiply_add_plain(int64_t units) { multiply_add<16>(units); }
 
 Chains widest() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f")) return multiply_add_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_add_avx2;
+  if (__builtin_cpu_supports("avx512f")) return {multiply_add_avx512, kChainOperations<64>};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_avx2, kChainOperations<32>};
 #endif
-  return multiply_add_plain;
+  return {multiply_add_plain, kChainOperations<16>};
+}
+
+Chains widest_of_bf16() {
+#ifdef __x86_64__
+  if (has_tiles()) return {multiply_tiles, 2.0 * 16 * 16 * 32 * kRepeats};
+  if (__builtin_cpu_supports("avx512bf16")) return {multiply_pairs, 2 * kChainOperations<64>};
+#endif
+  return widest();
+}
+
+double rate_of(const Chains& chains, int threads) {
+  const double units = units_per_second(threads, [&](int, int64_t count) { chains.run(count); });
+  return chains.per_unit * threads * units;
+}
+
+struct Unmap {
+  size_t bytes;
+  void operator()(float* first) const { munmap(first, bytes); }
+};
+using Array = std::unique_ptr<float[], Unmap>;
+
+// In huge pages where the system has them, as large slabs of parameters are.
+Array array_of(int64_t count) {
+  const auto bytes = static_cast<size_t>(count) * sizeof(float);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  (void)madvise(memory, bytes, MADV_HUGEPAGE);
+  auto* const first = static_cast<float*>(memory);
+  std::fill_n(first, count, 1.0F);
+  return Array(first, Unmap{bytes});
 }
 
 }  // namespace
 
-double peak_operations(int threads) {
-  const Chains chains = widest();
-  const double seconds = best_seconds(threads, [&](int thread) {
-    alignas(64) float x[kLanes];
-    for (int i = 0; i < kLanes; ++i) x[i] = 1.0F + static_cast<float>(i + thread) * 1e-3F;
-    chains(x);
-  });
-  return 2.0 * kLanes * kRepeats * threads / seconds;
-}
+double peak_operations(int threads) { return rate_of(widest(), threads); }
+
+double peak_bf16_operations(int threads) { return rate_of(widest_of_bf16(), threads); }
 
 double peak_bandwidth(int threads, int64_t bytes) {
-  constexpr int64_t kLeastMoved = 512 << 20;  // so that the start of threads does not count
   const int64_t count = std::max<int64_t>(bytes / 16, 256);
-  const int64_t repeats = std::max<int64_t>(1, kLeastMoved / (28 * count));
-  std::vector<std::vector<float>> arrays(4, std::vector<float>(static_cast<size_t>(count), 1.0F));
-  const double seconds = best_seconds(threads, [&](int thread) {
-    float* const p = arrays[0].data();
-    const float* const g = arrays[1].data();
-    float* const m = arrays[2].data();
-    float* const v = arrays[3].data();
+  const Array arrays[] = {array_of(count), array_of(count), array_of(count), array_of(count)};
+  const double units = units_per_second(threads, [&](int thread, int64_t repeats) {
+    float* const p = arrays[0].get();
+    const float* const g = arrays[1].get();
+    float* const m = arrays[2].get();
+    float* const v = arrays[3].get();
     const int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
     for (int64_t r = 0; r < repeats; ++r)
 #pragma GCC ivdep
@@ -86,7 +197,7 @@ double peak_bandwidth(int threads, int64_t bytes) {
         p[i] = p[i] * 0.9F + a + b;
       }
   });
-  return 28.0 * static_cast<double>(count * repeats) / seconds;
+  return 28.0 * static_cast<double>(count) * units;
 }
 
 }  // namespace tenon::cli

@@ -37,6 +37,9 @@ std::string percent(double part, double whole) {
   return whole > 0 ? std::to_string(static_cast<int64_t>(100 * part / whole + 0.5)) + " %" : "-";
 }
 
+// No step is faster than the machine. A share above this, with room for a noisy clock, is the fault of the probe.
+constexpr double kMostReached = 1.02;
+
 class Bench {
  public:
   Bench(const BenchArguments& given, const Job& job) {
@@ -44,10 +47,13 @@ class Bench {
     threads_ = host.count().threads;
     plain_ = measure_steps(host, job, given.seconds);
     timed_ = measure_steps(given.common.host(job, true), job, given.seconds);
-    limits_ = {peak_operations(threads_), peak_bandwidth(threads_, working_set())};
+    limits_ = limits_of(job.compute == TN_BF16);
     parts_ = parts_of(timed_, limits_);
     for (const Part& part : parts_) limit_ += part.limit;
     step_ = quantile(plain_.steps, 0.5);
+    if (limit_ > kMostReached * step_)
+      throw Failure(kSystem, "the probe of this machine gave less than the job reached (" + percent(limit_, step_) +
+                                 "): other programs disturb it; run it again without them");
   }
 
   [[nodiscard]] json object() const {
@@ -101,6 +107,9 @@ class Bench {
   }
 
  private:
+  [[nodiscard]] Limits limits_of(bool bf16) const {
+    return {bf16 ? peak_bf16_operations(threads_) : peak_operations(threads_), peak_bandwidth(threads_, working_set())};
+  }
   static std::string rate(double amount, double seconds) {
     return amount > 0 && seconds > 0 ? figure(1e-9 * amount / seconds) : "-";
   }
