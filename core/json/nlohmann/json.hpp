@@ -1,6 +1,8 @@
 // nlohmann's JSON with two functions replaced that fail badly if memory runs out. SPDX-License-Identifier: Apache-2.0
 //
-// This folder precedes the library's in the include path, so that every include of nlohmann/json.hpp is this file.
+// This folder precedes the library's in the include path, so that every include of nlohmann/json.hpp is this file. All
+// of it is in a namespace of its own (own_namespace.hpp), so that no function of the library has two definitions in a
+// program that uses the library beside an archive of Tenon.
 //
 // destroy: the library's first moves the descendants of a value into a vector, so that deep values do not recurse. If
 // that vector cannot be allocated, the process ends, since an exception cannot leave a destructor. The replacement
@@ -11,6 +13,8 @@
 #pragma once
 
 #include_next <nlohmann/json.hpp>
+
+#include "own_namespace.hpp"
 
 template <>
 inline void nlohmann::json::json_value::destroy(value_t type) {
