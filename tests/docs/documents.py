@@ -192,6 +192,8 @@ def check(root, build):
         complaints += check_links(root, path, prose)
         if path.name == "glossary.md":
             complaints += rules.check_glossary(root, path.relative_to(root), prose, others)
+        if path.name == "contributing.md":
+            complaints += rules.check_lists(root, path.relative_to(root), prose)
         if path.name == "moved.md":
             complaints += check_moved(root, path, [(number, line) for number, line in prose if line.startswith("|")])
             prose = [(number, "".join(line.split("|")[2:]) if line.startswith("|") else line) for number, line in prose]

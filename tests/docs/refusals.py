@@ -64,6 +64,13 @@ WRONG_GLOSSARIES = {
     "| price (of all) | x | x | x |\n": "no page and no public header uses \"price\"",
 }
 RIGHT_GLOSSARY = "| Cost (of one) | x | x | x |\n| data layer | x | x | x |\n| layer | x | - | - |\n"
+LIST = "**A cost: 2 files**\n\n1. one\n"
+WRONG_LISTS = {
+    LIST: "docs/contributing.md:1: \"A cost\" states 2 files and lists 1",
+    LIST + "2. two\n3. three\n": "states 2 files and lists 3",
+    "**A unary opcode: 0 files**\n\n`core/a.h`\n": "\"A unary opcode\" lacks core/erf.h, which names TN_OP_ERF",
+}
+RIGHT_LISTS = [LIST + "2. two\n\n**Another: 0 files**\n", "**A unary opcode: 1 files**\n\n1. `core/erf.h`\n"]
 
 
 def make_tree(root):
@@ -93,6 +100,8 @@ def main(root):
     (root / "docs/page.md").write_text("## Heading\ncosts of a data layer\n")
     glossaries = {TABLE + text: expected for text, expected in WRONG_GLOSSARIES.items()}
     failures += refusals(root, root / "docs/glossary.md", glossaries, [TABLE + RIGHT_GLOSSARY])
+    (root / "core/erf.h").write_text(f"// TN_OP_ERF\n// {LICENCE} Apache-2.0\n")
+    failures += refusals(root, root / "docs/contributing.md", WRONG_LISTS, RIGHT_LISTS)
     (root / "data").mkdir()
     for text, expected in BROKEN.items():
         (root / "README.md").write_text(text)
@@ -105,7 +114,7 @@ def main(root):
                 failures.append(f"expected: {expected}\ngot: {broken}")
     if failures:
         sys.exit("\n".join(failures))
-    wrong = len(WRONG) + len(WRONG_SOURCES) + len(WRONG_GLOSSARIES) + len(BROKEN)
+    wrong = len(WRONG) + len(WRONG_SOURCES) + len(WRONG_GLOSSARIES) + len(WRONG_LISTS) + len(BROKEN)
     print(f"{wrong} wrong documents and sources were found out")
 
 

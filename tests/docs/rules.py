@@ -1,4 +1,5 @@
-"""Rules of the repository, checked without a compiler: the licence of each source file, and the terms of the glossary.
+"""Rules of the repository, checked without a compiler: the licence of each source file, the terms of the glossary, and
+the lists of files that a new component touches.
 SPDX-License-Identifier: Apache-2.0"""
 import re
 
@@ -22,7 +23,7 @@ def check_licences(root):
     """Checks that each source file has its whole identifier on one line, since licence scanners read line by line."""
     for path in sources(root):
         name = path.relative_to(root)
-        licence = "MIT" if name.parts[0] == "sdk" else "Apache-2.0"
+        licence = "MIT" if name.parts[0] == "sdk" or name.parts[:3] == ("tests", "sdk", "released") else "Apache-2.0"
         whole = rf"{IDENTIFIER} {re.escape(licence)}( \*/|\"\"\")?$"
         lines = [line for line in path.read_text(encoding="utf-8").splitlines()[:60] if IDENTIFIER in line]
         if not any(re.search(whole, line) for line in lines):
@@ -52,3 +53,33 @@ def check_glossary(root, document, prose, texts):
         word = re.sub(r" \(.*\)$", "", term)
         if not re.search(r"\b" + r"\s+".join(map(re.escape, word.split())) + r"s?\b", text, re.IGNORECASE):
             yield f"{where}: no page and no public header uses \"{word}\""
+
+
+PRODUCT_ROOMS = ("sdk", "core", "check", "host", "plugins", "bindings")
+PROBE = "TN_OP_ERF"  # a unary opcode, to find the files that name each of them
+
+
+def numbered_lists(prose):
+    """(line number, heading, items, text) of each "**heading: N files**" and what follows up to the next one."""
+    starts = [k for k, (_, line) in enumerate(prose) if line.startswith("**") or line.startswith("## ")] + [len(prose)]
+    for start, end in zip(starts, starts[1:]):
+        match = re.match(r"\*\*(.*): (\d+) files\*\*", prose[start][1])
+        if match:
+            lines = [line for _, line in prose[start:end]]
+            items = sum(bool(re.match(r"\d+\. ", line)) for line in lines)
+            yield prose[start][0], match[1], int(match[2]), items, "\n".join(lines)
+
+
+def check_lists(root, document, prose):
+    """Checks that headings state the number of files of the list below, and that no file of an opcode is left out."""
+    for number, heading, stated, items, text in numbered_lists(prose):
+        if stated != items:
+            yield f"{document}:{number}: \"{heading}\" states {stated} files and lists {items}"
+        if heading != "A unary opcode":
+            continue
+        for room in PRODUCT_ROOMS:
+            for path in sorted((root / room).rglob("*.*")):
+                name = str(path.relative_to(root))
+                if path.suffix in (".h", ".hpp", ".c", ".cpp", ".rs") and PROBE in path.read_text(encoding="utf-8") \
+                        and f"`{name}`" not in text:
+                    yield f"{document}:{number}: \"{heading}\" lacks {name}, which names {PROBE}"
