@@ -206,6 +206,40 @@ TEST(LayerOutput, MisuseThrows) {
   EXPECT_NO_THROW(Int(-(int64_t{1} << 53)));
 }
 
+// input_order.cpp has more, for several compilers.
+TEST(LayerOutput, AnExpressionThatMakesTwoInputsIsRefusedWhereTheirOrderCounts) {
+  Program p;
+  const Float x = p.full();
+  EXPECT_THROW(p.full() - p.full(), std::invalid_argument);
+  EXPECT_THROW(exp(p.full() + x) * p.per_column(), std::invalid_argument);
+  EXPECT_THROW(select(p.full() > 0, x, p.full()), std::invalid_argument);
+  EXPECT_THROW((p.full() + p.full()) * p.full(), std::invalid_argument);
+  EXPECT_NO_THROW(p.full() + p.full());
+  EXPECT_NO_THROW(p.full<Int>() * p.full<Int>());
+  EXPECT_THROW(p.full() * p.per_row(), std::invalid_argument);
+  EXPECT_NO_THROW(x - p.full());
+  EXPECT_NO_THROW(p.full() > 0 && p.full() > 0);
+  try {
+    (void)(p.full() - p.full());
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "an expression makes two inputs of a program, and C++ does not define which of them is the first; give "
+        "each a name in a statement before, or make them together with inputs()");
+  }
+}
+
+TEST(LayerOutput, InputsAreNumberedInTheOrderOfTheirCall) {
+  Program p;
+  const auto [x, scale] = p.inputs(TN_FULL, TN_PER_COLUMN);
+  const auto [label] = p.inputs<Int>(TN_PER_ROW);
+  p.output(x - scale);
+  p.output(select(p.column() == label, x, 0.0));
+  const Values outputs = evaluate(p, {kX, {1, 2, 3}, {1, 0}});
+  EXPECT_EQ(outputs[0], (std::vector<double>{-2.5, -2.25, -3, -0.75, 0, 0}));
+  EXPECT_EQ(outputs[1], (std::vector<double>{0, -0.25, 0, 0.25, 0, 0}));
+}
+
 // ---- expressions that must not compile
 
 template <typename A, typename B, typename = void>

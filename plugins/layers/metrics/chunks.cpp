@@ -103,8 +103,8 @@ struct ChunkF1 {
     // 1 at a row up to which both have had the same rows of one chunk.
     const Tensor agreed = agreement(body, made[0], made[1]);
     tn::Program right;
-    const Float equal = right.full();
-    right.output(sum_all(equal * (1 - right.full()) * (1 - right.full())), TN_F64);
+    const auto [equal, named, real] = right.inputs(TN_FULL, TN_FULL, TN_FULL);
+    right.output(sum_all(equal * (1 - named) * (1 - real)), TN_F64);
     body.state(kRight, body.pointwise(right, {agreed, body.segment(TN_SEGMENT_SHIFT, made[2], rows, 1),
                                               body.segment(TN_SEGMENT_SHIFT, made[3], rows, 1)})
                            .front());

@@ -10,12 +10,20 @@
  * C++ numbers become constants of the kind that is needed. Extents follow the rules of program.h and are not
  * written; only a reduction names its extent.
  *
- * Misuse (values of two programs in one expression, a reduction that reduces nothing) throws std::invalid_argument. */
+ * An expression makes one input at most: C++ leaves the order open in which `p.full() - p.full()` makes its two. Name
+ * each first, or make them together:
+ *
+ *   const auto [x, scale] = p.inputs(TN_FULL, TN_PER_COLUMN);
+ *
+ * Misuse (values of two programs in one expression, two inputs made in one, a reduction that reduces nothing) throws
+ * std::invalid_argument. */
 #ifndef TENON_EXPRESSION_HPP
 #define TENON_EXPRESSION_HPP
 
 #include <tenon/program.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -34,15 +42,22 @@ struct ProgramRecorder {
   std::vector<tn_instruction> instructions;
   std::vector<tn_program_input> inputs;
   std::vector<tn_program_output> outputs;
+  std::vector<int32_t> newest;  // of each instruction: the largest number of an input that it depends on, or -1
   tn_program view = {};
 
   int32_t append(uint16_t op, uint8_t kind, uint8_t extent, const int32_t (&operands)[3], double number = 0) {
     tn_instruction in = {op, kind, extent, operands[0], operands[1], operands[2], number};
     instructions.push_back(in);
+    newest.push_back(-1);
+    for (const int32_t operand : operands)
+      if (operand >= 0) newest.back() = std::max(newest.back(), newest[static_cast<size_t>(operand)]);
     return static_cast<int32_t>(instructions.size() - 1);
   }
   int32_t source(uint16_t op, uint8_t kind, uint8_t extent, int32_t a = -1) {
-    return append(op, kind, extent, {a, -1, -1});
+    const int32_t value = append(op, kind, extent, {-1, -1, -1});
+    instructions.back().a = a;
+    if (op == TN_OP_INPUT) newest.back() = a;
+    return value;
   }
   // Equal constants share one value; -0 and 0 are different constants.
   int32_t constant(double number, uint8_t kind) {
@@ -55,22 +70,65 @@ struct ProgramRecorder {
   }
   uint8_t extent(int32_t value) const { return instructions[static_cast<size_t>(value)].extent; }
   inline int32_t number_of(const Handle& handle, uint8_t kind);
+  // Throws if the operands make two inputs, so that their numbers depend on the compiler. Returns the first of them.
+  inline int32_t made_inputs(uint16_t op, const Handle* const* operands, size_t count) const;
 };
 
-// The base of Float, Int and Logical: a value of a recording, or a constant that belongs to no recording yet.
+// The base of Float, Int and Logical: a value of a recording, or a constant that belongs to no recording yet. A value
+// that is still a part of the expression that computes it knows the first input which this expression makes. Copies,
+// thus the operands that have a name, do not, so operators take their operands by value.
 struct Handle {
   ProgramRecorder* recording = nullptr;
   int32_t value = -1;
+  int32_t made = -1;    // the number of that input, or -1
+  uint32_t number = 0;  // of a State (tenon/updater.hpp), its number
   double literal = 0;
 
-  explicit Handle(double number) : literal(number) {}
-  Handle(ProgramRecorder& owner, int32_t number) : recording(&owner), value(number) {}
+  explicit Handle(double constant) : literal(constant) {}
+  Handle(ProgramRecorder& owner, int32_t instruction, int32_t made_input = -1)
+      : recording(&owner), value(instruction), made(made_input) {}
+  Handle(const Handle& other) { *this = other; }
+  Handle& operator=(const Handle& other) {
+    recording = other.recording;
+    value = other.value;
+    made = -1;
+    number = other.number;
+    literal = other.literal;
+    return *this;
+  }
+
+ protected:
+  // The same part of the expression as `other`, with another type.
+  Handle(const Handle& other, int32_t made_input) : Handle(other) { made = made_input; }
 };
 
 int32_t ProgramRecorder::number_of(const Handle& handle, uint8_t kind) {
   if (handle.recording == nullptr) return constant(handle.literal, kind);
   if (handle.recording != this) throw std::invalid_argument("an expression joins values of two programs");
   return handle.value;
+}
+
+int32_t ProgramRecorder::made_inputs(uint16_t op, const Handle* const* operands, size_t count) const {
+  const bool ordered = op == TN_OP_AND || op == TN_OP_OR;  // C++ evaluates the left side of && and || first
+  int32_t first = -1;
+  for (size_t i = 0; i < count; ++i) {
+    if (operands[i]->made < 0) continue;
+    for (size_t k = 0; k < count && !ordered; ++k) {
+      if (k == i || operands[k]->recording == nullptr ||
+          newest[static_cast<size_t>(operands[k]->value)] <= operands[i]->made)
+        continue;
+      const tn_instruction& a = instructions[static_cast<size_t>(operands[i]->value)];
+      const tn_instruction& b = instructions[static_cast<size_t>(operands[k]->value)];
+      const bool exchangeable = (op == TN_OP_ADD || op == TN_OP_MUL || op == TN_OP_EQUAL) && a.op == TN_OP_INPUT &&
+                                b.op == TN_OP_INPUT && a.extent == b.extent;
+      if (!exchangeable)
+        throw std::invalid_argument(
+            "an expression makes two inputs of a program, and C++ does not define which of them is the first; give "
+            "each a name in a statement before, or make them together with inputs()");
+    }
+    first = first < 0 ? operands[i]->made : std::min(first, operands[i]->made);
+  }
+  return first;
 }
 
 // Records `op` of the operands; R is the kind of the result. Its extent is the union of the operands' extents.
@@ -84,7 +142,9 @@ R apply(uint16_t op, const V&... operands) {
   size_t next = 0;
   ((numbers[next++] = recording->number_of(operands, V::kKind)), ...);
   for (size_t i = 0; i < next; ++i) extent |= recording->extent(numbers[i]);
-  return R(Handle(*recording, recording->append(op, R::kKind, static_cast<uint8_t>(extent), numbers)));
+  const Handle* const handles[] = {&operands...};
+  const int32_t made = recording->made_inputs(op, handles, next);
+  return R(Handle(*recording, recording->append(op, R::kKind, static_cast<uint8_t>(extent), numbers), made));
 }
 
 template <typename V>
@@ -94,38 +154,39 @@ V reduce(uint16_t op, const V& operand, uint8_t extent) {
   if (from == extent || (from | extent) != from)
     throw std::invalid_argument("a reduction of extent " + std::to_string(from) + " to " + std::to_string(extent) +
                                 " reduces nothing");
-  return V(Handle(*operand.recording, operand.recording->append(op, V::kKind, extent, {operand.value, -1, -1})));
+  return V(Handle(*operand.recording, operand.recording->append(op, V::kKind, extent, {operand.value, -1, -1}),
+                  operand.made));
 }
 
 // Operators that Float and Int share.
 template <typename V, typename Logical>
 struct Numeric {
-  friend V operator+(const V& a, const V& b) { return apply<V>(TN_OP_ADD, a, b); }
-  friend V operator-(const V& a, const V& b) { return apply<V>(TN_OP_SUB, a, b); }
-  friend V operator*(const V& a, const V& b) { return apply<V>(TN_OP_MUL, a, b); }
-  friend V operator-(const V& a) { return apply<V>(TN_OP_NEG, a); }
-  friend V abs(const V& a) { return apply<V>(TN_OP_ABS, a); }
-  friend V min(const V& a, const V& b) { return apply<V>(TN_OP_MIN, a, b); }
-  friend V max(const V& a, const V& b) { return apply<V>(TN_OP_MAX, a, b); }
-  friend V sign(const V& a) { return apply<V>(TN_OP_SIGN, a); }
+  friend V operator+(V a, V b) { return apply<V>(TN_OP_ADD, a, b); }
+  friend V operator-(V a, V b) { return apply<V>(TN_OP_SUB, a, b); }
+  friend V operator*(V a, V b) { return apply<V>(TN_OP_MUL, a, b); }
+  friend V operator-(V a) { return apply<V>(TN_OP_NEG, a); }
+  friend V abs(V a) { return apply<V>(TN_OP_ABS, a); }
+  friend V min(V a, V b) { return apply<V>(TN_OP_MIN, a, b); }
+  friend V max(V a, V b) { return apply<V>(TN_OP_MAX, a, b); }
+  friend V sign(V a) { return apply<V>(TN_OP_SIGN, a); }
 
-  friend Logical operator==(const V& a, const V& b) { return apply<Logical>(TN_OP_EQUAL, a, b); }
-  friend Logical operator!=(const V& a, const V& b) { return !apply<Logical>(TN_OP_EQUAL, a, b); }
-  friend Logical operator<(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS, a, b); }
-  friend Logical operator<=(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS_EQUAL, a, b); }
-  friend Logical operator>(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS, b, a); }
-  friend Logical operator>=(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS_EQUAL, b, a); }
+  friend Logical operator==(V a, V b) { return apply<Logical>(TN_OP_EQUAL, a, b); }
+  friend Logical operator!=(V a, V b) { return !apply<Logical>(TN_OP_EQUAL, a, b); }
+  friend Logical operator<(V a, V b) { return apply<Logical>(TN_OP_LESS, a, b); }
+  friend Logical operator<=(V a, V b) { return apply<Logical>(TN_OP_LESS_EQUAL, a, b); }
+  friend Logical operator>(V a, V b) { return apply<Logical>(TN_OP_LESS, b, a); }
+  friend Logical operator>=(V a, V b) { return apply<Logical>(TN_OP_LESS_EQUAL, b, a); }
 
   // Reductions: one value for each row, for each column, or one for the whole grid.
-  friend V max_per_row(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_ROW); }
-  friend V max_per_column(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_COLUMN); }
-  friend V max_all(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_SCALAR); }
-  friend V min_per_row(const V& a) { return reduce(TN_OP_REDUCE_MIN, a, TN_PER_ROW); }
-  friend V min_per_column(const V& a) { return reduce(TN_OP_REDUCE_MIN, a, TN_PER_COLUMN); }
-  friend V min_all(const V& a) { return reduce(TN_OP_REDUCE_MIN, a, TN_SCALAR); }
+  friend V max_per_row(V a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_ROW); }
+  friend V max_per_column(V a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_COLUMN); }
+  friend V max_all(V a) { return reduce(TN_OP_REDUCE_MAX, a, TN_SCALAR); }
+  friend V min_per_row(V a) { return reduce(TN_OP_REDUCE_MIN, a, TN_PER_ROW); }
+  friend V min_per_column(V a) { return reduce(TN_OP_REDUCE_MIN, a, TN_PER_COLUMN); }
+  friend V min_all(V a) { return reduce(TN_OP_REDUCE_MIN, a, TN_SCALAR); }
 
   // The value of `a` with derivative 0.
-  friend V stop(const V& a) { return apply<V>(TN_OP_STOP, a); }
+  friend V stop(V a) { return apply<V>(TN_OP_STOP, a); }
 };
 
 template <typename T>
@@ -137,34 +198,34 @@ constexpr bool kIsNumber = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 class Logical : public detail::Handle {
  public:
   static constexpr uint8_t kKind = TN_LOGICAL;
-  explicit Logical(const detail::Handle& handle) : Handle(handle) {}
+  explicit Logical(const detail::Handle& handle) : Handle(handle, handle.made) {}
   template <typename T, std::enable_if_t<std::is_same_v<T, bool>, int> = 0>
   Logical(T constant) : Handle(constant ? 1.0 : 0.0) {}  // NOLINT: meant to convert
 
-  friend Logical operator&&(const Logical& a, const Logical& b) { return detail::apply<Logical>(TN_OP_AND, a, b); }
-  friend Logical operator||(const Logical& a, const Logical& b) { return detail::apply<Logical>(TN_OP_OR, a, b); }
-  friend Logical operator!(const Logical& a) { return detail::apply<Logical>(TN_OP_NOT, a); }
+  friend Logical operator&&(Logical a, Logical b) { return detail::apply<Logical>(TN_OP_AND, a, b); }
+  friend Logical operator||(Logical a, Logical b) { return detail::apply<Logical>(TN_OP_OR, a, b); }
+  friend Logical operator!(Logical a) { return detail::apply<Logical>(TN_OP_NOT, a); }
 };
 
 // A number in the machine's compute type.
 class Float : public detail::Handle, private detail::Numeric<Float, Logical> {
  public:
   static constexpr uint8_t kKind = TN_FLOAT;
-  explicit Float(const detail::Handle& handle) : Handle(handle) {}
+  explicit Float(const detail::Handle& handle) : Handle(handle, handle.made) {}
   template <typename T, std::enable_if_t<detail::kIsNumber<T>, int> = 0>
   Float(T constant) : Handle(static_cast<double>(constant)) {}  // NOLINT: meant to convert
 
-  friend Float operator/(const Float& a, const Float& b) { return detail::apply<Float>(TN_OP_DIV, a, b); }
-  friend Float sum_per_row(const Float& a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_PER_ROW); }
-  friend Float sum_per_column(const Float& a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_PER_COLUMN); }
-  friend Float sum_all(const Float& a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_SCALAR); }
+  friend Float operator/(Float a, Float b) { return detail::apply<Float>(TN_OP_DIV, a, b); }
+  friend Float sum_per_row(Float a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_PER_ROW); }
+  friend Float sum_per_column(Float a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_PER_COLUMN); }
+  friend Float sum_all(Float a) { return detail::reduce(TN_OP_REDUCE_SUM, a, TN_SCALAR); }
 };
 
 // A whole number: an index, a label. Constants are exact up to 2^53.
 class Int : public detail::Handle, private detail::Numeric<Int, Logical> {
  public:
   static constexpr uint8_t kKind = TN_INT;
-  explicit Int(const detail::Handle& handle) : Handle(handle) {}
+  explicit Int(const detail::Handle& handle) : Handle(handle, handle.made) {}
   template <typename T, std::enable_if_t<detail::kIsNumber<T> && std::is_integral_v<T>, int> = 0>
   Int(T constant) : Handle(exact(static_cast<int64_t>(constant))) {}  // NOLINT: meant to convert
 
@@ -176,42 +237,38 @@ class Int : public detail::Handle, private detail::Numeric<Int, Logical> {
   }
 };
 
-inline Float sqrt(const Float& a) { return detail::apply<Float>(TN_OP_SQRT, a); }
-inline Float exp(const Float& a) { return detail::apply<Float>(TN_OP_EXP, a); }
-inline Float expm1(const Float& a) { return detail::apply<Float>(TN_OP_EXPM1, a); }
-inline Float log(const Float& a) { return detail::apply<Float>(TN_OP_LOG, a); }
-inline Float log1p(const Float& a) { return detail::apply<Float>(TN_OP_LOG1P, a); }
-inline Float tanh(const Float& a) { return detail::apply<Float>(TN_OP_TANH, a); }
-inline Float erf(const Float& a) { return detail::apply<Float>(TN_OP_ERF, a); }
-inline Float sin(const Float& a) { return detail::apply<Float>(TN_OP_SIN, a); }
-inline Float cos(const Float& a) { return detail::apply<Float>(TN_OP_COS, a); }
-inline Float pow(const Float& a, const Float& b) { return detail::apply<Float>(TN_OP_POW, a, b); }
-inline Float floor(const Float& a) { return detail::apply<Float>(TN_OP_FLOOR, a); }
+inline Float sqrt(Float a) { return detail::apply<Float>(TN_OP_SQRT, a); }
+inline Float exp(Float a) { return detail::apply<Float>(TN_OP_EXP, a); }
+inline Float expm1(Float a) { return detail::apply<Float>(TN_OP_EXPM1, a); }
+inline Float log(Float a) { return detail::apply<Float>(TN_OP_LOG, a); }
+inline Float log1p(Float a) { return detail::apply<Float>(TN_OP_LOG1P, a); }
+inline Float tanh(Float a) { return detail::apply<Float>(TN_OP_TANH, a); }
+inline Float erf(Float a) { return detail::apply<Float>(TN_OP_ERF, a); }
+inline Float sin(Float a) { return detail::apply<Float>(TN_OP_SIN, a); }
+inline Float cos(Float a) { return detail::apply<Float>(TN_OP_COS, a); }
+inline Float pow(Float a, Float b) { return detail::apply<Float>(TN_OP_POW, a, b); }
+inline Float floor(Float a) { return detail::apply<Float>(TN_OP_FLOOR, a); }
 // Rounds halves to the even number, as C's nearbyint.
-inline Float round(const Float& a) { return detail::apply<Float>(TN_OP_ROUND, a); }
-inline Logical is_finite(const Float& a) { return detail::apply<Logical>(TN_OP_IS_FINITE, a); }
+inline Float round(Float a) { return detail::apply<Float>(TN_OP_ROUND, a); }
+inline Logical is_finite(Float a) { return detail::apply<Logical>(TN_OP_IS_FINITE, a); }
 
 // Division of whole numbers that rounds down, and its remainder, which has the sign of b; both 0 where b is 0. Not
 // operators / and %, since those of C++ round towards 0.
-inline Int floor_div(const Int& a, const Int& b) { return detail::apply<Int>(TN_OP_FLOOR_DIV, a, b); }
-inline Int mod(const Int& a, const Int& b) { return detail::apply<Int>(TN_OP_MOD, a, b); }
+inline Int floor_div(Int a, Int b) { return detail::apply<Int>(TN_OP_FLOOR_DIV, a, b); }
+inline Int mod(Int a, Int b) { return detail::apply<Int>(TN_OP_MOD, a, b); }
 
 // condition ? a : b. Two C++ numbers need a decimal point, which makes them Float: select(c, 1.0, 0.0).
-inline Float select(const Logical& c, const Float& a, const Float& b) {
-  return detail::apply<Float>(TN_OP_SELECT, c, a, b);
-}
-inline Int select(const Logical& c, const Int& a, const Int& b) { return detail::apply<Int>(TN_OP_SELECT, c, a, b); }
-inline Logical select(const Logical& c, const Logical& a, const Logical& b) {
-  return detail::apply<Logical>(TN_OP_SELECT, c, a, b);
-}
+inline Float select(Logical c, Float a, Float b) { return detail::apply<Float>(TN_OP_SELECT, c, a, b); }
+inline Int select(Logical c, Int a, Int b) { return detail::apply<Int>(TN_OP_SELECT, c, a, b); }
+inline Logical select(Logical c, Logical a, Logical b) { return detail::apply<Logical>(TN_OP_SELECT, c, a, b); }
 
 // Casts: a Float loses its fraction, a truth value is 0 or 1, anything but 0 is true.
-inline Float to_float(const Int& a) { return detail::apply<Float>(TN_OP_CAST, a); }
-inline Float to_float(const Logical& a) { return detail::apply<Float>(TN_OP_CAST, a); }
-inline Int to_int(const Float& a) { return detail::apply<Int>(TN_OP_CAST, a); }
-inline Int to_int(const Logical& a) { return detail::apply<Int>(TN_OP_CAST, a); }
-inline Logical to_logical(const Float& a) { return detail::apply<Logical>(TN_OP_CAST, a); }
-inline Logical to_logical(const Int& a) { return detail::apply<Logical>(TN_OP_CAST, a); }
+inline Float to_float(Int a) { return detail::apply<Float>(TN_OP_CAST, a); }
+inline Float to_float(Logical a) { return detail::apply<Float>(TN_OP_CAST, a); }
+inline Int to_int(Float a) { return detail::apply<Int>(TN_OP_CAST, a); }
+inline Int to_int(Logical a) { return detail::apply<Int>(TN_OP_CAST, a); }
+inline Logical to_logical(Float a) { return detail::apply<Logical>(TN_OP_CAST, a); }
+inline Logical to_logical(Int a) { return detail::apply<Logical>(TN_OP_CAST, a); }
 
 // A program under construction. Its values are valid during its lifetime. May be moved.
 class Program {
@@ -234,6 +291,12 @@ class Program {
   template <typename V = Float>
   V scalar() {
     return next_input<V>(TN_SCALAR);
+  }
+
+  // The next inputs, in this order, by their extents.
+  template <typename V = Float, typename... Extent>
+  std::array<V, sizeof...(Extent)> inputs(Extent... extents) {
+    return {{next_input<V>(static_cast<uint8_t>(extents))...}};
   }
 
   // The index of the row (PER_ROW) and of the column (PER_COLUMN), from 0.
@@ -278,7 +341,8 @@ class Program {
   template <typename V>
   V next_input(uint8_t extent) {
     declare_input(extent, V::kKind);
-    return read_input<V>(recording_->inputs.size() - 1);
+    const auto number = static_cast<int32_t>(recording_->inputs.size() - 1);
+    return V(detail::Handle(*recording_, recording_->source(TN_OP_INPUT, V::kKind, extent, number), number));
   }
   template <typename V>
   V source(uint16_t op, uint8_t extent, int32_t a = -1) {

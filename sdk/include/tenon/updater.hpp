@@ -49,10 +49,9 @@ class UpdaterDescription {
   tn_updater_description table_ = {};
 };
 
-// The current value of a state, and its number, which state_next uses.
+// The current value of a state, and its `number`, which state_next uses.
 struct State : Float {
-  State(const Float& current, uint32_t index) : Float(current), number(index) {}
-  uint32_t number;
+  State(const Float& current, uint32_t index) : Float(current) { number = index; }
 };
 
 // Records the update as a formula over one element. The parameter and every state need a next value.
