@@ -69,6 +69,15 @@ void json_integer(text* t, const char* key, int64_t value) {
   put_all(t, digits);
 }
 
+/* Puts a point in place of the one of the locale, which may be several bytes. */
+static void plain_point(char* digits) {
+  char* const at = digits + strspn(digits, "+-0123456789e");
+  if (*at == '\0') return;
+  const size_t bytes = strcspn(at, "0123456789");
+  *at = '.';
+  memmove(at + 1, at + bytes, strlen(at + bytes) + 1);
+}
+
 void json_number(text* t, const char* key, double value, int whole) {
   char digits[40];
   int precision = 15;
@@ -80,6 +89,7 @@ void json_number(text* t, const char* key, double value, int whole) {
   do snprintf(digits, sizeof digits, "%.*g", precision, value);
   while (strtod(digits, NULL) != value && ++precision <= 17);
   begin(t, key);
+  plain_point(digits);
   put_all(t, digits);
   if (strpbrk(digits, ".e") == NULL) put_all(t, ".0");
 }

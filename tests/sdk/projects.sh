@@ -90,6 +90,18 @@ for language in c cpp rust; do
   }
 done
 
+# The readers in an application whose locale has a decimal comma.
+mkdir "$work/locale"
+localedef -i de_DE -f UTF-8 "$work/locale/de_DE.UTF-8" # from the package locales
+library="$(dirname "$(find "$work/prefix" -name libtenon.so -print -quit)")"
+"$cxx" -std=c++17 "-I$work/prefix/include" "$here/decimal_comma.cpp" "-L$library" -ltenon "-Wl,-rpath,$library" \
+  -o "$work/decimal_comma"
+echo '0.5 2 1' >"$work/comma.txt"
+for language in c cpp rust; do
+  LOCPATH="$work/locale" "$work/decimal_comma" de_DE.UTF-8 "$work/build/lib/tenon/plugins" \
+    "maker.reader_$language" file "$work/comma.txt" 0 0,5
+done
+
 # noticed <project> <sed script>: the project's own test fails once its source is changed.
 noticed() {
   local source="$work/all/$1/$1.c"

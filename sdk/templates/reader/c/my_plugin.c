@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenon/number.h>
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -72,9 +73,10 @@ static tn_status next_sample(text* in, int64_t width) {
   } while (in->bytes[strspn(in->bytes, " \t\r\n")] == '\0' || in->bytes[0] == '#');
   in->count = 0;
   for (at = in->bytes; at[strspn(at, " \t\r\n")] != '\0';) {
-    char* end;
-    const double value = strtod(at, &end);
-    if (end == at) return fail_at(in, TN_BAD_DATA, "expected numbers with spaces between them");
+    const char* const from = at + strspn(at, " \t\r\n");
+    double value = 0;
+    const char* const end = tn_parse_double(from, &value); /* unlike strtod in every locale the same */
+    if (end == from) return fail_at(in, TN_BAD_DATA, "expected numbers with spaces between them");
     if (in->count == MOST_NUMBERS) return fail_at(in, TN_BAD_DATA, "has more than 1024 numbers");
     in->numbers[in->count++] = value;
     at = end;
