@@ -64,6 +64,8 @@ class Build:
         given = node.get(attribute)
         if given is None:
             found = self.optional(node, number, attribute)
+            if found is not None and found.size and found.dtype.kind not in "iu":
+                raise Refusal(f"the {attribute}, input {number}, are {found.dtype}; integers are needed")
             return None if found is None else [int(each) for each in np.atleast_1d(found)]
         return [int(each) for each in given]
 

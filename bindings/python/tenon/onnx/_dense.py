@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tenon._layer import Layer
@@ -15,15 +17,14 @@ def _gemm(build: Build, node: Node) -> Made:
     weight = build.constant(node, 1, "matrix")
     if node.get("transB", 0):
         weight = weight.T
-    bias = build.optional(node, 2, "bias")
+    beta = node.get("beta", 1.0)
+    bias = build.optional(node, 2, "bias") if beta != 0 else None
     if bias is not None:
-        bias = np.broadcast_to(bias.reshape(-1), weight.shape[1:]) if bias.size in (1, weight.shape[1]) else bias
-        if bias.ndim != 1:
+        if bias.ndim > 2 or bias.shape[-1:] not in ((), (1,), weight.shape[1:]) or bias.size > max(1, *bias.shape[-1:]):
             raise Refusal(
                 f"the bias has shape {list(bias.shape)}; one for each of {weight.shape[1]} columns is understood"
             )
-        bias = bias * node.get("beta", 1.0)
-    node.get("beta")
+        bias = np.broadcast_to(bias.reshape(-1), weight.shape[1:]) * beta
     return _fc(build, node, build.value(node), weight * node.get("alpha", 1.0), bias)
 
 
@@ -77,7 +78,7 @@ def _bias_after(build: Build, node: Node, size: int) -> Array | None:
 
 def _batch_norm(build: Build, node: Node) -> Made:
     node.require("training_mode", 0, 0)
-    node.require("spatial", 1, 1)
+    node.require("spatial", 1, 1, neutral=build.value(node).rank == 2)
     if any(name and build.uses[name] for name in node.outputs[1:]):
         raise Refusal("its statistics are used as outputs")
     scale, shift, mean, variance = (
@@ -109,14 +110,22 @@ def _layer_norm(build: Build, node: Node) -> Made:
     node.get("stash_type")
     if any(name and build.uses[name] for name in node.outputs[1:]):
         raise Refusal("its statistics are used as outputs")
-    if node.get("axis", -1) not in (-1, value.rank - 1):
-        raise Refusal(f"axis is {node.get('axis')}; only the last dimension is understood")
+    axis = int(node.get("axis", -1))
+    axis += value.rank if axis < 0 else 0
+    if not 0 < axis < value.rank or math.prod(value.dims[axis - 1 : -1]) != 1:
+        raise Refusal(f"axis is {node.get('axis')} of {value.text}; only the last dimension is understood")
     if value.flat or value.order[-1] != value.rank - 1:
         value = build.as_plain(node, value)
     layer = build.layer(node, "layer_norm", [value.layer], {"epsilon": float(node.get("epsilon", 1e-5))})
     scale, shift = build.constant(node, 1, "scale"), build.optional(node, 2, "shift")
-    build.set(layer, scale=scale, shift=np.zeros_like(scale) if shift is None else shift)
+    shift = np.zeros_like(scale) if shift is None else shift
+    build.set(layer, scale=_last(scale), shift=_last(shift))
     return value.like(layer)
+
+
+def _last(numbers: Array) -> Array:
+    """Returns numbers without dimensions of size 1 before the last."""
+    return numbers.reshape(-1) if numbers.size == numbers.shape[-1] else numbers
 
 
 def _lrn(build: Build, node: Node) -> Made:
@@ -135,8 +144,11 @@ def _softmax(type: str) -> Operator:
         old = node.version < 13  # flattened to a matrix at the axis
         axis = int(node.get("axis", 1 if old else -1))
         axis += value.rank if axis < 0 else 0
-        if axis == 0 or (old and axis != value.rank - 1):
+        long = [number for number in range(axis, value.rank) if number > 0 and value.dims[number - 1] > 1]
+        if not 0 < axis < value.rank or (old and len(long) > 1):
             raise Refusal(f"axis is {axis} for an input {value.text}")
+        if old and long:
+            [axis] = long
         value = build.unflattened(node, value)
         return value.like(build.layer(node, type, [value.layer], {"axis": value.axis(axis)}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,7 @@ def _interleaved(before: list[int], after: list[int]) -> list[int]:
 def _padding(node: Node, image: Layer, window: dict[str, Any]) -> dict[str, Any]:
     """Returns the padding of a window over an image."""
     space = len(window["kernel"])
-    mode = node.get("auto_pad", "NOTSET")
-    pads = [int(each) for each in node.get("pads") or [0] * (2 * space)]
+    mode, pads = node.get("auto_pad", "NOTSET"), _pads(node, space)
     if mode == "SAME_UPPER":
         return {"same": True}
     if mode == "VALID":
@@ -52,9 +52,14 @@ def _padding(node: Node, image: Layer, window: dict[str, Any]) -> dict[str, Any]
         return {"padding": _interleaved(before, after)}
     if mode != "NOTSET":
         raise Refusal(f"auto_pad is {mode!r}")
+    return {"padding": _interleaved(pads[:space], pads[space:])}
+
+
+def _pads(node: Node, space: int) -> list[int]:
+    pads = [int(each) for each in node.get("pads") or [0] * (2 * space)]
     if len(pads) != 2 * space:
         raise Refusal(f"pads has {len(pads)} numbers for images of {space} dimensions in space")
-    return {"padding": _interleaved(pads[:space], pads[space:])}
+    return pads
 
 
 def _weight(build: Build, node: Node) -> tuple[Layer, Array, list[int]]:
@@ -94,17 +99,20 @@ def _conv_transpose(build: Build, node: Node) -> Made:
 def _cut(node: Node, image: Layer, window: dict[str, Any], more: list[int]) -> list[int]:
     """Returns what a transposed convolution removes on each side, by its padding or by the size it must have."""
     sizes, strides = [int(each) for each in image.shape[1:-1]], window["stride"]
-    mode, wanted = node.get("auto_pad", "NOTSET"), node.get("output_shape")
-    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+    mode, wanted = node.get("auto_pad", "NOTSET"), list(node.get("output_shape") or [])
+    space, pads = len(sizes), _pads(node, len(sizes))
+    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER") or len(more) != space:
+        raise Refusal(f"auto_pad is {mode!r}, output_padding {more}")
+    if not wanted and mode.startswith("SAME"):
         wanted = [size * stride for size, stride in zip(sizes, strides)]
-    if wanted is None:
-        pads = [int(each) for each in node.get("pads") or [0] * (2 * len(sizes))]
-        return _interleaved(pads[: len(sizes)], pads[len(sizes) :])
-    node.get("pads")
+    if not wanted:
+        return _interleaved(pads[:space], pads[space:]) if mode == "NOTSET" else [0] * (2 * space)
+    if len(wanted) not in (space, space + 2):
+        raise Refusal(f"output_shape is {wanted} for images of {space} dimensions in space")
     before, after = [], []
     for i, size in enumerate(sizes):
         extent = window["dilation"][i] * (window["kernel"][i] - 1) + 1
-        cut = strides[i] * (size - 1) + more[i] + extent - int(wanted[i])
+        cut = strides[i] * (size - 1) + more[i] + extent - int(wanted[i - space])
         half = cut // 2
         before.append(half if mode == "SAME_UPPER" else cut - half)
         after.append(cut - before[-1])
@@ -115,7 +123,7 @@ def _pool(kind: str) -> Operator:
     def make(build: Build, node: Node) -> Made:
         if any(name and build.uses[name] for name in node.outputs[1:]):
             raise Refusal("the indices of its maxima are used")
-        node.require("storage_order", 0, 0)
+        node.get("storage_order")  # of the indices
         image = build.image(node)
         window = _window(node, len(image.shape) - 2, list(node.get("kernel_shape") or []))
         attributes = {"kind": kind, **window, **_padding(node, image, window), "ceil": bool(node.get("ceil_mode", 0))}
@@ -140,27 +148,31 @@ def _resize(build: Build, node: Node) -> Made:
     image = build.image(node)
     old = node.op == "Upsample" or node.version < 11
     kind = node.get("mode", "nearest")
-    node.require("antialias", 0, 0)
-    node.require("keep_aspect_ratio_policy", "stretch", "stretch")
+    kind = "linear" if kind == "bilinear" else kind  # in Upsample
     for name in ("cubic_coeff_a", "exclude_outside", "extrapolation_value"):
-        node.get(name)
-    if kind not in ("nearest", "linear"):
-        raise Refusal(f"mode is {kind!r}; nearest and linear are understood")
+        node.get(name)  # of modes that are not understood
     places = node.get("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
     rounding = node.get("nearest_mode", "floor" if old else "round_prefer_floor")
     before = [int(each) for each in image.shape[1:-1]]
     sizes, exact = _sizes(build, node, before, int(image.shape[-1]), old)
-    attributes: dict[str, Any] = {"size": sizes, "kind": kind}
-    if kind == "linear":
-        one = any(size == 1 for size in sizes)
-        if places not in ("half_pixel", "align_corners") and not (places == "pytorch_half_pixel" and not one):
-            raise Refusal(f"coordinate_transformation_mode is {places!r} of the mode linear")
-        attributes["align_corners"] = places == "align_corners"
-        exact = exact or places == "align_corners"
-    elif not _floors(places, rounding, before, sizes):
-        raise Refusal(f"of the mode nearest coordinate_transformation_mode is {places!r}, nearest_mode {rounding!r}")
+    # All modes are equal along a dimension of one pixel, and along one that keeps its size.
+    changed = [(size, made) for size, made in zip(before, sizes) if 1 < size != made]
+    exact = exact or places == "align_corners"
+    node.require("antialias", 0, 0, neutral=kind == "nearest" or all(made > size for size, made in changed))
+    if places not in _PLACES:
+        raise Refusal(f"coordinate_transformation_mode is {places!r}")
+    if kind not in ("nearest", "linear", "cubic") or (kind == "cubic" and changed):
+        raise Refusal(f"mode is {kind!r}; nearest and linear are understood")
     if not exact:
         raise Refusal("scales times sizes are no whole numbers")
+    attributes: dict[str, Any] = {"size": sizes, "kind": "nearest" if kind == "nearest" else "linear"}
+    if kind != "nearest":
+        one = any(made == 1 for _, made in changed)
+        if changed and (places == "asymmetric" or (places == "pytorch_half_pixel" and one)):
+            raise Refusal(f"coordinate_transformation_mode is {places!r} of the mode {kind}")
+        attributes["align_corners"] = places == "align_corners"
+    elif not all(_floors(places, rounding, size, made) for size, made in changed):
+        raise Refusal(f"of the mode nearest coordinate_transformation_mode is {places!r}, nearest_mode {rounding!r}")
     return _made(build.layer(node, "resize", [image], attributes))
 
 
@@ -174,31 +186,49 @@ def _sizes(build: Build, node: Node, before: list[int], channels: int, old: bool
     if given is None and not sizes:
         given = build.constant(node, 1 if old else 2, "scales")
     rank = len(before) + 2
+    axes = [int(axis) % rank for axis in axes] if axes else list(range(rank))
     numbers = [float(each) for each in (sizes if sizes else np.asarray(given).ravel())]
-    by_axis = dict(zip([int(axis) % rank for axis in axes] if axes else range(rank), numbers))
+    if len(numbers) != len(axes) or not np.isfinite(numbers).all():
+        raise Refusal(f"there are {len(numbers)} sizes or scales for {len(axes)} dimensions, {numbers}")
+    by_axis = dict(zip(axes, numbers))
     same = (SAMPLES, build.graph.batch) if sizes else (1,)
     if by_axis.pop(0, same[0]) not in same or by_axis.pop(1, channels if sizes else 1) != (channels if sizes else 1):
         raise Refusal("samples or channels are resized")
     wanted = [by_axis.get(i + 2, float(size) if sizes else 1.0) for i, size in enumerate(before)]
+    factors = {size / have for size, have in zip(wanted, before)} | ({1.0} if {0, 1} & set(axes) else set())
+    keeps = node.get("keep_aspect_ratio_policy", "stretch") in ("not_larger", "not_smaller") and len(factors) == 1
+    node.require("keep_aspect_ratio_policy", "stretch", "stretch", neutral=bool(sizes) and keeps)
     if sizes:
         return [int(size) for size in wanted], True
     made = [int(np.floor(np.float32(size) * np.float32(scale))) for size, scale in zip(before, wanted)]
-    return made, all(size * scale == after for size, scale, after in zip(before, wanted, made))
+    return made, all(size == 1 or size * scale == after for size, scale, after in zip(before, wanted, made))
 
 
-def _floors(places: str, rounding: str, before: list[int], after: list[int]) -> bool:
+# Modes: the place of element o of `after` among `before`, as a fraction.
+_Fraction = tuple[Any, int]
+_PLACES: dict[str, Callable[[Any, int, int], _Fraction]] = {
+    "align_corners": lambda o, before, after: (o * (before - 1), max(1, after - 1)),
+    "asymmetric": lambda o, before, after: (o * before, after),
+    "half_pixel": lambda o, before, after: ((2 * o + 1) * before - after, 2 * after),
+    "half_pixel_symmetric": lambda o, before, after: ((2 * o + 1) * before - after, 2 * after),
+    "pytorch_half_pixel": lambda o, before, after: ((2 * o + 1) * before - after if after > 1 else 0 * o, 2 * after),
+}
+_ROUNDINGS: dict[str, Callable[[Any, int], Any]] = {
+    "ceil": lambda over, under: -(-over // under),
+    "floor": lambda over, under: over // under,
+    "round_prefer_ceil": lambda over, under: (2 * over + under) // (2 * under),
+    "round_prefer_floor": lambda over, under: -((under - 2 * over) // (2 * under)),
+}
+_LONGEST = 2**20  # up to which sizes are compared
+
+
+def _floors(places: str, rounding: str, before: int, after: int) -> bool:
     """Returns whether element o of the output is element floor(o before / after) of the input."""
-    if places == "asymmetric" and rounding == "floor":
-        return True
-    for size, made in zip(before, after):
-        factor = made / size
-        whole = factor == int(factor)
-        if places == "half_pixel" and whole and rounding.startswith("round"):
-            continue
-        if places == "asymmetric" and factor in (1, 2) and rounding == "round_prefer_floor":
-            continue
+    if rounding not in _ROUNDINGS or max(before, after) > _LONGEST:
         return False
-    return True
+    numbers = np.arange(after)
+    chosen = np.clip(_ROUNDINGS[rounding](*_PLACES[places](numbers, before, after)), 0, before - 1)
+    return bool((chosen == numbers * before // after).all())
 
 
 OPERATORS: dict[str, Operator] = {

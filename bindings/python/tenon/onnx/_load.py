@@ -10,9 +10,9 @@ import numpy as np
 from tenon import data_type, error
 from tenon import parameters as sets
 from tenon._layer import Data, Layer
-from tenon.onnx import _dense, _graph, _images, _pointwise, _shapes
+from tenon.onnx import _dense, _fold, _graph, _images, _pointwise, _shapes
 from tenon.onnx._build import Build, Operator
-from tenon.onnx._graph import SAMPLES, Graph, Node
+from tenon.onnx._graph import MOVING, SAMPLES, Graph, Node, guarded
 from tenon.onnx._values import Refusal, Value, channels_last, plain
 from tenon.parameters import ParameterSet
 
@@ -34,10 +34,17 @@ def load(source: str | os.PathLike[str] | bytes | Any, channels_first: bool = Fa
     float32. UnsupportedError lists every node that is not supported; BadDataError for a file that is not of ONNX.
     """
     graph = _graph.load(source)
+    with guarded(graph.path, "the model"):
+        return _loaded(graph, channels_first)
+
+
+def _loaded(graph: Graph, channels_first: bool) -> ParameterSet:
     build = Build(graph)
+    budget = _fold.Budget(sum(each.size for each in graph.constants.values()))
     problems = _add_inputs(build, channels_first)
     for node in graph.nodes:
-        reason = _add(build, node)
+        with guarded(graph.path, f'node "{node.label}" ({node.op})'):
+            reason = _add(build, node, budget)
         if reason:
             problems.append(f'node "{node.label}" ({node.op}): {reason}')
     outputs = [] if problems else _outputs(build, channels_first, problems)
@@ -91,7 +98,7 @@ def _is_image(graph: Graph, name: str, rank: int) -> bool:
     return False
 
 
-def _add(build: Build, node: Node) -> str:
+def _add(build: Build, node: Node, budget: _fold.Budget) -> str:
     """Makes what becomes of a node. Returns why it cannot, "" for nodes after one that could not."""
     if node.domain not in _DOMAINS:
         return f'unknown operator of the domain "{node.domain}"'
@@ -99,13 +106,13 @@ def _add(build: Build, node: Node) -> str:
     absent = [name for name, value in zip(node.inputs, given) if name and value is None]
     try:
         if node.op == "Constant" or (not absent and any(value is not None for value in given)):
-            build.constants.update(zip(node.outputs, _graph.fold(node, given)))
+            build.constants.update(zip(node.outputs, _fold.fold(node, given, budget)))
             return ""
         if node.op == "Shape" and absent[0] in build.values:
             build.constants[node.outputs[0]] = _shape(node, build.values[absent[0]])
             return ""
         follows = any(name not in build.values for name in absent)  # a node that could not become a layer
-        if node.op not in OPERATORS and not (follows and node.op in _graph.MOVING):
+        if node.op not in OPERATORS and not (follows and node.op in MOVING):
             return "unknown operator"
         if follows:
             return ""
@@ -121,7 +128,7 @@ def _make(build: Build, node: Node) -> None:
         build.values[node.outputs[0]] = build.values[build.aliases[node.outputs[0]]]
         return
     made = OPERATORS[node.op](build, node)
-    unread = set(node.attributes) - node.read
+    unread = [name for name in node.attributes if name not in node.read and not node.is_default(name)]
     if unread:
         raise Refusal(f"attributes that are not understood: {', '.join(sorted(unread))}")
     build.values.update(zip(node.outputs, made if isinstance(made, list) else [made]))

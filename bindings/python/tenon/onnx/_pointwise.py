@@ -54,6 +54,7 @@ def _clip(build: Build, node: Node) -> Made:
         found = build.optional(node, number, old) if given is None else np.asarray(given)
         if found is not None and found.size:
             bounds[name] = float(found.reshape(()))
+    bounds = {name: bound for name, bound in bounds.items() if bound != (-np.inf if name == "low" else np.inf)}
     if not bounds:
         return build.value(node)
     return _of(build, node, "clip", bounds)
@@ -63,7 +64,8 @@ def _cast(build: Build, node: Node) -> Made:
     floats = {1: "float", 10: "float16", 11: "double", 16: "bfloat16"}
     if node.get("to") not in floats:
         raise Refusal(f"casts to element type {node.get('to')}; only floats are understood")
-    node.get("saturate")
+    for name in ("saturate", "round_mode"):  # of floats of 8 bits
+        node.get(name)
     return build.value(node)
 
 
@@ -74,25 +76,27 @@ def _identity(build: Build, node: Node) -> Made:
 def _dropout(build: Build, node: Node) -> Made:
     if any(name and build.uses[name] for name in node.outputs[1:]):
         raise Refusal("its mask is used")
-    mode = build.optional(node, 2, "training_mode")
-    if mode is not None and bool(mode):
-        raise Refusal("training_mode is set; the model must be one for inference")
     node.get("seed")
     given = node.get("ratio")
     ratio = build.optional(node, 1, "ratio") if given is None else np.asarray(given)
-    rate = 0.5 if ratio is None else float(ratio)
-    return _of(build, node, "dropout", {"rate": rate}) if rate > 0 else build.value(node)
+    rate = 0.5 if ratio is None else float(ratio.reshape(()))
+    mode = build.optional(node, 2, "training_mode")
+    if mode is not None and bool(mode) and rate != 0:
+        raise Refusal("training_mode is set; the model must be one for inference")
+    return _of(build, node, "dropout", {"rate": rate}) if 0 < rate < 1 else build.value(node)
 
 
 def _prelu(build: Build, node: Node) -> Made:
     value, slope = build.value(node), build.constant(node, 1, "slope")
+    if slope.ndim > value.rank:
+        raise Refusal(f"slope has shape {list(slope.shape)} for {value.text}")
     if slope.size == 1:
         layer = build.layer(node, "prelu", [value.layer], {"shared": True})
         build.set(layer, slope=slope.reshape(1))
         return value.like(layer)
     image = build.image(node) if value.rank > 2 else build.plain(node, value)
-    sizes = (1,) * (value.rank - 1 - slope.ndim) + slope.shape
-    if len(sizes) != value.rank - 1 or sizes[0] != slope.size:
+    sizes = (1,) * (value.rank - slope.ndim) + slope.shape
+    if sizes[1] != slope.size:
         raise Refusal(f"slope has shape {list(slope.shape)}; one for all or one for each channel is understood")
     layer = build.layer(node, "prelu", [image])
     build.set(layer, slope=slope.reshape(-1))

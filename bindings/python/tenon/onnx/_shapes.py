@@ -21,17 +21,21 @@ def _axis(number: int, rank: int, value: Value) -> int:
 
 def _flatten(build: Build, node: Node) -> Made:
     value = build.value(node)
-    if node.get("axis", 1) not in (1, 1 - value.rank):
-        raise Refusal(f"axis is {node.get('axis')}; only 1 is understood")
+    axis = int(node.get("axis", 1))
+    axis += value.rank if axis < 0 else 0
+    if not 0 < axis <= value.rank or math.prod(value.dims[: axis - 1]) != 1:
+        raise Refusal(f"axis is {node.get('axis')} of {value.text}; only 1 is understood")
+    if axis == value.rank:  # of samples of one number
+        return reshaped(build, node, value, (1,))
     return value if value.rank == 2 else Value(value.layer, value.order, True)
 
 
 def _reshape(build: Build, node: Node) -> Made:
-    node.require("allowzero", 0, 0)
     value = build.value(node)
     target = build.integers(node, 1, "shape")
     if target is None:
         raise Refusal("the shape is missing")
+    node.require("allowzero", 0, 0, neutral=0 not in target)
     return reshaped(build, node, value, _target(build, value, target))
 
 
@@ -65,6 +69,8 @@ def reshaped(build: Build, node: Node, value: Value, sizes: tuple[int, ...]) -> 
 def _squeeze(build: Build, node: Node) -> Made:
     value = build.value(node)
     axes = build.integers(node, 1, "axes")
+    if axes is None and (build.graph.batch or 1) > 1:
+        axes = [axis for axis, size in enumerate(value.dims, 1) if size == 1]
     if axes is None:
         raise Refusal("the axes are missing; all dimensions of size 1 might be the samples, too")
     chosen = {_axis(axis, value.rank, value) for axis in axes}
@@ -75,6 +81,8 @@ def _squeeze(build: Build, node: Node) -> Made:
 
 def _without(build: Build, node: Node, value: Value, chosen: set[int]) -> Value:
     """Returns a value without dimensions of size 1."""
+    if not chosen:
+        return value
     kept = [axis for axis in value.order if axis not in chosen]
     sizes = [value.sizes[i - 1] for i, axis in enumerate(value.order) if i > 0 and axis not in chosen]
     if not sizes:
@@ -116,11 +124,6 @@ def _concat(build: Build, node: Node) -> Made:
 
 def _pad(build: Build, node: Node) -> Made:
     value = build.unflattened(node, build.value(node))
-    mode = node.get("mode", "constant")
-    fill = node.get("value")
-    if fill is None:
-        found = build.optional(node, 2, "value")
-        fill = 0.0 if found is None or not found.size else float(found.reshape(()))
     pads = build.integers(node, 1, "pads") or []
     axes = build.integers(node, 3, "axes") if node.has(3) else list(range(value.rank))
     if axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
@@ -129,31 +132,39 @@ def _pad(build: Build, node: Node) -> Made:
     chosen = [(axis, *pair) for axis, *pair in zip(axes, pads[: len(axes)], pads[len(axes) :]) if any(pair)]
     if any(axis == 0 for axis, *_ in chosen):
         raise Refusal("adds samples")
+    mode, fill = node.get("mode", "constant"), node.get("value")
     if not chosen:
         return value
     attributes: dict[str, Any] = {"axes": [value.axis(axis) for axis, *_ in chosen],
                                   "before": [each[1] for each in chosen], "after": [each[2] for each in chosen],
-                                  "mode": mode, "value": float(fill)}  # fmt: skip
+                                  "mode": mode}  # fmt: skip
+    if mode == "constant":
+        found = build.optional(node, 2, "value") if fill is None else np.asarray(fill)
+        attributes["value"] = 0.0 if found is None or not found.size else float(found.reshape(()))
     return value.like(build.layer(node, "pad", [value.layer], attributes))
 
 
 def _slice(build: Build, node: Node) -> Made:
     value = build.unflattened(node, build.value(node))
     starts, ends = build.integers(node, 1, "starts"), build.integers(node, 2, "ends")
-    axes = build.integers(node, 3, "axes")
-    steps = build.optional(node, 4, "steps")
+    axes, steps = build.integers(node, 3, "axes"), build.integers(node, 4, "steps")
     if starts is None or ends is None:
         raise Refusal("starts or ends are missing")
-    if steps is not None and (np.asarray(steps) != 1).any():
-        raise Refusal(f"steps are {np.asarray(steps).tolist()}; only 1 is understood")
-    for axis, start, end in zip(range(len(starts)) if axes is None else axes, starts, ends):
-        if axis == 0 and start == 0 and end >= 2**31 - 1:
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Refusal(f"starts are {starts}, ends {ends}, axes {axes}, steps {steps}; needed are as many of each")
+    for axis, start, end, step in zip(axes, starts, ends, steps):
+        samples = axis % value.rank == 0 and start == 0 and step == 1
+        if samples and (end >= 2**31 - 1 or end in (SAMPLES, build.graph.batch)):
             continue
         number = _axis(axis, value.rank, value)
         size = value.dims[number - 1]
-        low, high, _ = slice(start, end).indices(size)
-        if (low, high) != (0, size):
-            value = _part(build, node, value, number, low, high - low)
+        places = range(size)[slice(start, end, step)]
+        if step != 1 and len(places) > 1:
+            raise Refusal(f"the step of axis {axis} is {step}; only 1 is understood")
+        if places != range(size):
+            value = _part(build, node, value, number, places.start, len(places))
     return value
 
 
@@ -166,11 +177,13 @@ def _split(build: Build, node: Node) -> Made:
     value = build.unflattened(node, build.value(node))
     axis = _axis(int(node.get("axis", 0)), value.rank, value)
     size = value.dims[axis - 1]
-    lengths = build.integers(node, 1, "split")
+    lengths, parts = build.integers(node, 1, "split"), len(node.outputs)
+    node.require("num_outputs", parts, parts, neutral=lengths is not None)
     if lengths is None:
-        parts = int(node.get("num_outputs", len(node.outputs)))
         longest = -(-size // parts)
         lengths = [min(longest, size - longest * part) for part in range(parts)]
+    if len(lengths) != parts or sum(lengths) != size:
+        raise Refusal(f"the lengths are {lengths} for {parts} outputs of {value.text}")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
     return [_part(build, node, value, axis, start, length) for start, length in zip(starts, lengths)]
 
@@ -179,8 +192,7 @@ def _reduction(type: str) -> Operator:
     def make(build: Build, node: Node) -> Made:
         value = build.unflattened(node, build.value(node))
         axes = build.integers(node, 1, "axes")
-        empty = bool(node.get("noop_with_empty_axes", 0))
-        keep = bool(node.get("keepdims", 1))
+        empty, keep = bool(node.get("noop_with_empty_axes", 0)), bool(node.get("keepdims", 1))
         if not axes and empty:
             return value
         if not axes:

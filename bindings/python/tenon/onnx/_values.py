@@ -113,4 +113,6 @@ class Value:
 
 def float32(numbers: Any) -> Array:
     """Returns the numbers of a parameter."""
+    if np.asarray(numbers).dtype.kind == "c":
+        raise Refusal("complex numbers are not understood")
     return np.ascontiguousarray(np.asarray(numbers).astype(np.float32))
