@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 
 import numpy as np
@@ -222,10 +223,73 @@ def test_files_of_safetensors(tmp_path):
     for wrong in (b"", good[:-1], struct.pack("<Q", 2**40) + good[8:], good.replace(b"BF16", b"BF99"), good[:8] + b"[" + good[9:],
                   good.replace(b'"shape": [2, 3]', b'"shape": [3, 3]')):  # fmt: skip
         file.write_bytes(wrong)
-        with pytest.raises(tenon.error.BadDataError, match="not a file of safetensors"):
+        with pytest.raises(tenon.error.BadDataError, match="state.safetensors"):
             tenon.weights.load_pytorch(parameters, file)
     with pytest.raises(tenon.error.NotFoundError):
         tenon.weights.load_pytorch(parameters, tmp_path / "none.safetensors")
     for wrong in (3, {"f.weight": "none"}, {3: weight}):
         with pytest.raises(tenon.error.InvalidError):
             tenon.weights.load_pytorch(parameters, wrong)
+
+
+def entry(shape, begin, end, dtype="F32"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def file_of(header, data=b""):
+    written = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(written)) + written + data
+
+
+TWICE = b'{"f.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"f.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
+DAMAGED = {
+    "duplicate names": file_of(TWICE, bytes(24)),
+    "overlapping tensors": file_of({"f.weight": entry([2, 3], 0, 24), "other": entry([3], 0, 12)}, bytes(24)),
+    "a gap": file_of({"f.weight": entry([2, 3], 4, 28)}, bytes(28)),
+    "trailing bytes": file_of({"f.weight": entry([2, 3], 0, 24)}, bytes(25)),
+    "brackets": file_of(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "a huge shape": file_of({"f.weight": entry([2**70], 0, 24)}, bytes(24)),
+    "a shape that wraps": file_of({"f.weight": entry([2**32, 2**32], 0, 0)}),
+    "a negative shape": file_of({"f.weight": entry([-2, -3], 0, 24)}, bytes(24)),
+    "a negative offset": file_of({"f.weight": entry([2, 3], -24, 0)}, bytes(24)),
+    "an offset of floats": file_of({"f.weight": entry([2, 3], 0.0, 24.0)}, bytes(24)),
+    "a shape of texts": file_of({"f.weight": entry("23", 0, 24)}, bytes(24)),
+    "a nested shape": file_of({"f.weight": entry([[2, 3]], 0, 24)}, bytes(24)),
+    "a type that is a list": file_of({"f.weight": entry([2, 3], 0, 24, ["F32"])}, bytes(24)),
+    "an entry that is a number": file_of({"f.weight": 5}),
+    "many digits": file_of(b'{"a":' + b"1" * 5000 + b"}"),
+    "null": file_of(b"null"),
+    "an endless header": struct.pack("<Q", 2**62) + b"{}",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_of_safetensors(name, tmp_path):
+    output = layer.fc(layer.data("x", tenon.data_type.dense_vector(3)), size=2, bias=False, name="f")
+    parameters = tenon.parameters.create(output)
+    before = parameters.read("f.weight")
+    (tmp_path / "w.safetensors").write_bytes(DAMAGED[name])
+    with pytest.raises(tenon.error.BadDataError, match="w.safetensors"):
+        tenon.weights.load_pytorch(parameters, tmp_path / "w.safetensors")
+    assert (parameters["f.weight"] == before).all()
+
+
+def test_devices_and_pipes_are_no_files_of_safetensors(tmp_path):
+    output = layer.fc(layer.data("x", tenon.data_type.dense_vector(3)), size=2, bias=False, name="f")
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", "/dev/urandom", "/dev/stdin", tmp_path, tmp_path / "pipe"):
+        with pytest.raises(tenon.error.Error):
+            tenon.weights.load_pytorch(tenon.parameters.create(output), path)
+
+
+def test_every_element_type_of_weights(tmp_path):
+    output = layer.fc(layer.data("x", tenon.data_type.dense_vector(3)), size=2, bias=False, name="f")
+    parameters = tenon.parameters.create(output)
+    for dtype in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"):
+        weight = np.arange(6).reshape(2, 3).astype(dtype)
+        safetensors.numpy.save_file({"f.weight": weight, "f.num_batches_tracked": np.int64([3])}, tmp_path / "w.safetensors")
+        tenon.weights.load_pytorch(parameters, tmp_path / "w.safetensors")
+        assert (parameters["f.weight"] == weight.T).all()
+    (tmp_path / "w.safetensors").write_bytes(file_of({"f.weight": entry([2, 3], 0, 6, "F8_E4M3")}, bytes(6)))
+    with pytest.raises(tenon.error.BadDataError, match='tensor "f.weight" has the type F8_E4M3'):
+        tenon.weights.load_pytorch(parameters, tmp_path / "w.safetensors")
