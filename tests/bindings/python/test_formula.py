@@ -155,6 +155,28 @@ def test_check_gradient(x):
     assert max(report.values()) < 1e-4
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_check_gradient_of_feeds_from_a_stream_of_the_same_seed(seed):
+    """Weights of the same numbers made the gradient of a normalization exactly 0."""
+    v = tenon.layer.data("v", tenon.data_type.dense_vector(3))
+    for layer in (tenon.layer.normalize(v), tenon.layer.layer_norm(v, name=f"norm_{seed}"), tenon.layer.softmax(v)):
+        feeds = np.random.default_rng(seed).normal(size=(3, 3))
+        assert max(tenon.check_gradient(layer, feeds={"v": feeds}, seed=seed).values()) < 1e-4
+
+
+def test_check_gradient_of_zero(x):
+    """Gradients that are 0, or nearly so, beside third derivatives that are not."""
+    for formula in (lambda x: 0 * x, lambda x: x**4 - x**4 + 1e-9 * x):
+        tenon.check_gradient(tenon.formula(formula)(x))
+    v = tenon.layer.data("v", tenon.data_type.dense_vector(3))
+    along = tenon.layer.sum(tenon.layer.square(tenon.layer.normalize(v)), axes=[1], keep_dimensions=True)  # 1 everywhere
+    assert set(tenon.check_gradient(along)) == {"v"}
+    cubic = tenon.formula(lambda x: (x - 1) ** 3 + 2)(v)
+    tenon.check_gradient(cubic, feeds={"v": np.ones((2, 3))})
+    with pytest.raises(tenon.error.InvalidError, match='the gradient of "v"'):  # 0 where it is not
+        tenon.check_gradient(tenon.formula(lambda x: math.stop(x**3))(v), feeds={"v": np.ones((2, 3))})
+
+
 def test_check_gradient_names_what_is_wrong(x):
     """stop() takes a part of the derivative away."""
     half = tenon.formula(lambda x: 0.5 * math.stop(x) ** 2 + 0.5 * x**2)
