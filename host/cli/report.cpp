@@ -95,7 +95,8 @@ void Report::end_iteration(const Event& told) {
   pass_samples_ += told.samples();
   pass_cost_ += told.cost() * static_cast<double>(told.samples());
   if (!std::isfinite(told.cost()) && !warned_) {
-    console_.warn("the cost is not a finite number since " + position());
+    console_.warn("the cost is not a finite number since " + position() +
+                  "; with --check-finite a training ends at the first such number and names its layer");
     warned_ = true;
   }
   event("end_iteration", told, true);
