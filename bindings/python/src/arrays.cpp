@@ -1,6 +1,7 @@
 // Arrays, attributes and descriptions between Python and the library. SPDX-License-Identifier: Apache-2.0
 #include <dlpack/dlpack.h>
 
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -150,6 +151,60 @@ tenon::Value value_from(const std::string& name, nb::handle value) {
   return list;
 }
 
+bool is_nan(const void* data, int64_t number, tn_dtype dtype) {
+  if (dtype == TN_F32) return std::isnan(static_cast<const float*>(data)[number]);
+  if (dtype == TN_F64) return std::isnan(static_cast<const double*>(data)[number]);
+  return (static_cast<const uint16_t*>(data)[number] & 0x7FFFu) > 0x7C00u;
+}
+
+// Whether there is NaN among `count` elements without gaps.
+template <typename Number>
+bool has_nan(const void* data, int64_t count) {
+  bool any = false;
+  for (int64_t i = 0; i < count; ++i) any |= std::isnan(static_cast<const Number*>(data)[i]);
+  return any;
+}
+
+// Appends the index of the first NaN of a dimension and those after it. Returns false if there is none.
+bool find_nan(const tenon::Array& array, size_t axis, int64_t at, std::vector<int64_t>& index) {
+  if (axis == array.shape.size()) return is_nan(array.data, at, array.dtype);
+  int64_t below = 1;
+  for (size_t i = axis + 1; i < array.shape.size(); ++i) below *= array.shape[i];
+  const int64_t stride = array.strides.empty() ? below : array.strides[axis];
+  for (int64_t i = 0; i < array.shape[axis]; ++i) {
+    index.push_back(i);
+    if (find_nan(array, axis + 1, at + i * stride, index)) return true;
+    index.pop_back();
+  }
+  return false;
+}
+
+bool is_packed(const tenon::Array& array) {
+  int64_t below = 1;
+  for (size_t i = array.strides.size(); i-- > 0; below *= array.shape[i])
+    if (array.shape[i] != 1 && array.strides[i] != below) return false;
+  return true;
+}
+
+// The index of the first NaN of a dense array, and of the values of sequences or sparse vectors; None if there is none.
+std::optional<std::vector<int64_t>> first_nan(const Values& values) {
+  tenon::Array array = values.array;
+  if (array.storage == TN_CSR) {
+    array.shape = {array.data == nullptr ? 0 : array.offsets[0][array.samples]};
+    array.strides.clear();
+  }
+  if (array.dtype != TN_F32 && array.dtype != TN_F64 && array.dtype != TN_F16) return std::nullopt;
+  int64_t count = 1;
+  for (const int64_t extent : array.shape) count *= extent;
+  const bool wide = array.dtype == TN_F64;
+  if (array.dtype != TN_F16 && is_packed(array) &&
+      !(wide ? has_nan<double>(array.data, count) : has_nan<float>(array.data, count)))
+    return std::nullopt;
+  std::vector<int64_t> index;
+  if (!find_nan(array, 0, 0, index)) return std::nullopt;
+  return index;
+}
+
 }  // namespace
 
 tenon::Attributes attributes_from(const nb::dict& given) {
@@ -272,10 +327,13 @@ std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Val
 }
 
 void bind_arrays(nb::module_& module) {
-  nb::class_<Values>(module, "Values").def_prop_ro("samples", [](const Values& values) {
-    const tenon::Array& array = values.array;
-    return array.storage != TN_DENSE ? array.samples : array.shape.empty() ? 0 : array.shape[0];
-  });
+  nb::class_<Values>(module, "Values")
+      .def_prop_ro("samples",
+                   [](const Values& values) {
+                     const tenon::Array& array = values.array;
+                     return array.storage != TN_DENSE ? array.samples : array.shape.empty() ? 0 : array.shape[0];
+                   })
+      .def("first_nan", first_nan);
   module.def("dense", dense, nb::arg("values"));
   module.def("ragged", ragged, nb::arg("values"), nb::arg("offsets"), nb::arg("inner").none() = nb::none());
   module.def("sparse", sparse, nb::arg("width"), nb::arg("offsets"), nb::arg("columns"),

@@ -1,4 +1,7 @@
 // Hosts, layers and sets of parameters. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
 #include "core.h"
 #include "kernels.h"
 
@@ -47,6 +50,14 @@ nb::object read_parameter(const Parameters& parameters, const std::string& name)
     return python_array(array);
   }
   throw tenon::Error(TN_NOT_FOUND, "the set has no parameter \"" + name + "\"", {}, name);
+}
+
+// Whether all values are finite, between two steps if another thread trains the set.
+bool is_finite(const Parameters& parameters, const std::string& name) {
+  return unlocked([&] {
+    const std::vector<float> values = tenon::read(parameters, name);
+    return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  });
 }
 
 void bind_host(nb::module_& module) {
@@ -202,6 +213,7 @@ void bind_parameters(nb::module_& module) {
   nb::class_<Parameters>(module, "Parameters")
       .def("entries", entries_of)
       .def("read", read_parameter)
+      .def("is_finite", is_finite)
       .def("dlpack",
            [](const Parameters& set, const std::string& name, int32_t mode, bool versioned) {
              DLManagedTensor* tensor = nullptr;

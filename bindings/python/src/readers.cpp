@@ -9,7 +9,8 @@ namespace {
 // Samples of an iterator that `open` returns for each pass. `open` may return None: there is no further pass.
 class Iterated {
  public:
-  Iterated(nb::object open, tenon::Schema schema) : open_(std::move(open)), schema_(std::move(schema)) {}
+  Iterated(nb::object open, Slots slots, std::string no_tuples)
+      : open_(std::move(open)), slots_(std::move(slots)), no_tuples_(std::move(no_tuples)) {}
 
   bool operator()(tenon::Sample& sample) {
     const Entered entered;
@@ -30,7 +31,7 @@ class Iterated {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
       return false;
     }
-    fill(sample, schema_, value, number_++);
+    fill(sample, slots_, value, number_++, no_tuples_);
     // A sample may say that it is the last one of a pass of an endless iterator.
     if (PyDict_Check(value.ptr())) {
       PyObject* const last = PyDict_GetItemString(value.ptr(), "end_pass");
@@ -42,7 +43,8 @@ class Iterated {
 
  private:
   Held open_;
-  tenon::Schema schema_;
+  Slots slots_;
+  std::string no_tuples_;
   std::optional<Held> iterator_;
   int64_t number_ = 0;
   bool ended_ = false;
@@ -51,30 +53,34 @@ class Iterated {
 // Samples of a Python sequence, read by index.
 class Indexed {
  public:
-  Indexed(nb::object samples, tenon::Schema schema)
-      : count_(static_cast<int64_t>(nb::len(samples))), samples_(std::move(samples)), schema_(std::move(schema)) {}
+  Indexed(nb::object samples, Slots slots, std::string no_tuples)
+      : count_(static_cast<int64_t>(nb::len(samples))),
+        samples_(std::move(samples)),
+        slots_(std::move(slots)),
+        no_tuples_(std::move(no_tuples)) {}
   [[nodiscard]] int64_t size() const { return count_; }
   void read(int64_t index, tenon::Sample& sample) const {
     const Entered entered;
-    fill(sample, schema_, samples_.get()[index], index);
+    fill(sample, slots_, samples_.get()[index], index, no_tuples_);
   }
 
  private:
   int64_t count_;
   Held samples_;
-  tenon::Schema schema_;
+  Slots slots_;
+  std::string no_tuples_;
 };
 
 // Rows of dense arrays, one array for each slot.
 class Rows {
  public:
-  Rows(const std::vector<Values*>& columns, tenon::Schema schema)
-      : columns_(std::make_shared<Columns>()), schema_(std::move(schema)) {
+  Rows(const std::vector<Values*>& columns, Slots slots)
+      : columns_(std::make_shared<Columns>()), slots_(std::move(slots)) {
     for (const Values* column : columns) {
       columns_->list.push_back(column->array);
       columns_->owners.emplace_back(column->owners);
     }
-    for (const tenon::SlotOptions& slot : schema_) {
+    for (const Slot& slot : slots_) {
       int64_t elements = 1;
       for (const int64_t extent : slot.shape) elements *= extent;
       elements_.push_back(static_cast<size_t>(elements));
@@ -82,7 +88,7 @@ class Rows {
   }
   [[nodiscard]] int64_t size() const { return columns_->list.empty() ? 0 : columns_->list[0].shape.at(0); }
   void read(int64_t index, tenon::Sample& sample) const {
-    for (size_t i = 0; i < schema_.size(); ++i) copy(columns_->list[i], i, index, sample);
+    for (size_t i = 0; i < slots_.size(); ++i) copy(columns_->list[i], i, index, sample);
   }
 
  private:
@@ -92,7 +98,7 @@ class Rows {
   };
   void copy(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
     const size_t elements = elements_[column];
-    const tenon::SlotOptions& slot = schema_[column];
+    const Slot& slot = slots_[column];
     const auto* const row =
         static_cast<const char*>(array.data) + static_cast<size_t>(index) * elements * tn_dtype_bytes(array.dtype);
     std::string why;
@@ -111,7 +117,7 @@ class Rows {
   }
 
   std::shared_ptr<Columns> columns_;
-  tenon::Schema schema_;
+  Slots slots_;
   std::vector<size_t> elements_;
 };
 
@@ -192,19 +198,27 @@ void bind_readers(nb::module_& module) {
   module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
              nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
              nb::arg("names") = SlotTexts());
-  module.def("open_iterated", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object open) {
-    const tenon::Schema schema = schema_from(slots);
-    return Reader(host.reader(schema, Iterated(std::move(open), schema)));
-  });
-  module.def("open_indexed", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object samples) {
-    const tenon::Schema schema = schema_from(slots);
-    return Reader(host.reader(schema, Indexed(std::move(samples), schema)));
-  });
+  // no_tuples: why samples that are tuples are refused; "": they are not.
+  module.def(
+      "open_iterated",
+      [](const tenon::Host& host, const std::vector<nb::dict>& given, nb::object open, const std::string& no_tuples) {
+        const Slots slots = slots_from(given);
+        return Reader(host.reader(schema_of(slots), Iterated(std::move(open), slots, no_tuples)));
+      },
+      nb::arg("host"), nb::arg("slots"), nb::arg("open"), nb::arg("no_tuples") = "");
+  module.def(
+      "open_indexed",
+      [](const tenon::Host& host, const std::vector<nb::dict>& given, nb::object samples,
+         const std::string& no_tuples) {
+        const Slots slots = slots_from(given);
+        return Reader(host.reader(schema_of(slots), Indexed(std::move(samples), slots, no_tuples)));
+      },
+      nb::arg("host"), nb::arg("slots"), nb::arg("samples"), nb::arg("no_tuples") = "");
   // columns[i]: the row-major array of slot i, [samples, shape...].
   module.def("open_rows",
-             [](const tenon::Host& host, const std::vector<nb::dict>& slots, const std::vector<Values*>& columns) {
-               const tenon::Schema schema = schema_from(slots);
-               return Reader(host.reader(schema, Rows(columns, schema)));
+             [](const tenon::Host& host, const std::vector<nb::dict>& given, const std::vector<Values*>& columns) {
+               const Slots slots = slots_from(given);
+               return Reader(host.reader(schema_of(slots), Rows(columns, slots)));
              });
   module.def("join", [](const std::string& kind, const std::vector<Reader>& of) {
     const std::vector<tenon::Reader> list(of.begin(), of.end());

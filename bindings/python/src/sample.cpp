@@ -39,7 +39,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-std::string described(const tenon::SlotOptions& slot) {
+std::string described(const Slot& slot) {
   if (slot.storage == TN_CSR) return "a sparse vector of " + std::to_string(slot.shape.at(0)) + " numbers";
   const std::string limit = slot.index_limit > 0 ? " below " + std::to_string(slot.index_limit) : "";
   if (slot.storage == TN_RAGGED)
@@ -88,6 +88,7 @@ double number_from(nb::handle value, double) {
   if (kind != 0 && std::strchr("iufb", kind) == nullptr) refuse_entry(value);
   const double number = PyFloat_AsDouble(value.ptr());
   if (PyErr_Occurred() != nullptr) refuse_entry(value);
+  if (std::isnan(number) && !PyFloat_Check(value.ptr()) && kind != 'f') refuse_entry(value);  // such as NaT
   return number;
 }
 
@@ -133,13 +134,13 @@ void flatten(nb::handle value, const std::vector<int64_t>& extents, size_t level
       flatten(entries[i], extents, level + 1, to);
 }
 
-std::vector<int64_t> row_shape(const tenon::SlotOptions& slot, const std::vector<int64_t>& extents) {
+std::vector<int64_t> row_shape(const Slot& slot, const std::vector<int64_t>& extents) {
   if (slot.storage != TN_RAGGED || extents.empty()) return extents;
   return {extents.begin() + 1, extents.end()};
 }
 
 // Shapes must agree but for the number of rows. A flattened dense sample is as good as one in shape.
-void check_shape(const tenon::SlotOptions& slot, const std::vector<int64_t>& extents) {
+void check_shape(const Slot& slot, const std::vector<int64_t>& extents) {
   if (slot.storage == TN_RAGGED && !extents.empty() && extents[0] == 0) return;  // no rows
   if (row_shape(slot, extents) == slot.shape) return;
   int64_t needed = 1, given = 1;
@@ -154,7 +155,7 @@ void check_shape(const tenon::SlotOptions& slot, const std::vector<int64_t>& ext
 
 // Calls use(numbers) with the numbers of an array, or of nested lists, that fit the slot.
 template <typename Use>
-void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& use) {
+void with_numbers(const Slot& slot, nb::handle value, const Use& use) {
   const auto checked = [&](const auto& numbers) {
     if (const std::string why = complaint_of(slot, numbers); !why.empty()) throw Unfit{why};
     use(numbers);
@@ -162,7 +163,9 @@ void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& u
   if (nb::hasattr(value, "mask") && nb::cast<bool>(nb::bool_(nb::object(value.attr("mask").attr("any")()))))
     throw Unfit{"it has masked elements"};
   Contiguous array;
-  if (!is_sequence(value) && is_array(value) && nb::try_cast(value, array)) {
+  const char kind = kind_of(value);
+  const bool is_time = kind == 'M' || kind == 'm';  // whose buffers nanobind does not read
+  if (!is_sequence(value) && !is_time && is_array(value) && nb::try_cast(value, array)) {
     const nb::dlpack::dtype type = array.dtype();
     std::vector<int64_t> extents;
     for (size_t i = 0; i < array.ndim(); ++i) extents.push_back(static_cast<int64_t>(array.shape(i)));
@@ -181,7 +184,7 @@ void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& u
   return is_integer(slot.dtype) ? listed(int64_t{}) : listed(double{});
 }
 
-void fill_sparse(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value) {
+void fill_sparse(tenon::Sample& sample, const Slot& slot, nb::handle value) {
   std::vector<int64_t> columns;
   const auto add = [&](nb::handle entry, double number) {
     const int64_t column = number_from(entry, int64_t{});
@@ -210,7 +213,7 @@ void fill_sparse(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::hand
     throw Unfit{"it has column " + std::to_string(*twice) + " twice"};
 }
 
-void fill_slot(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value) {
+void fill_slot(tenon::Sample& sample, const Slot& slot, nb::handle value) {
   if (slot.storage == TN_CSR) return fill_sparse(sample, slot, value);
   if (slot.storage == TN_RAGGED && slot.levels > 1) {
     if (!is_sequence(value)) throw Unfit{"it is no list of sequences"};
@@ -224,7 +227,7 @@ void fill_slot(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle
   with_numbers(slot, value, [&](const auto& numbers) { sample.set(slot.name, numbers); });
 }
 
-void fill_checked(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value, int64_t number) {
+void fill_checked(tenon::Sample& sample, const Slot& slot, nb::handle value, int64_t number) {
   const auto refuse = [&](const std::string& why) {
     throw tenon::Error(TN_BAD_DATA,
                        "sample " + std::to_string(number) + ": slot \"" + slot.name + "\" is " + described(slot) +
@@ -244,31 +247,31 @@ void fill_checked(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::han
 
 Values gather(const nb::dict& slot, nb::handle samples) {
   struct Gathered {
-    explicit Gathered(const tenon::Schema& schema) : maker(schema) {}
+    explicit Gathered(const Slots& slots) : maker(schema_of(slots)) {}
     tenon::detail::Maker maker;
     tn_array values = {};
   };
-  const tenon::Schema schema = schema_from({slot});
-  auto made = std::make_unique<Gathered>(schema);
+  const Slots slots = slots_from({slot});
+  auto made = std::make_unique<Gathered>(slots);
   made->maker.clear();
   int64_t count = 0;
   for (const nb::handle value : samples)
     made->maker.add([&](tenon::Sample& sample) {
-      fill_checked(sample, schema[0], value, count++);
+      fill_checked(sample, slots[0], value, count++);
       return true;
     });
   made->maker.lend(&made->values);
   tenon::Array array;
-  array.dtype = schema[0].dtype;
-  array.storage = schema[0].storage;
-  array.levels = schema[0].storage == TN_RAGGED ? schema[0].levels : 0;
+  array.dtype = slots[0].dtype;
+  array.storage = slots[0].storage;
+  array.levels = slots[0].storage == TN_RAGGED ? slots[0].levels : 0;
   array.data = made->values.data;
   array.ids = made->values.ids;
   array.offsets[0] = made->values.offsets[0];
   array.offsets[1] = made->values.offsets[1];
   array.samples = count;
-  array.shape = {schema[0].storage == TN_RAGGED ? made->values.shape[0] : count};
-  array.shape.insert(array.shape.end(), schema[0].shape.begin(), schema[0].shape.end());
+  array.shape = {slots[0].storage == TN_RAGGED ? made->values.shape[0] : count};
+  array.shape.insert(array.shape.end(), slots[0].shape.begin(), slots[0].shape.end());
   const nb::capsule owner(made.get(), [](void* kept) noexcept { delete static_cast<Gathered*>(kept); });
   (void)made.release();
   return {array, {owner}};
@@ -280,10 +283,10 @@ std::string brief(double number) {
   return text;
 }
 
-tenon::Schema schema_from(const std::vector<nb::dict>& slots) {
-  tenon::Schema schema;
-  for (const nb::dict& slot : slots) {
-    tenon::SlotOptions& options = schema.emplace_back();
+Slots slots_from(const std::vector<nb::dict>& given) {
+  Slots slots;
+  for (const nb::dict& slot : given) {
+    Slot& options = slots.emplace_back();
     options.name = nb::cast<std::string>(slot["name"]);
     options.dtype = nb::cast<uint32_t>(slot["dtype"]);
     options.shape = nb::cast<std::vector<int64_t>>(slot["shape"]);
@@ -291,39 +294,60 @@ tenon::Schema schema_from(const std::vector<nb::dict>& slots) {
     options.storage = nb::cast<int32_t>(slot["storage"]);
     options.levels = nb::cast<uint32_t>(slot["levels"]);
     if (slot.contains("texts")) options.names = nb::cast<std::vector<std::string>>(slot["texts"]);
+    if (slot.contains("nan")) options.nan = nb::cast<bool>(slot["nan"]);
+    if (slot.contains("place")) options.place = nb::cast<int64_t>(slot["place"]);
   }
-  return schema;
+  return slots;
 }
 
-void fill(tenon::Sample& sample, const tenon::Schema& schema, nb::handle value, int64_t number) {
-  if (PyDict_Check(value.ptr())) {
-    for (const tenon::SlotOptions& slot : schema) {
-      const nb::object name = nb::cast(slot.name);
-      PyObject* const found = PyDict_GetItemWithError(value.ptr(), name.ptr());
-      if (found == nullptr)
-        throw tenon::Error(TN_BAD_DATA,
-                           "sample " + std::to_string(number) + " has no slot \"" + slot.name + "\"; it has " +
-                               nb::cast<std::string>(nb::repr(nb::steal<nb::object>(PySequence_List(value.ptr())))),
-                           "reader", slot.name);
-      fill_checked(sample, slot, found, number);
-    }
-    return;
+tenon::Schema schema_of(const Slots& slots) { return {slots.begin(), slots.end()}; }
+
+namespace {
+
+void fill_by_name(tenon::Sample& sample, const Slots& slots, nb::handle value, int64_t number) {
+  for (const Slot& slot : slots) {
+    const nb::object name = nb::cast(slot.name);
+    PyObject* const found = PyDict_GetItemWithError(value.ptr(), name.ptr());
+    if (found == nullptr)
+      throw tenon::Error(TN_BAD_DATA,
+                         "sample " + std::to_string(number) + " has no slot \"" + slot.name + "\"; it has " +
+                             nb::cast<std::string>(nb::repr(nb::steal<nb::object>(PySequence_List(value.ptr())))),
+                         "reader", slot.name);
+    fill_checked(sample, slot, found, number);
   }
-  if (schema.size() == 1 && !PyTuple_Check(value.ptr())) return fill_checked(sample, schema[0], value, number);
+}
+
+void check_places(const Slots& slots, size_t values, int64_t number) {
+  int64_t last = -1;
+  std::string names;
+  for (const Slot& slot : slots) {
+    names += (names.empty() ? "\"" : ", \"") + slot.name + "\"";
+    last = std::max(last, slot.place);
+  }
+  const bool fits = last < 0 ? values == slots.size() : std::cmp_less(last, values);
+  if (fits) return;
+  const std::string expected = last < 0 ? std::to_string(slots.size()) : "at least " + std::to_string(last + 1);
+  throw tenon::Error(TN_BAD_DATA,
+                     "sample " + std::to_string(number) + " has " + std::to_string(values) + " values; expected " +
+                         expected + ", for " + names,
+                     "reader");
+}
+
+}  // namespace
+
+void fill(tenon::Sample& sample, const Slots& slots, nb::handle value, int64_t number, const std::string& no_tuples) {
+  if (PyDict_Check(value.ptr())) return fill_by_name(sample, slots, value, number);
+  const bool placed = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.place >= 0; });
+  if (slots.size() == 1 && !placed && !PyTuple_Check(value.ptr())) return fill_checked(sample, slots[0], value, number);
   if (!is_sequence(value))
     throw tenon::Error(TN_BAD_DATA,
                        "sample " + std::to_string(number) + " is " + described(value) +
-                           "; expected a dict, or a tuple of " + std::to_string(schema.size()) + " values",
+                           "; expected a dict, or a tuple of " + std::to_string(slots.size()) + " values",
                        "reader");
-  if (nb::len(value) != schema.size()) {
-    std::string names;
-    for (const tenon::SlotOptions& slot : schema) names += (names.empty() ? "\"" : ", \"") + slot.name + "\"";
-    throw tenon::Error(TN_BAD_DATA,
-                       "sample " + std::to_string(number) + " has " + std::to_string(nb::len(value)) +
-                           " values; expected " + std::to_string(schema.size()) + ", for " + names,
-                       "reader");
-  }
-  for (size_t i = 0; i < schema.size(); ++i) fill_checked(sample, schema[i], value[i], number);
+  if (!no_tuples.empty()) throw tenon::Error(TN_INVALID, no_tuples, "reader", "feeding");
+  check_places(slots, nb::len(value), number);
+  for (size_t i = 0; i < slots.size(); ++i)
+    fill_checked(sample, slots[i], value[slots[i].place < 0 ? i : static_cast<size_t>(slots[i].place)], number);
 }
 
 }  // namespace tenon_python

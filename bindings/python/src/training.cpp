@@ -1,4 +1,6 @@
 // train, test and infer. SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "core.h"
 
 namespace tenon_python {
@@ -19,11 +21,16 @@ struct LiveEvent {
   }
 };
 
-// Wraps a Python handler, or None. Signals such as Ctrl-C end the call at the next event.
-tenon::EventHandler handler_from(const nb::object& handler) {
-  return [&handler](Event& event) {
+// Wraps a Python handler, or None. Signals such as Ctrl-C end the call at the next event. spoilt(pass, batch, cost) is
+// called at the first minibatch whose cost is not finite.
+tenon::EventHandler handler_from(const nb::object& handler, const nb::object& spoilt) {
+  return [&handler, &spoilt, told = false](Event& event) mutable {
     const Entered entered;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (event.kind() == TN_END_ITERATION && !std::isfinite(event.cost()) && !told && !spoilt.is_none()) {
+      told = true;
+      spoilt(event.pass(), event.batch(), event.cost());
+    }
     if (handler.is_none()) return;
     const nb::object live = nb::cast(LiveEvent{&event});
     const auto end = [&] { nb::cast<LiveEvent&>(live).event = nullptr; };
@@ -105,16 +112,16 @@ TrainOptions options_from(const nb::dict& given) {
   return options;
 }
 
-void train(const nb::dict& given, const nb::object& handler) {
+void train(const nb::dict& given, const nb::object& handler, const nb::object& spoilt) {
   TrainOptions options = options_from(given);
-  options.handler = handler_from(handler);
+  options.handler = handler_from(handler, spoilt);
   unlocked([&] { tenon::train(options); });
 }
 
 nb::object test(const nb::dict& given) {
   TrainOptions options = options_from(given);
   const nb::object none = nb::none();
-  options.handler = handler_from(none);
+  options.handler = handler_from(none, none);
   const tenon::TestResult result = unlocked([&] { return tenon::test(options); });
   return nb::make_tuple(result.cost, result.samples, dict_of(result.metrics), result.seconds);
 }
@@ -156,7 +163,7 @@ void bind_training(nb::module_& module) {
       .def("request", &tenon::Cancel::request)
       .def("reset", &tenon::Cancel::reset)
       .def("is_requested", &tenon::Cancel::is_requested);
-  module.def("train", train, nb::arg("options"), nb::arg("handler").none());
+  module.def("train", train, nb::arg("options"), nb::arg("handler").none(), nb::arg("spoilt").none());
   module.def("test", test);
   module.def("infer", infer);
   const std::pair<const char*, int> constants[] = {

@@ -217,6 +217,23 @@ def _integers(value: Any, where: str) -> NDArray[np.int64]:
     return np.ascontiguousarray(numbers(array, DataType("int64"), where), np.int64)
 
 
+def require_present(value: Any, where: str, name: str) -> Any:
+    """Returns a column of a frame or table, which may be one of floats; BadDataError if a number is missing in it. NaN of
+    floats is a number here."""
+    missing, what = None, "a missing value"
+    if isinstance(value, np.ma.MaskedArray):
+        missing, what = np.ma.getmaskarray(value), "masked elements"
+    elif hasattr(value, "isna") and not isinstance(getattr(value, "dtype", None), np.dtype):  # of pandas
+        missing = np.asarray(value.isna())
+    elif hasattr(value, "null_count"):  # of Arrow
+        count = value.null_count() if callable(value.null_count) else value.null_count
+        missing = np.asarray(value.is_null()) if count else None
+    if missing is not None and missing.any():
+        row = int(missing.reshape(len(missing), -1).any(1).argmax()) if missing.ndim else 0
+        raise error.BadDataError(f"sample {row}: {where} has {what}", "data", name)
+    return value
+
+
 def plain(value: Any) -> Any:
     """Returns the array of a tensor, or of a column of a frame or table; other values as they are."""
     if isinstance(value, np.ndarray):
@@ -253,7 +270,7 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
         value = of_scipy(value, _where(name), name)
     if isinstance(value, (Ragged, Sparse)):
         return packed(value, type, _where(name), name)
-    value = plain(value)
+    value = plain(require_present(value, _where(name), name))
     if isinstance(value, np.ndarray) and (type.storage == _core.DENSE or value.ndim == 0) and value.dtype != object:
         return _core.dense(column(numbers(value, type, _where(name), name), type))
     check_storage(value, type, _where(name), name)
@@ -261,7 +278,7 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
         if hasattr(value, "__float__"):
             return _core.dense(numbers(value, type, _where(name), name))
         raise _refusal(_where(name), f"is a {value.__class__.__name__}", f"samples of {type}", name)
-    return _core.gather(type.options(name), value)
+    return _core.gather({**type.options(name), "nan": True}, value)
 
 
 def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
@@ -271,15 +288,28 @@ def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
                        f"{type}: a matrix of scipy.sparse, tenon.Sparse, or lists of columns", name)  # fmt: skip
 
 
-def feeds(values: Mapping[str, Any], types: Mapping[str, DataType]) -> tuple[list[tuple[str, Any]], int]:
-    """Returns what the library is fed for a minibatch, and its number of samples."""
+def feeds(
+    values: Mapping[str, Any], types: Mapping[str, DataType], nan: bool = False
+) -> tuple[list[tuple[str, Any]], int]:
+    """Returns what the library is fed for a minibatch, and its number of samples. nan: whether floats may be NaN."""
     constants = {name: value for name, value in values.items() if isinstance(value, Constant)}
     made = {name: to_core(value, types[name], name) for name, value in values.items() if name not in constants}
     stated = [each.samples for each in constants.values() if each.samples is not None]
     samples: int = max((each.samples for each in made.values()), default=max(stated, default=1))
     for name, value in constants.items():
         made[name] = to_core(value, types[name], name, samples if value.samples is None else value.samples)
+    for name, value in made.items() if not nan else ():
+        place = value.first_nan()
+        if place is not None:
+            raise error.BadDataError(f'{_where(name)} is nan at {place}; nan="allow" feeds such numbers', "data", name)
     return list(made.items()), samples
+
+
+def allows_nan(nan: str, component: str) -> bool:
+    """Returns whether an argument `nan` is "allow"; InvalidError if it is not "refuse" either."""
+    if nan not in ("refuse", "allow"):
+        raise error.InvalidError(f'nan is {nan!r}; expected "refuse" or "allow"', component, "nan")
+    return nan == "allow"
 
 
 def _constant(constant: Constant, type: DataType, name: str, samples: int) -> NDArray[Any]:

@@ -48,6 +48,7 @@ class Host:
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
         self.lock = threading.Lock()  # of kernels
+        self.data: dict[tuple[Any, ...], tuple[Any, int, int]] = {}  # data layers, their first and last definition
         self._types: dict[str, dict[str, dict[str, Any]]] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
 

@@ -5,10 +5,13 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
 from tenon import _check, _core, _host, error
@@ -132,8 +135,8 @@ class Layer:
 
     @property
     def data_types(self) -> dict[str, DataType]:
-        """The types of the data layers that this one depends on, in the order in which it uses them: that of the values
-        of samples that are tuples."""
+        """The types of the data layers that this one depends on, in the order in which they were defined: that of the
+        values of samples that are tuples. Those of a loaded model are in the order in which it uses them."""
         return data_types([self])
 
     def describe(self) -> dict[str, Any]:
@@ -240,9 +243,10 @@ def _binary(type: str, a: Layer, b: Any) -> Layer:
 
 
 class Data(Layer):
-    """A data layer: an input of the topology. Its type may be found later, from a reader."""
+    """A data layer: an input of the topology. Its type may be found later, from a reader. Equal data layers of a host
+    are one."""
 
-    __slots__ = ()
+    __slots__ = ("_number",)
 
     def __init__(self, name: str, type: DataType | None = None) -> None:
         if not isinstance(name, str) or not name:
@@ -252,8 +256,26 @@ class Data(Layer):
         self._type, self._ports, self._inputs, self._attributes, self._name = "data", (), (), {}, name
         self._core = self._model = None
         self._place = _place()
+        self._number = next(_definitions)
         if type is not None:
-            self._core = _host.host().core.data(**type.options(name))
+            self._core = _defined(name, type, self._number)
+
+
+_definitions = itertools.count()
+
+
+def _key(name: str, type: DataType) -> tuple[Any, ...]:
+    return name, replace(type, sequence=type.sequence or name)
+
+
+def _defined(name: str, type: DataType, number: int) -> Any:
+    """Returns the handle of a data layer that was defined with a number, which rises."""
+    host = _host.host()
+    with host.lock:
+        entry = host.data.setdefault(_key(name, type), (None, number, number))
+        core = entry[0] or host.core.data(**type.options(name))
+        host.data[_key(name, type)] = (core, min(entry[1], number), max(entry[2], number))
+        return core
 
 
 def require_host(cores: Iterable[Any], host: Any, component: str) -> None:
@@ -346,12 +368,61 @@ def make(outputs: Sequence[Layer], types: Mapping[str, DataType] | None = None) 
                     "data",
                     layer._name,
                 )
-            data[layer._name] = host.core.data(**types[layer._name].options(layer._name))
+            data[layer._name] = _defined(layer._name, types[layer._name], _number_of(layer))
         layer._core = data[layer._name]
     return [each._core for each in outputs]
 
 
+def _number_of(layer: Layer) -> int:
+    return layer._number if isinstance(layer, Data) else next(_definitions)
+
+
 def data_types(outputs: Sequence[Layer]) -> dict[str, DataType]:
-    """Returns the types of the data layers of a made topology, in the order in which the layers use them."""
+    """Returns the types of the data layers of a made topology, in the order in which they were defined."""
+    return defined_types(outputs)[0]
+
+
+def _definitions_of(outputs: Sequence[Layer]) -> dict[str, int]:
+    """Returns when the data layers were defined that outputs depend on, as far as these are expressions of them."""
+    found: dict[str, int] = {}
+    seen: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        layer = stack.pop()
+        if id(layer) not in seen:
+            seen.add(id(layer))
+            stack.extend(layer._inputs)
+            if isinstance(layer, Data):
+                found[layer._name] = min(layer._number, found.get(layer._name, layer._number))
+    return found
+
+
+def defined_types(outputs: Sequence[Layer]) -> tuple[dict[str, DataType], str]:
+    """Returns the types of the data layers of a made topology in the order in which they were defined, those of a loaded
+    model before and as the layers use them; and why values without names are not taken in this order, "" if they are: no
+    two may take the place of one another where the layers use them in another order."""
+    known, exact = _host.host().data, _definitions_of(outputs)
     options = [each.data_options() for each in _core.data_layers([each._made() for each in outputs])]
-    return {each["name"]: of_options(each) for each in options}
+    types = {each["name"]: of_options(each) for each in options}
+    # The first and the last definition of an equal data layer, behind what is no expression, such as a scan.
+    spans = [(exact[name],) * 2 if name in exact else known.get(_key(name, type), (None, -1, -1))[1:] for name, type in types.items()]
+    order = sorted(range(len(options)), key=lambda number: spans[number][1])
+    names = list(types)
+    for place, first in enumerate(order):
+        for second in order[place + 1 :]:
+            kept = first < second and spans[first][0] <= spans[second][0]
+            if not kept and _alike(types[names[first]], types[names[second]]):
+                return {names[number]: types[names[number]] for number in order}, (
+                    f'data layers "{names[first]}" and "{names[second]}" take values of one form, and the order in which '
+                    "they were defined is not that in which the layers use them, so that values without names might be "
+                    'mistaken: give dicts by data layer, or of tuples the places, such as feeding={"'
+                    f'{names[first]}": 0, "{names[second]}": 1}}'
+                )
+    return {names[number]: types[names[number]] for number in order}, ""
+
+
+def _alike(a: DataType, b: DataType) -> bool:
+    """Returns whether the values of a data layer may pass as those of another."""
+    if a.storage != b.storage:
+        return _core.DENSE not in (a.storage, b.storage)  # lists of integers
+    return a.storage == _core.SPARSE or (a.levels == b.levels and math.prod(a.shape) == math.prod(b.shape))

@@ -135,15 +135,18 @@ def train(
     early_stop: Mapping[str, Any] | None,
     seed: int,
     devices: Sequence[str],
+    nan: bool,
+    spoilt: Callable[[int, int, float], None],
 ) -> None:
     """Trains like the library: the same events in the same order, with the same numbers.
 
     updater: has update(machine). handle: is given the live event of each event. test: measures after each pass.
+    nan: whether floats may be NaN; spoilt: is called at the first minibatch whose cost is not finite.
     """
     options = {"training": True, "max_samples": stream.samples, "seed": seed, "devices": list(devices),
                "immutable": list(immutable)}  # fmt: skip
     early = None if early_stop is None else _Early(**early_stop)
-    machine = GradientMachine(outputs, parameters, None, options)
+    machine = GradientMachine(outputs, parameters, None, options, nan=nan)
     total = _core.Metrics(machine.prepare())  # cost and metrics of the pass
 
     def emit(kind: int, state: _State) -> None:
@@ -176,7 +179,7 @@ def train(
             cost, metrics = unmeasured(metrics)
         return _State(pass_id, batch_id, samples, cost, metrics, began)
 
-    state = _State()
+    state, told = _State(), False
     try:
         emit(_core.BEGIN_TRAINING, state)
         for pass_id in range(passes):
@@ -190,6 +193,9 @@ def train(
                 updater.update(machine)
                 total.append(machine.core)
                 state = whole_pass(pass_id, batch_id + 1, state.began)
+                if not told and not math.isfinite(machine.cost):
+                    told = True
+                    spoilt(pass_id, batch_id, machine.cost)
                 emit(_core.END_ITERATION, _State(pass_id, batch_id, machine.samples, machine.cost, machine.metrics,
                                                  state.began))  # fmt: skip
             state = whole_pass(pass_id, state.batch_id, state.began)

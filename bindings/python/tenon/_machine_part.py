@@ -20,7 +20,7 @@ class Part:
 
     def __init__(self, outputs: Sequence[Layer], parameters: ParameterSet, options: Mapping[str, Any]) -> None:
         self.outputs = list(outputs)
-        self.types = layers.data_types(outputs)
+        self.types, self.no_tuples = layers.defined_types(outputs)
         self.has_cost = any(each.role == "cost" for each in outputs)
         self._parameters = parameters
         self._options = dict(options)

@@ -47,8 +47,10 @@ class GradientMachine(Machine):
         label: str | None,
         options: Mapping[str, Any],
         replaced: Mapping[str, Layer] | None = None,
+        nan: bool = False,
     ) -> None:
         super().__init__(None)
+        self._nan = nan
         self.outputs = list(outputs)
         self.parameters = parameters
         self._replaced = dict(replaced or {})
@@ -68,8 +70,11 @@ class GradientMachine(Machine):
 
     @property
     def types(self) -> dict[str, DataType]:
-        """The types of the data layers, in the order in which the layers use them, the label's last."""
-        return dict((self._costly or self._plain).types)
+        """The types of the data layers, in the order in which they were defined, the label's last."""
+        types = dict((self._costly or self._plain).types)
+        if self.label is not None:
+            types[self.label] = types.pop(self.label)
+        return types
 
     @property
     def core(self) -> Any:
@@ -176,11 +181,11 @@ class GradientMachine(Machine):
             raise self._no_cost()
         self.parameters.require_writable()
         most = _check.whole(samples, "samples", of, 1, 2**31 - 1)
-        values = _by_name(minibatches, self.types, self.label)
+        values = self._by_name(minibatches)
         part = self._part(values)
         if not part.has_cost:
             raise self._no_cost()
-        feeds, count = _arrays.feeds({name: values[name] for name in part.types}, part.types)
+        feeds, count = _arrays.feeds({name: values[name] for name in part.types}, part.types, self._nan)
         core = part.core(min(count, most), self._has_gradients)
         self._core, self._used, self._fed = core, part, ({}, (count - 1) % most + 1 if count else 0)
         costs = core.steps(updater.core, feeds, most)
@@ -199,9 +204,9 @@ class GradientMachine(Machine):
                 raise error.MisuseError("no forward or feed has a minibatch yet: give a minibatch", "gradient_machine")
             values = self._fed[0]
         else:
-            values = _by_name(minibatch, self.types, self.label)
+            values = self._by_name(minibatch)
         part = self._part(values)
-        feeds, samples = _arrays.feeds({name: values[name] for name in part.types}, part.types)
+        feeds, samples = _arrays.feeds({name: values[name] for name in part.types}, part.types, self._nan)
         return steps(part.outputs, self.parameters, self._options, feeds, samples)
 
     def data_gradient(self, name: str) -> Any:
@@ -239,16 +244,22 @@ class GradientMachine(Machine):
     def _run(self, minibatch: Any, needs_cost: bool) -> None:
         if needs_cost and self._costly is None:
             raise self._no_cost()
-        types = self.types
-        values = _by_name(minibatch, types, self.label)
+        values = self._by_name(minibatch)
         part = self._part(values)
         if needs_cost and not part.has_cost:
             raise self._no_cost()
         values = {name: values[name] for name in part.types}
-        feeds, samples = _arrays.feeds(values, part.types)
+        feeds, samples = _arrays.feeds(values, part.types, self._nan)
         core = part.core(samples, self._has_gradients)
         core.forward(feeds, False)
         self._core, self._used, self._fed = core, part, (values, samples)
+
+    def _by_name(self, minibatch: Any) -> dict[str, Any]:
+        """Returns the values of a minibatch by data layer."""
+        part = self._costly or self._plain
+        if part.no_tuples and isinstance(minibatch, (list, tuple)) and not any(isinstance(each, Mapping) for each in minibatch):
+            raise error.InvalidError(part.no_tuples, "gradient_machine", "minibatch")
+        return _by_name(minibatch, self.types, self.label)
 
     def _part(self, values: Mapping[str, Any]) -> Part:
         """Returns the machine that computes a minibatch, which must have values for its data layers."""
@@ -325,6 +336,7 @@ def new(
     device: str | Iterable[str] = "",
     compute: str = "float32",
     given_gradients: bool | None = None,
+    nan: str = "refuse",
 ) -> GradientMachine:
     """Makes a gradient machine.
 
@@ -336,13 +348,13 @@ def new(
     their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout. device: one, such as "cuda:1", or
     several of one kind, each of which computes a shard of every minibatch. compute: "float32", or
     "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
-    without a cost.
+    without a cost. nan: "allow" feeds NaN, which is an error otherwise.
     """
     chosen = layers.as_layers(output)
     _make(chosen, reader)
     options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
     options.update(compute=compute_code(compute, "gradient_machine"), given_gradients=given_gradients)
-    return _machine(chosen, parameters, label, options)
+    return _machine(chosen, parameters, label, options, nan=nan)
 
 
 def compose(
@@ -357,6 +369,7 @@ def compose(
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
     device: str | Iterable[str] = "",
+    nan: str = "refuse",
 ) -> GradientMachine:
     """Makes one machine of several models, in which each output feeds the next one's model.
 
@@ -390,7 +403,7 @@ def compose(
     if parameters is None:
         parameters = _model.parameters_of(given, seed)
     options = _options(True, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
-    return _machine(joined, parameters, label, options, replaced)
+    return _machine(joined, parameters, label, options, replaced, nan)
 
 
 def _make(chosen: Sequence[Layer], reader: Any) -> None:
@@ -417,11 +430,12 @@ def _options(
 
 def _machine(
     chosen: Sequence[Layer], parameters: ParameterSet | None, label: str, options: Mapping[str, Any],
-    replaced: Mapping[str, Layer] | None = None,
+    replaced: Mapping[str, Layer] | None = None, nan: str = "refuse",
 ) -> GradientMachine:  # fmt: skip
+    allowed = _arrays.allows_nan(nan, "gradient_machine")
     if parameters is None:
         parameters = _model.parameters_of(chosen, options["seed"])
     expected = "a set of parameters, as tenon.parameters.create makes it"
     _check.instance(parameters, ParameterSet, expected, "parameters", "gradient_machine")
     _model.attach(chosen, parameters)
-    return GradientMachine(chosen, parameters, label, options, replaced)
+    return GradientMachine(chosen, parameters, label, options, replaced, allowed)

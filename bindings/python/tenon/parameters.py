@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tenon import _check, _core, _host, error
 from tenon import _layer as layers
-from tenon._arrays import Shared, numbers, plain, to_core
+from tenon._arrays import Shared, allows_nan, numbers, plain, to_core
 from tenon._layer import Layer, LayerLike
 from tenon.data_type import DataType, numpy_dtype
 
@@ -182,10 +182,30 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         )
         return report
 
-    def save(self, path: str | os.PathLike[str], outputs: LayerLike | Iterable[LayerLike] | None = None) -> None:
-        """Writes the set and a topology as one model file, safetensors. outputs: default the topologies of the set."""
-        chosen = self._outputs if outputs is None else layers.as_layers(outputs)
-        self.core.save(layers.make(chosen), _check.path(path, "path", "save"))
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        outputs: LayerLike | Iterable[LayerLike] | None = None,
+        *,
+        nan: str = "refuse",
+    ) -> None:
+        """Writes the set and a topology as one model file, safetensors. outputs: default the topologies of the set.
+        nan: "allow" writes values that are not finite, which are an error otherwise."""
+        chosen = layers.make(self._outputs if outputs is None else layers.as_layers(outputs))
+        if not allows_nan(nan, "save"):
+            self.require_finite(chosen, "save")
+        self.core.save(chosen, _check.path(path, "path", "save"))
+
+    def require_finite(self, made: Sequence[Any], component: str) -> None:
+        """InvalidError if a value that layers, given by their handles, depend on is not finite."""
+        for name in [each["name"] for each in self.host.core.declare(made).entries()]:
+            if name in self and not self.core.is_finite(name):
+                raise error.InvalidError(
+                    f'{component}: parameter "{name}" has values that are not finite; nan="allow" writes them. A training '
+                    "on a host with check_finite=True ends at the first such number and names its layer",
+                    component,
+                    name,
+                )
 
     def names(self) -> dict[str, list[str]]:
         """Returns the names of the integers of data layers in training, such as words or classes."""
@@ -204,7 +224,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
-            self.save(path)
+            self.save(path, nan="allow")
             with open(path, "rb") as file:
                 return {"model": file.read()}
 

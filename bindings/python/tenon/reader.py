@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tenon import _core, _functions, _host, error
-from tenon._arrays import (Ragged, Sparse, _is_scipy, check_storage, checked, column, from_core, is_frame, of_scipy, packed,
-                           plain, type_of)  # fmt: skip
+from tenon._arrays import Sparse, from_core, is_frame
+from tenon._columns import Types, Wanted, converted
 from tenon.data_type import DataType, layout_code, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
            "map_readers", "shuffle", "typed", "types"]  # fmt: skip
 
-Types = Mapping[str, DataType]
 ReaderLike = Union["Reader", Callable[[], Iterable[Any]], Mapping[str, Any], Sequence[Any], Iterable[Any]]
+
+
+def _and_slot(types: Types | None, name: str) -> Types | None:
+    return types.and_slot(name) if isinstance(types, Wanted) else types
 
 
 class Reader:
@@ -58,7 +60,7 @@ class Reader:
 
     def bucket(self, slot: str, window: int, size: int = 0, rows: int = 0, seed: int = 0) -> Reader:
         """Minibatches of samples of similar length, of at most `size` samples and `rows` rows."""
-        return self._then(lambda core: core.bucket(slot, window, size, rows, seed), True)
+        return Reader(lambda types: self._open(_and_slot(types, slot)).bucket(slot, window, size, rows, seed), True)
 
     def buffered(self, minibatches: int = 4) -> Reader:
         """Reads so many minibatches ahead, in the background."""
@@ -99,20 +101,32 @@ class Reader:
         each by a factor of [1 - x, 1 + x]. Put it before shard and shuffle."""
         size, colours = crop or (0, 0), (brightness, contrast, saturation)
         code = layout_code(layout)
-        return self._then(lambda core: core.augment(slot, code, pad, size, flip, centre, colours, seed))
+
+        def open(types: Types | None) -> Any:
+            return self._open(_and_slot(types, slot)).augment(slot, code, pad, size, flip, centre, colours, seed)
+
+        return Reader(open, self.batched)
 
     def choose(self, *slots: str, **renamed: str) -> Reader:
         """Selects slots; choose(new="old") renames."""
         pairs = [(slot, slot) for slot in slots] + [(old, new) for new, old in renamed.items()]
-        return self._then(lambda core: core.choose(pairs))
+
+        def open(types: Types | None) -> Any:
+            if not isinstance(types, Wanted):
+                return self._open(types).choose(pairs)
+            taken = [(old, new) for old, new in pairs if new in types or not types.alone] or pairs
+            return self._open(types.renamed(taken)).choose(taken)
+
+        return Reader(open, self.batched)
 
     def map(self, function: Callable[[dict[str, Any]], Any], types: Types | None = None) -> Reader:
         """Samples computed from samples: function(sample) gets a dict by slot. types: of the new slots, where they
         differ from those of this reader."""
 
         def open(known: Types | None) -> Any:
-            given = dict(types) if types is not None else self.types(known)
-            return _iterated(lambda: map(function, self.samples(known)), given)
+            source = Wanted(known, False, True) if isinstance(known, Wanted) else known  # the function reads any slot
+            given = dict(types) if types is not None else self.types(source)
+            return _iterated(lambda: map(function, self.samples(source)), given, known)
 
         if self.batched:
             raise error.MisuseError("map works on samples: call it before batch")
@@ -177,12 +191,33 @@ def _sample(values: Any, number: int) -> Any:
     return list(zip(values.columns[begin:end].tolist(), numbers.tolist()))
 
 
-def _slots(types: Types) -> list[dict[str, Any]]:
-    return [type.options(name) for name, type in types.items()]
+def _slots(types: Types, wanted: Types | None) -> tuple[list[dict[str, Any]], str]:
+    """Returns the options of slots, and why samples that are tuples are refused. wanted: of the data layers."""
+    if not isinstance(wanted, Wanted):
+        return [{**type.options(name), "nan": True} for name, type in types.items()], ""
+    own = types is wanted
+    slots = [{**type.options(name), "nan": wanted.nan} for name, type in types.items()]
+    if own and wanted.places:
+        wanted.by_place = True
+        for slot in slots:
+            slot["place"] = wanted.places[slot["name"]]
+    return slots, wanted.no_tuples if own else ""
 
 
-def _iterated(function: Callable[[], Iterable[Any]], types: Types) -> Any:
-    return _core.open_iterated(_host.host().core, _slots(types), function)
+def _iterated(function: Callable[[], Iterable[Any]], types: Types, wanted: Types | None) -> Any:
+    slots, no_tuples = _slots(types, wanted)
+    return _core.open_iterated(_host.host().core, slots, function, no_tuples)
+
+
+def _filled(types: Types | None, samples: Callable[[], Iterable[Any]]) -> Types:
+    """Returns the types of all slots: those that are not known are guessed from a sample."""
+    if not types:
+        return _guessed(samples)
+    if isinstance(types, Wanted) and None in types.values():
+        guessed = _guessed(samples)
+        for name in [name for name, type in types.items() if type is None]:
+            types[name] = guessed[name]
+    return types
 
 
 def _guess(value: Any, name: str) -> DataType:
@@ -219,7 +254,7 @@ def _guessed(function: Callable[[], Iterable[Any]]) -> Types:
 def typed(function: Callable[[], Iterable[Any]], types: Types) -> Reader:
     """A reader of the samples that function() returns, with types of its slots: the names of its data layers in the
     order of its tuples."""
-    return Reader(lambda known: _iterated(function, types))
+    return Reader(lambda known: _iterated(function, types, known))
 
 
 def arrays(columns: Mapping[str, Any]) -> Reader:
@@ -228,12 +263,12 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
     length are vectors, categories are integers with names."""
 
     def open(types: Types | None) -> Any:
-        given = _columns(columns)
-        found = {name: _column(name, values, (types or {}).get(name)) for name, values in given.items()}
+        found = converted(columns, {} if types is None else types)
         lengths = {name: len(values) for name, (values, _) in found.items()}
         if len(set(lengths.values())) > 1:
             raise error.InvalidError(f"the arrays of a reader differ in length: {lengths}", "reader")
-        slots = [options for _, options in found.values()]
+        nan = not isinstance(types, Wanted) or types.nan
+        slots = [{**options, "nan": nan} for _, options in found.values()]
         if all(isinstance(values, np.ndarray) and values.dtype != object for values, _ in found.values()):
             rows = [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
             return _core.open_rows(_host.host().core, slots, rows)
@@ -241,109 +276,6 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
         return _core.open_indexed(_host.host().core, slots, list(zip(*listed)))
 
     return Reader(open)
-
-
-def _columns(columns: Any) -> dict[str, Any]:
-    """Returns the columns by slot."""
-    if not is_frame(columns):
-        return dict(columns)
-    table = hasattr(columns, "column_names")
-    given = list(columns.column_names if table else columns.columns)
-    names = [str(name) for name in given]
-    for name in names:
-        if names.count(name) > 1:
-            raise error.InvalidError(f'{names.count(name)} columns are called "{name}"; expected one', "reader", name)
-    return {name: columns.column(number) if table else columns[given[number]] for number, name in enumerate(names)}
-
-
-def _categories(values: Any) -> tuple[NDArray[Any], list[str]] | None:
-    """Returns the numbers and names of categories of pandas, or of a dictionary of Arrow; None of anything else."""
-    if hasattr(values, "cat") and hasattr(values.cat, "codes"):
-        return values.cat.codes.to_numpy(), [str(each) for each in values.cat.categories]
-    if hasattr(values, "unify_dictionaries") and str(values.type).startswith("dictionary"):  # chunks of Arrow
-        values = values.unify_dictionaries().combine_chunks()
-    if hasattr(values, "indices") and hasattr(values, "dictionary"):
-        return values.indices.fill_null(-1).to_numpy(), [str(each) for each in values.dictionary.to_pylist()]
-    return None
-
-
-def _column(name: str, values: Any, known: DataType | None) -> tuple[Any, dict[str, Any]]:
-    """Returns the values of a slot, and its options. known: the type of the data layer that the slot feeds."""
-    where, limit = f'slot "{name}"', -1 if known is None else known.index_limit
-    if _is_scipy(values):
-        values = of_scipy(values, where, name)
-    if isinstance(values, (Sparse, Ragged)):
-        own = type_of(values)
-        packed(values, own, where, name)  # refuses damaged ones
-        dtype = own.dtype if known is None else known.dtype
-        return values, DataType(dtype, own.shape, limit, own.storage, own.levels).options(name)
-    if (categories := _categories(values)) is not None:
-        numbers, texts = categories
-        if (numbers < 0).any():
-            first = int((numbers < 0).argmax())
-            raise error.BadDataError(f'sample {first}: slot "{name}" has no category', "reader", name)
-        type = DataType("int64", (), len(texts) if limit < 0 else limit)
-        return numbers, {**type.options(name), "texts": texts}
-    values = plain(values)
-    array = values if isinstance(values, np.ndarray) else _array(values, known)
-    foreign = array.dtype.kind not in "iufb" if known is None else known.storage != _core.DENSE
-    if foreign or array.dtype == object:
-        return _listed(name, array, known)
-    if array.ndim == 0:
-        raise error.InvalidError(f'column "{name}" is one number; expected an array of samples', "reader", name)
-    if known is not None:
-        array = column(array, known)
-    array = np.asarray(checked(array, known or DataType(_narrow(array.dtype)), where, name))
-    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
-        array = array.astype(_narrow(array.dtype))
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    dtype = _narrow(array.dtype) if known is None else known.dtype
-    return array, DataType(dtype, array.shape[1:], limit).options(name)
-
-
-def _array(values: Any, known: DataType | None) -> NDArray[Any]:
-    """Returns a list as an array; of objects where it is none of numbers, or where its samples are no arrays."""
-    if known is None or known.storage == _core.DENSE:
-        try:
-            return np.asarray(values)
-        except ValueError:  # of several lengths
-            pass
-    listed = list(values)
-    array = np.empty(len(listed), object)
-    array[:] = listed
-    return array
-
-
-def _narrow(dtype: np.dtype[Any]) -> str:
-    """Returns the type of a slot for that of a column: float32 for float64, which NumPy has by default."""
-    if dtype.kind == "f":
-        return "float32"
-    return "int64" if dtype == np.uint64 or dtype.kind not in "iub" else str(dtype.newbyteorder("="))
-
-
-def _listed(name: str, values: NDArray[Any], known: DataType | None) -> tuple[Any, dict[str, Any]]:
-    """Returns a column of objects, each a sample, and the options of its slot; of the first sample's type where none is
-    known."""
-    first = values[0] if len(values) else None
-    if isinstance(first, np.generic):
-        first = first.item()
-    first = np.asarray(first) if isinstance(first, (list, tuple)) and known is None else plain(first)
-    if isinstance(first, str):
-        raise error.InvalidError(
-            f'column "{name}" has texts; expected {known or "numbers"}; .astype("category") of pandas makes them integers '
-            "with names",
-            "reader",
-            name,
-        )
-    if known is not None:
-        check_storage(values, known, f'slot "{name}"', name)
-        return values, known.options(name)
-    if not isinstance(first, (int, float, np.ndarray, np.number)) or np.asarray(first).dtype.kind not in "iufb":
-        raise error.InvalidError(
-            f'column "{name}" has elements of type {type(first).__name__}; expected numbers', "reader", name
-        )
-    made = np.asarray(first)
-    return values, DataType(_narrow(made.dtype), made.shape).options(name)
 
 
 def as_reader(value: ReaderLike) -> Reader:
@@ -355,14 +287,15 @@ def as_reader(value: ReaderLike) -> Reader:
         return arrays(value)  # type: ignore[arg-type]
     if callable(value):
         function: Any = value
-        return Reader(lambda types: _iterated(function, types if types is not None else _guessed(function)))
+        return Reader(lambda types: _iterated(function, _filled(types, function), types))
     if isinstance(value, Sequence) and not isinstance(value, str):
         samples = value
-        return Reader(
-            lambda types: _core.open_indexed(
-                _host.host().core, _slots(types if types is not None else _guessed(lambda: samples)), samples
-            )
-        )
+
+        def open(types: Types | None) -> Any:
+            slots, no_tuples = _slots(_filled(types, lambda: samples), types)
+            return _core.open_indexed(_host.host().core, slots, samples, no_tuples)
+
+        return Reader(open)
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return Reader(_once(value))
     raise TypeError(f"expected a reader or a function that returns samples, not {type(value).__name__}")
@@ -382,17 +315,18 @@ def _once(iterable: Iterable[Any]) -> Callable[[Types | None], Any]:
         return iterable
 
     def open(types: Types | None) -> Any:
-        if types is None:
+        if not types or None in types.values():
             raise error.InvalidError("the types of an iterator's samples are not known: give the data layers types",
                                      "reader")  # fmt: skip
-        return _iterated(samples, types)
+        return _iterated(samples, types, types)
 
     return open
 
 
-def types(reader: ReaderLike, feeding: Mapping[str, str] | None = None) -> dict[str, DataType]:
+def types(reader: ReaderLike, feeding: Mapping[str, str | int] | None = None) -> dict[str, DataType]:
     """Returns the types of the slots of a reader, by the data layers that they feed."""
-    return {(feeding or {}).get(name, name): type for name, type in as_reader(reader).types().items()}
+    names = {slot: layer for slot, layer in (feeding or {}).items() if isinstance(layer, str)}
+    return {names.get(name, name): type for name, type in as_reader(reader).types(Wanted({}, True, True)).items()}
 
 
 def shuffle(reader: ReaderLike, buffer: int = 0, seed: int = 0) -> Reader:

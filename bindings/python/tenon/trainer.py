@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ import numpy as np
 from tenon import _arrays, _check, _core, _host, error, event, updater
 from tenon import _layer as layers
 from tenon import reader as readers
+from tenon._columns import Wanted
 from tenon._layer import LayerLike
 from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "Default", "Result", "SGD", "Updater", "infer", "test", "train"]
 
+_HERE = os.path.dirname(__file__)
 Handler = Callable[[event.Event], Any]
 BATCH = 128  # samples of a minibatch where the reader says nothing
 
@@ -56,40 +60,68 @@ class Checkpoint:
     resume: bool = True
 
 
-def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns (slot, data layer) of {slot: data layer}, or of {data layer: place in the tuple}."""
-    if not given:
-        return []
-    pairs = []
-    _check.mapping(given, "feeding", "feeding")
-    for slot, layer in given.items():
-        if isinstance(layer, (int, np.integer)):
-            raise error.InvalidError(
-                f"feeding names data layers by slot, as {{slot: layer}}; {slot!r} has the number {layer}. Samples that "
-                "are tuples are in the order of the data layers; a sample that is a dict needs no feeding",
-                "feeding",
-                str(slot),
-            )
-        _check.text(slot, "feeding", "feeding")
+def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Returns (slot, data layer) of {slot: data layer}, or the places of {data layer: place in the tuple}."""
+    _check.mapping(given or {}, "feeding", "feeding")
+    pairs, places = [], {}
+    for key, value in (given or {}).items():
+        _check.text(key, "feeding", "feeding")
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            places[key] = _check.whole(value, "feeding", "feeding")
+        else:
+            pairs.append((key, value))
+    if pairs and places:
+        raise error.InvalidError(
+            f"feeding names both slots and places: {dict(given or {})}; expected {{slot: data layer}}, or {{data layer: "
+            "place in the tuple}",
+            "feeding",
+            "feeding",
+        )
+    for layer in places or [layer for _, layer in pairs]:
         if layer not in data:
             raise error.InvalidError(
                 f'feeding names the data layer "{layer}", which the topology does not have'
-                f"{error.suggestion(layer, data)}",
+                f"{error.suggestion(str(layer), data)}",
                 "feeding",
                 str(layer),
             )
-        pairs.append((slot, layer))
-    return pairs
+    for layer in data if places else ():
+        if layer not in places:
+            raise error.InvalidError(f'feeding has no place for data layer "{layer}"', "feeding", layer)
+    return pairs, places
 
 
-def _open(reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int) -> tuple[Any, list[Any]]:
+def _open(
+    reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int, nan: bool
+) -> tuple[Any, list[Any]]:
     """Opens a reader for a topology, in minibatches. Returns it with its feeding."""
-    types = layers.data_types(chosen)
-    pairs = _feeding(feeding, list(types))
+    types, no_tuples = layers.defined_types(chosen)
+    pairs, places = _feeding(feeding, list(types))
     slots = {layer: slot for slot, layer in pairs}
     recipe = readers.as_reader(reader)
-    core = recipe.open({slots.get(name, name): type for name, type in types.items()})
+    named = {slots.get(name, name): type for name, type in types.items()}
+    wanted = Wanted(named, True, nan, places, "" if places else no_tuples)
+    core = recipe.open(wanted)
+    if places and not wanted.by_place:
+        raise error.InvalidError(
+            f"feeding has places, {places}, but the slots of the reader have names; expected {{slot: data layer}}",
+            "feeding",
+            "feeding",
+        )
     return core if recipe.batched else core.batch(batch_size, False), pairs
+
+
+def _warn(pass_id: int, batch_id: int, cost: float) -> None:
+    """Warns at the line of the program that trains."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        f"the cost is {cost} since pass {pass_id}, batch {batch_id}: the parameters may no longer be finite; a host with "
+        "check_finite=True ends the training at the first such number and names its layer",
+        RuntimeWarning,
+        level,
+    )
 
 
 def _handler(handler: Handler | Iterable[Handler] | None) -> Callable[[Any], None] | None:
@@ -134,7 +166,7 @@ class SGD:
         *,
         passes: int = 1,
         immutable_parameters: Iterable[str] = (),
-        feeding: Mapping[str, str] | None = None,
+        feeding: Mapping[str, str | int] | None = None,
         test: Any = None,
         checkpoint: Checkpoint | str | None = None,
         early_stop: str | Mapping[str, Any] | None = None,
@@ -144,6 +176,7 @@ class SGD:
         device: str | Iterable[str] = "",
         updater: Any = None,
         compute: str = "float32",
+        nan: str = "refuse",
     ) -> None:
         """Trains the parameters that the topology depends on.
 
@@ -156,8 +189,10 @@ class SGD:
         counts}. pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
         numbers inside the model, such as dropout. device: one, such as "cuda:1", or several of one kind, each of
         which computes a shard of every minibatch. compute: "float32", or "bf16" or "tf32", with which factors of matrix
-        products are rounded, and steps with gradients that are not finite are skipped. A pass without samples costs nan. MisuseError while the set is
-        trained by another call.
+        products are rounded, and steps with gradients that are not finite are skipped. feeding: {slot: data layer} where
+        the names differ, or of samples that are tuples {data layer: place}. nan: "allow" feeds NaN, which is an error
+        otherwise. A RuntimeWarning names the first minibatch whose cost is not finite. A pass without samples costs nan.
+        MisuseError while the set is trained by another call.
         """
         chosen = layers.as_layers(topology)
         if reader is None:
@@ -169,6 +204,7 @@ class SGD:
             self.updater is not None or updater is not None
         ) else _updaters.make("adam", {})
         seed, passes = _check.seed(seed, "train"), _check.whole(passes, "passes", "train")
+        allowed = _arrays.allows_nan(nan, "train")
         pass_batches, devices = _check.whole(pass_batches, "pass_batches", "train"), _check.devices(device, "train")
         handle = _handler(event_handler)
         early_stop = None if early_stop is None else _early_stop(early_stop)
@@ -185,7 +221,7 @@ class SGD:
                     )
             from tenon import _loop
 
-            stream = _loop.Stream(*_open(reader, chosen, feeding, self.batch_size))
+            stream = _loop.Stream(*_open(reader, chosen, feeding, self.batch_size, allowed))
             with parameters.training():
                 _loop.train(
                     self.updater,
@@ -196,13 +232,15 @@ class SGD:
                     passes=passes,
                     pass_batches=pass_batches,
                     immutable=_names(immutable_parameters, parameters),
-                    test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
+                    test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan),
                     early_stop=early_stop,
                     seed=seed,
                     devices=devices,
+                    nan=allowed,
+                    spoilt=_warn,
                 )
             return
-        opened, pairs = _open(reader, chosen, feeding, self.batch_size)
+        opened, pairs = _open(reader, chosen, feeding, self.batch_size, allowed)
         options: dict[str, Any] = {
             "outputs": cores, "parameters": used, "reader": opened, "feeding": pairs, "seed": seed, "devices": devices,
             "pass_batches": pass_batches, "updater": self.updater.core, "passes": passes,
@@ -212,7 +250,7 @@ class SGD:
         if self.groups:
             options["groups"] = [(_updaters.as_updater(each).core, [name]) for name, each in self.groups.items()]
         if test is not None:
-            tested, fed = _open(test, chosen, feeding, self.batch_size)
+            tested, fed = _open(test, chosen, feeding, self.batch_size, allowed)
             options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
         if checkpoint is not None:
             options["checkpoint"] = _checkpoint(checkpoint)
@@ -221,7 +259,7 @@ class SGD:
         if average is not None:
             options["average"] = _average(average)
         with parameters.training():
-            _core.train(options, handle)
+            _core.train(options, handle, _warn)
 
     @_host.follows_parameters
     def test(
@@ -230,17 +268,18 @@ class SGD:
         parameters: ParameterSet,
         reader: Any = None,
         *,
-        feeding: Mapping[str, str] | None = None,
+        feeding: Mapping[str, str | int] | None = None,
         device: str | Iterable[str] = "",
         compute: str = "float32",
+        nan: str = "refuse",
     ) -> Result:
-        """Measures costs and metrics over one pass of a reader; changes nothing."""
+        """Measures costs and metrics over one pass of a reader; changes nothing. feeding and nan: as in train."""
         chosen = layers.as_layers(topology)
         if reader is None:
             raise error.InvalidError("testing needs a reader", "test", "reader")
         types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
         cores = layers.make(chosen, types)
-        opened, pairs = _open(reader, chosen, feeding, self.batch_size)
+        opened, pairs = _open(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"))
         cost, samples, metrics, seconds = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
              "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
@@ -342,13 +381,15 @@ def infer(
     input: Any = None,
     *,
     reader: Any = None,
-    feeding: Mapping[str, str] | None = None,
+    feeding: Mapping[str, str | int] | None = None,
     batch_size: int = 256,
+    nan: str = "refuse",
 ) -> Any:
     """Computes outputs: an array [samples, ...] for one output, a list of them for several.
 
     input: samples: a dict of arrays by data layer; an array or list of samples for a topology of one data layer; a list
     of samples, dicts or tuples; or a reader. reader: the same, a reader. outputs: also what tenon.beam_search makes.
+    feeding and nan: as in SGD.train.
     """
     from tenon._generate import BeamSearch
 
@@ -375,23 +416,23 @@ def infer(
                 each.name,
             )
     types = layers.data_types(chosen)
-    results = _infer(chosen, cores, parameters, given, types, feeding, batch_size)
+    results = _infer(chosen, cores, parameters, given, types, feeding, batch_size, _arrays.allows_nan(nan, "infer"))
     return results[0] if single else results
 
 
 def _infer(
     chosen: Sequence[layers.Layer], cores: list[Any], parameters: ParameterSet, given: Any, types: Any, feeding: Any,
-    batch_size: int,
+    batch_size: int, nan: bool,
 ) -> list[Any]:  # fmt: skip
     parts: list[list[Any]] = []
     recipe = _samples(given, types)
     if not isinstance(recipe, readers.Reader):
-        feeds, samples = _arrays.feeds(recipe, types)
+        feeds, samples = _arrays.feeds(recipe, types, nan)
         predictor = _with_parameters(
             parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
         )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
-    opened, pairs = _open(recipe, chosen, feeding, batch_size)
+    opened, pairs = _open(recipe, chosen, feeding, batch_size, nan)
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
                "devices": [], "pass_batches": 0}  # fmt: skip
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))

@@ -145,5 +145,5 @@ def test_arrays_are_not_combined_with_layers():
 
 def test_the_order_of_data_layers_is_that_of_tuples():
     a, b, q = (tenon.layer.data(name, tenon.data_type.dense_vector(2)) for name in "ABQ")
-    order = (tenon.layer.square_error(a, q) + tenon.layer.square_error(b, q)).data_types
-    assert list(order) == ["A", "Q", "B"] and order["A"].shape == (2,)
+    order = (tenon.layer.square_error(b, q) + tenon.layer.square_error(a, q)).data_types
+    assert list(order) == ["A", "B", "Q"] and order["A"].shape == (2,)

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from tenon import _check, error
 from tenon import _layer as layers
+from tenon._arrays import allows_nan
 from tenon._layer import Layer, LayerLike
 from tenon.onnx import _values, _write_dense, _write_images
 from tenon.onnx._emit import Emit, Item, Writer, Written, model
@@ -26,12 +27,15 @@ def save(
     parameters: ParameterSet,
     path: str | os.PathLike[str],
     channels_first: bool = True,
+    *,
+    nan: str = "refuse",
 ) -> None:
     """Writes the inference of a topology as a model of ONNX, operators of version 17.
 
     The first dimension of inputs and outputs is that of the samples, of any number. Images are [samples, channels,
     space...] in the file, unless channels_first is False, which keeps the arrays as Tenon has them. UnsupportedError lists
-    every layer that is not supported; then the file is not written.
+    every layer that is not supported; then the file is not written. nan: "allow" writes values of parameters that are not
+    finite, which are an error otherwise.
     """
     file = _check.path(path, "path", "save")
     _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "save")
@@ -44,6 +48,8 @@ def save(
             file,
             "onnx",
         )
+    if not allows_nan(nan, "save"):
+        parameters.require_finite(layers.make(chosen), "save")
     try:
         onnx.save(model(made.emit, made.inputs, made.outputs, "tenon"), file)
     except OSError as failure:
