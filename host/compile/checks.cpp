@@ -123,11 +123,14 @@ bool is_written_whole(const NativeOperands& of, bool backward, size_t i) {
 // The copies of the tensors of one call.
 class GuardedOperands {
  public:
-  GuardedOperands(const tn_call& call, uint64_t workspace_bytes)
+  // shared[output]: number of the input whose copy is that of the output, too, or -1; a shorter list: -1 of the rest.
+  GuardedOperands(const tn_call& call, uint64_t workspace_bytes, const std::vector<int32_t>& shared = {})
       : given_(call), workspace_(workspace_bytes, kWorkspaceGuard) {
     for (uint32_t i = 0; i < call.inputs_count; ++i) add(call.inputs[i], kInputGuard, true);
-    for (uint32_t i = 0; i < call.outputs_count; ++i)
+    for (uint32_t i = 0; i < call.outputs_count; ++i) {
       add(call.outputs[i], kOutputGuard, call.requests[i] == TN_REQUEST_ADD);
+      if (i < shared.size() && shared[i] >= 0) share(static_cast<size_t>(shared[i]));
+    }
     for (size_t i = 0; i < tensors_.size(); ++i) {
       tn_tensor* const tensor = blocks_[i] == nullptr ? nullptr : &tensors_[i];
       if (i < call.inputs_count)
@@ -168,6 +171,15 @@ class GuardedOperands {
     return "";
   }
 
+  // Returns the number of the first output that has other bytes in `other`, -1 if there is none.
+  [[nodiscard]] int64_t differs(const GuardedOperands& other) const {
+    for (size_t i = given_.inputs_count; i < tensors_.size(); ++i)
+      if (blocks_[i] != nullptr && blocks_[i]->size() > 0 &&
+          std::memcmp(blocks_[i]->data(), other.blocks_[i]->data(), blocks_[i]->size()) != 0)
+        return static_cast<int64_t>(i - given_.inputs_count);
+    return -1;
+  }
+
   void copy_back() const {
     for (size_t i = given_.inputs_count; i < tensors_.size(); ++i)
       if (blocks_[i] != nullptr && blocks_[i]->size() > 0)
@@ -179,11 +191,16 @@ class GuardedOperands {
     tensors_.push_back(tensor == nullptr ? tn_tensor{} : *tensor);
     blocks_.push_back(nullptr);
     if (tensor == nullptr) return;
-    blocks_.back() = std::make_unique<GuardedBlock>(bytes_of(*tensor), guard);
+    blocks_.back() = std::make_shared<GuardedBlock>(bytes_of(*tensor), guard);
     if (copied && blocks_.back()->size() > 0)
       std::memcpy(blocks_.back()->data(), tn_data(tensor), blocks_.back()->size());
     tensors_.back().dl.data = blocks_.back()->data();
     tensors_.back().dl.byte_offset = 0;
+  }
+  // Puts the last tensor into the copy of input `i`.
+  void share(size_t i) {
+    blocks_.back() = blocks_[i];
+    tensors_.back().dl.data = blocks_[i]->data();
   }
   [[nodiscard]] uint8_t* original(size_t i) const {
     return tn_data(i < given_.inputs_count ? given_.inputs[i] : given_.outputs[i - given_.inputs_count]);
@@ -201,7 +218,7 @@ class GuardedOperands {
 
   const tn_call& given_;
   std::vector<tn_tensor> tensors_;  // of the inputs, then of the outputs
-  std::vector<std::unique_ptr<GuardedBlock>> blocks_;
+  std::vector<std::shared_ptr<GuardedBlock>> blocks_;
   GuardedBlock workspace_;
   std::vector<const tn_tensor*> inputs_;
   std::vector<tn_tensor*> outputs_;
@@ -217,16 +234,54 @@ int64_t not_finite(const tn_tensor& tensor) {
   return -1;
 }
 
+// The pairs of NativeCall::in_place that memory can have in this call.
+std::vector<int32_t> pairs_of(const tn_call& call, const NativeCall& native, bool backward) {
+  std::vector<int32_t> pairs;
+  for (size_t i = 0; i < native.in_place.size() && i < call.outputs_count; ++i) {
+    const int32_t from = native.in_place[i];
+    const tn_tensor* const input = from < 0 ? nullptr : call.inputs[from];
+    const bool fits = input != nullptr && call.outputs[i] != nullptr && call.requests[i] == TN_REQUEST_WRITE &&
+                      bytes_of(*input) == bytes_of(*call.outputs[i]) &&
+                      is_written_whole(native.operands, backward, i) &&
+                      std::find(pairs.begin(), pairs.end(), from) == pairs.end();
+    pairs.push_back(fits ? from : -1);
+  }
+  return pairs;
+}
+
+// Runs the call again with each output of `pairs` in the memory of its input. Throws TN_PLUGIN_FAULT if that changes
+// what it computes.
+tn_status run_shared(const Prepared& prepared, const NativeOperands& of, bool backward, const tn_execution& execution,
+                     const tn_call& call, const GuardedOperands& apart, const std::vector<int32_t>& pairs) {
+  const GuardedOperands shared(call, prepared->workspace_bytes, pairs);
+  const tn_status status = prepared.run(execution, shared.call());
+  if (status != TN_OK) return status;
+  const int64_t output = apart.differs(shared);
+  if (output < 0) return status;
+  std::string allowed;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (pairs[i] >= 0)
+      allowed += text(allowed.empty() ? "" : " and ", operand_name(of, backward, true, i), " in the memory of ",
+                      operand_name(of, backward, false, static_cast<size_t>(pairs[i])));
+  fail(TN_PLUGIN_FAULT, ComponentName{prepared.who()},
+       text("computes another ", operand_name(of, backward, true, static_cast<size_t>(output)), " with ", allowed,
+            ", which its query allows"));
+}
+
 }  // namespace
 
 tn_status run_checked(const Prepared& prepared, const NativeCall& native, bool backward, const tn_execution& execution,
                       const tn_call& call) {
   const GuardedOperands operands(call, prepared->workspace_bytes);
-  const tn_status status = prepared.run(execution, operands.call());
+  tn_status status = prepared.run(execution, operands.call());
   if (status != TN_OK) return status;
   if (const std::string fault = operands.fault(native.operands, backward); !fault.empty())
     fail(TN_PLUGIN_FAULT, ComponentName{prepared.who()}, fault);
-  operands.copy_back();
+  const std::vector<int32_t> pairs = pairs_of(call, native, backward);
+  if ((prepared->traits & TN_TRAIT_NONDETERMINISTIC) == 0 &&
+      std::any_of(pairs.begin(), pairs.end(), [](int32_t from) { return from >= 0; }))
+    status = run_shared(prepared, native.operands, backward, execution, call, operands, pairs);
+  if (status == TN_OK) operands.copy_back();
   return status;
 }
 

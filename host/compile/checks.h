@@ -23,7 +23,8 @@ struct Checks {
 // Runs a native kernel on copies of its operands and of its workspace, with guard lines around each, and copies the
 // results back. Throws TN_PLUGIN_FAULT naming the operand if the kernel has written outside of one, changed an input,
 // or left an element of a layer output or gradient unwritten, which only operands with elements of 4 bytes or more can
-// show. The device's memory must be the host's.
+// show. Outputs whose memory may be that of an input, by the kernel's query, are computed a second time there, with the
+// same result. The device's memory must be the host's.
 tn_status run_checked(const Prepared& prepared, const NativeCall& native, bool backward, const tn_execution& execution,
                       const tn_call& call);
 

@@ -38,6 +38,9 @@ class EvilKernel {
   static void query(const tn::KernelSite& site, tn::KernelNeeds& needs) {
     needs.save(site.input(0));
     needs.read_input(0);
+    const std::string how = site.attributes().text("how");
+    if (how == "shared" || how == "fit to share") needs.in_place(0, 0);
+    if (how == "shared, backward" || how == "fit to share") needs.backward_in_place(0, 0);
   }
   EvilKernel(const tn::KernelSite& site, int32_t direction)
       : how_(site.attributes().text("how")), backward_(direction == TN_BACKWARD) {}
@@ -47,9 +50,11 @@ class EvilKernel {
     const auto* const in = call.in<float>(backward_ ? 3 : 0);
     auto* const out = call.out<float>(0);
     const int64_t count = tn_elements(call.output(0));
-    for (int64_t i = 0; i < count; ++i) out[i] = 2 * in[i] + (call.adds(0) ? out[i] : 0.0F);
     auto* const saved = backward_ ? nullptr : call.out<float>(1);
-    for (int64_t i = 0; saved != nullptr && i < count; ++i) saved[i] = in[i];
+    for (int64_t i = 0; saved != nullptr && i < count && how_ != "shared"; ++i) saved[i] = in[i];
+    if (how_ == "shared, backward" && backward_) std::fill_n(out, count, 0.0F);
+    for (int64_t i = 0; i < count; ++i) out[i] = 2 * in[i] + (call.adds(0) ? out[i] : 0.0F);
+    for (int64_t i = 0; saved != nullptr && i < count && how_ == "shared"; ++i) saved[i] = in[i];
     if (how_ == "behind" && !backward_) out[count + 1] = 1;
     if (how_ == "copied" && !backward_) out[count] = 2 * in[count];  // a loop that is one too long
     if (how_ == "before" && !backward_) out[-1] = 1;
@@ -115,6 +120,21 @@ class Checks : public testing::Test {
 };
 
 TEST_F(Checks, AGoodKernelComputesTheSame) { EXPECT_EQ(step("good", TN_CHECK_ON), step("good", TN_CHECK_OFF)); }
+
+// With and without checks, also where the memory of the machine is shared.
+TEST_F(Checks, AKernelMayShareMemory) {
+  EXPECT_EQ(step("fit to share", TN_CHECK_ON), step("good", TN_CHECK_OFF));
+  EXPECT_EQ(step("fit to share", TN_CHECK_OFF), step("good", TN_CHECK_OFF));
+}
+
+TEST_F(Checks, NameResultsThatAreWrongInTheMemoryOfOperands) {
+  EXPECT_EQ(message_of([&] { (void)step("shared", TN_CHECK_ON); }, TN_PLUGIN_FAULT),
+            "layer \"evil\" (test_evil, native kernel \"evil\"): computes another saved tensor 0 with output 0 in the "
+            "memory of input 0, which its query allows");
+  EXPECT_EQ(message_of([&] { (void)step("shared, backward", TN_CHECK_ON); }, TN_PLUGIN_FAULT),
+            "layer \"evil\" (test_evil, native kernel \"evil\", backward): computes another gradient of input 0 with "
+            "gradient of input 0 in the memory of gradient of output 0, which its query allows");
+}
 
 TEST_F(Checks, NameKernelAndTensor) {
   const auto fault = [&](const std::string& how) {
