@@ -12,9 +12,12 @@
 // incomplete value does not run. The replacement first delegates to another constructor, so that the value is complete.
 #pragma once
 
-#include_next <nlohmann/json.hpp>
-
+// The macros come before the library reads them.
+// clang-format off
 #include "own_namespace.hpp"
+
+#include_next <nlohmann/json.hpp>
+// clang-format on
 
 template <>
 inline void nlohmann::json::json_value::destroy(value_t type) {
