@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/model_header.h"
 #include "core/sha256.h"
+#include "core/shape.h"
 
 namespace tenon::core {
 
@@ -53,8 +54,26 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
   return names;
 }
 
-std::string difference(const Names& told, int64_t limit, const Names& known) {
+namespace {
+
+// Columns agree if they are the same in the same order.
+std::string difference_of_columns(const Names& told, const Names& known) {
   if (told.same(known)) return "";
+  const auto columns = [](const Names& of) { return text(of.count, " columns with SHA-256 ", of.sha256); };
+  const size_t common = std::min(told.texts.size(), known.texts.size());
+  for (size_t i = 0; i < common; ++i)
+    if (told.texts[i] != known.texts[i])
+      return text("column ", i, " is ", quoted(told.texts[i]), " and is known as ", quoted(known.texts[i]));
+  return common == 0 ? text("expected ", columns(known), ", got ", columns(told))
+                     : text("expected ", known.count, " columns, got ", told.count);
+}
+
+}  // namespace
+
+std::string difference(const Names& told, int64_t limit, const Names& known) {
+  if (told.columns != nullptr && known.columns != nullptr)
+    if (std::string differs = difference_of_columns(*told.columns, *known.columns); !differs.empty()) return differs;
+  if (told.count == 0 || known.count == 0 || told.same(known)) return "";
   if (told.texts.empty() || known.texts.empty()) return text("expected ", shown(known), ", got ", shown(told));
   const Texts texts(known.texts.begin(), known.texts.end());
   for (const std::string& name : told.texts)
@@ -90,13 +109,22 @@ NamesRef names_from_json(const nlohmann::json& json) try {
   fail(TN_BAD_DATA, "topology: names are neither a list of texts nor {count, sha256}");
 }
 
-DataNames names_of_topology(const nlohmann::json& topology) {
+DataNames names_of_topology(const nlohmann::json& topology) try {
   DataNames result;
-  for (const nlohmann::json& layer : topology.at("layers"))
+  for (const nlohmann::json& layer : topology.at("layers")) {
+    if (layer.at("type") != "data") continue;
+    auto names = std::make_shared<Names>();
     if (layer.contains("names"))
-      if (NamesRef names = names_from_json(layer.at("names")))
-        result[layer.at("name").get<std::string>()] = std::move(names);
+      if (const NamesRef read = names_from_json(layer.at("names"))) *names = *read;
+    if (layer.contains("columns")) names->columns = names_from_json(layer.at("columns"));
+    names->dtype = dtype_from_name(layer.at("dtype").get<std::string>());
+    names->shape = layer.at("shape").get<std::vector<int64_t>>();
+    names->index_limit = layer.at("index_limit").get<int64_t>();
+    result[layer.at("name").get<std::string>()] = std::move(names);
+  }
   return result;
+} catch (const nlohmann::json::exception&) {
+  fail(TN_BAD_DATA, "topology: the layers are malformed");
 }
 
 }  // namespace tenon::core

@@ -261,8 +261,12 @@ nlohmann::json Topology::to_json(const DataNames& names) const {
     entry["name"] = layer->name;
     entry["type"] = layer->type;
     if (const auto known = names.find(layer->name); layer->data && known != names.end()) {
-      for (const std::string& text : known->second->texts) name_bytes += text.size();
-      entry["names"] = core::to_json(*known->second, name_bytes <= kMostModelNameBytes);
+      const auto store = [&](const char* key, const Names& list) {
+        for (const std::string& text : list.texts) name_bytes += text.size();
+        entry[key] = core::to_json(list, name_bytes <= kMostModelNameBytes);
+      };
+      if (known->second->count > 0) store("names", *known->second);
+      if (known->second->columns != nullptr) store("columns", *known->second->columns);
     }
     result["layers"].push_back(std::move(entry));
   }

@@ -102,6 +102,8 @@ std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count) {
   required(names, "names");
   required(count, "count");
+  // Applications of 0.3 expect lists of names of integers.
+  std::stable_partition(known.begin(), known.end(), [](const SlotNames& each) { return each.names->count > 0; });
   const NamesTable& lent = host.lend(std::move(known));
   *names = lent.data();
   *count = lent.size();

@@ -199,8 +199,18 @@ tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const
     const SetWrite write(held->gate);
     DataNames changed = held->set->names();
     for (const SlotNames& given : api::names(names, count, "names")) {
-      changed.erase(given.slot);
-      if (given.names != nullptr) changed.emplace(given.slot, given.names);
+      NamesRef& known = changed[given.slot];
+      if (given.names == nullptr || known == nullptr || given.names->dtype != 0) {
+        known = given.names;
+      } else {  // a list of 0.3 says nothing of columns, type and shape
+        Names all = *given.names;
+        if (all.columns == nullptr) all.columns = known->columns;
+        all.dtype = known->dtype;
+        all.shape = known->shape;
+        all.index_limit = known->index_limit;
+        known = std::make_shared<Names>(std::move(all));
+      }
+      if (known == nullptr) changed.erase(given.slot);
     }
     held->set->set_names(std::move(changed));
   });

@@ -166,6 +166,7 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     settings.seed = given.seed;
     settings.threads = it.pool.parallel();
     settings.schema_alone = (given.flags & TN_READER_SCHEMA) != 0;
+    if (given.needed != nullptr) settings.needed = api::strings(given.needed, given.needed_count, "options.needed");
     *reader =
         hold(it, open_reader(type, attributes, it.services.get(), std::move(settings)), json::array({std::move(step)}));
   });
@@ -368,9 +369,27 @@ tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const
   return api::call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldReader> held = it.readers.at(reader);
     std::vector<SlotNames> known;
-    for (const Slot& slot : held->reader->slots())
-      if (slot.names != nullptr) known.push_back({slot.name, slot.names});
+    for (const Slot& slot : held->reader->slots()) known.push_back({slot.name, known_of(slot)});
     api::give_names(it, std::move(known), names, count);
+  });
+}
+
+tn_status tn_reader_record(tn_host* host, tn_reader reader, int64_t index, int64_t* record, tn_error* error) {
+  return api::call(host, error,
+                   [&](Host& it) { api::required(record, "record") = it.readers.at(reader)->reader->record(index); });
+}
+
+tn_status tn_reader_left_out(tn_host* host, tn_reader reader, int64_t* records, tn_error* error) {
+  return api::call(host, error,
+                   [&](Host& it) { api::required(records, "records") = it.readers.at(reader)->reader->left_out(); });
+}
+
+tn_status tn_reader_text(tn_host* host, tn_reader reader, int64_t index, const char* column, tn_write write, void* user,
+                         tn_error* error) {
+  return api::call_reader(host, reader, error, [&](Host&, HeldReader& held) {
+    api::required(write, "write");
+    const std::string text = held.reader->text_of(index, api::string(column, "column"));
+    write(user, text.data(), text.size());
   });
 }
 

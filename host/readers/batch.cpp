@@ -108,6 +108,9 @@ class Bucket final : public Wrapper {
     go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
   }
 
+ protected:
+  [[nodiscard]] int64_t source_index(int64_t) const override { fail_order(); }
+
  private:
   struct Cut {  // a minibatch: a range of order_
     int64_t begin, end;

@@ -255,6 +255,9 @@ class Buffered final : public Wrapper {
   }
   void begin_pass(int64_t) override {}  // minibatches are not read by index
   void cancel(bool on) override { ahead_->cancel(on); }
+  std::string text_of(int64_t, const std::string&) override {
+    fail(TN_MISUSE, ComponentName{"buffered"}, "another thread may read; take texts from a reader of its own");
+  }
 
  private:
   const pid_t process_ = getpid();

@@ -83,6 +83,15 @@ class JoinedReader : public CountingReader {
   void cancel(bool on) final {
     for (const auto& reader : of_) reader->cancel(on);
   }
+  [[nodiscard]] int64_t left_out() const override {
+    int64_t sum = 0;
+    for (const auto& reader : of_) {
+      const int64_t count = reader->left_out();
+      if (count < 0) return -1;
+      sum += count;
+    }
+    return sum;
+  }
 
  protected:
   explicit JoinedReader(Readers of) : of_(std::move(of)) { place(of_.front()->pass(), 0); }
@@ -153,6 +162,18 @@ class Chain final : public JoinedReader {
     mark.keep();
   }
 
+  // The records of the readers follow one another, like their samples.
+  [[nodiscard]] int64_t record(int64_t index) const override {
+    int64_t before = 0;
+    const Reader& of = at(index, &before);
+    return before + of.record(index);
+  }
+  std::string text_of(int64_t index, const std::string& column) override {
+    int64_t before = 0;
+    Reader& of = at(index, &before);
+    return of.text_of(index, column);
+  }
+
   // Readers before the place are put at their end, and next reads their end of pass from there.
   void seek(int64_t pass, int64_t position) override {
     require_place("chain", pass, position, size());
@@ -160,6 +181,18 @@ class Chain final : public JoinedReader {
   }
 
  private:
+  // Returns the reader of a sample, and makes *index its number there; *before: the records of the readers before it.
+  Reader& at(int64_t& index, int64_t* before) const {
+    if (size() < 0) fail(TN_UNSUPPORTED, ComponentName{"chain"}, "the number of samples of a reader is unknown");
+    require_indices("chain", &index, 1, size());
+    size_t number = 0;
+    for (; index >= of_[number]->size(); ++number) {
+      index -= of_[number]->size();
+      *before += of_[number]->size() + std::max<int64_t>(of_[number]->left_out(), 0);
+    }
+    return *of_[number];
+  }
+
   int64_t next_of_current(SampleBlock& to, int64_t most) {
     Reader& of = *of_[current_];
     return noticing(
@@ -246,6 +279,18 @@ class Compose final : public JoinedReader {
       for (const Column& from : chosen_[i].columns()) to.columns()[column++].append(from, 0, count);
     }
     mark.keep();
+  }
+
+  [[nodiscard]] int64_t left_out() const override { return of_.front()->left_out(); }
+  [[nodiscard]] int64_t record(int64_t index) const override { return of_.front()->record(index); }
+  // The first reader that has the column answers.
+  std::string text_of(int64_t index, const std::string& column) override {
+    for (size_t i = 0; i + 1 < of_.size(); ++i) try {
+        return of_[i]->text_of(index, column);
+      } catch (const Error& error) {
+        if (error.code() != TN_NOT_FOUND) throw;
+      }
+    return of_.back()->text_of(index, column);
   }
 
   void seek(int64_t pass, int64_t position) override {

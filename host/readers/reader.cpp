@@ -17,6 +17,10 @@ void Reader::read_at(const int64_t*, int64_t, SampleBlock&) {
   fail(TN_UNSUPPORTED, "samples cannot be read by index from this reader");
 }
 
+std::string Reader::text_of(int64_t, const std::string& column) {
+  fail(TN_NOT_FOUND, SubjectName{column}, "the data has no column ", quoted(column));
+}
+
 namespace {
 
 // A plugin's reader. Checks everything that the plugin returns.
@@ -29,7 +33,8 @@ class PluginReader final : public CountingReader {
         sink_(who_, type.tags),
         cancel_(settings.cancel != nullptr ? settings.cancel : &cancelled_),
         threads_(settings.threads != nullptr ? *settings.threads : calling_thread()),
-        schema_alone_(settings.schema_alone) {
+        schema_alone_(settings.schema_alone),
+        shards_(settings.shards) {
     if (settings.shards < 1 || settings.shard >= settings.shards)
       fail(TN_INVALID, ComponentName{who_}, "shard ", settings.shard, " of ", settings.shards, " does not exist");
     try {
@@ -112,6 +117,32 @@ class PluginReader final : public CountingReader {
     if (passes_ != nullptr) sink_.check(call_plugin(type_, who_, io("begin"), passes_->begin, instance_, pass));
   }
 
+  [[nodiscard]] int64_t left_out() const override {
+    if (records_ == nullptr) return 0;
+    if (shards_ > 1 || size_ < 0) return -1;
+    const int64_t all = call_plugin(type_, who_, {Tag::kAny, "count"}, records_->count, instance_);
+    if (all < size_) fault("count gave ", all, " records; there are ", size_, " samples");
+    return all - size_;
+  }
+
+  [[nodiscard]] int64_t record(int64_t index) const override {
+    if (records_ == nullptr) return Reader::record(index);
+    require_indices(who_.c_str(), &index, 1, size_);
+    const int64_t number = call_plugin(type_, who_, {Tag::kAny, "record"}, records_->record, instance_, index);
+    if (number < index) fault("record gave ", number, " for sample ", index);
+    return number;
+  }
+
+  std::string text_of(int64_t index, const std::string& column) override {
+    if (records_ == nullptr) return Reader::text_of(index, column);
+    require_data();
+    require_indices(who_.c_str(), &index, 1, size_);
+    tn_text text = {};
+    sink_.check(call_plugin(type_, who_, io("text"), records_->text, instance_, index, column.c_str(), &text));
+    if (text.data == nullptr && text.length > 0) fault("text gave no text for column ", quoted(column));
+    return text.length == 0 ? std::string() : std::string(text.data, text.length);
+  }
+
   void cancel(bool on) override { __atomic_store_n(cancel_, on ? 1 : 0, __ATOMIC_RELAXED); }
 
  private:
@@ -179,11 +210,16 @@ class PluginReader final : public CountingReader {
     open.directory = settings.directory.c_str();
     open.cancel = cancel_;
     open.seed = settings.seed;
-    std::vector<SlotNames> whole = settings.names;
-    std::erase_if(whole, [](const SlotNames& known) { return known.names->texts.empty(); });
-    const NamesTable lists(std::move(whole));
+    const NamesTable lists(lists_for(settings.names));
     open.names = lists.data();
     open.names_count = lists.size();
+    std::vector<const char*> needed;
+    if (settings.needed) {
+      for (const std::string& slot : *settings.needed) needed.push_back(slot.c_str());
+      needed.push_back(nullptr);  // so that an empty list is not null
+      open.needed = needed.data();
+      open.needed_count = static_cast<uint32_t>(needed.size() - 1);
+    }
     open.user = type_.table.user;
     const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
@@ -192,6 +228,21 @@ class PluginReader final : public CountingReader {
     passes_ = static_cast<const tn_pass*>(extension(TN_PASS));
     if (passes_ != nullptr && (!TN_HAS(passes_, tn_pass, begin) || passes_->begin == nullptr))
       fault("the extension \"", TN_PASS, "\" is too short or has no begin");
+    records_ = static_cast<const tn_records*>(extension(TN_RECORDS));
+    if (records_ != nullptr && (!TN_HAS(records_, tn_records, text) || records_->count == nullptr ||
+                                records_->record == nullptr || records_->text == nullptr))
+      fault("the extension \"", TN_RECORDS, "\" is too short or lacks a function");
+  }
+
+  // Returns what the plugin is told of the known names: digests are of no use to it.
+  static std::vector<SlotNames> lists_for(std::vector<SlotNames> known) {
+    for (SlotNames& each : known) {
+      Names told = *each.names;
+      if (told.texts.empty()) told.count = 0, told.sha256.clear();
+      if (told.columns != nullptr && told.columns->texts.empty()) told.columns = nullptr;
+      each.names = std::make_shared<Names>(std::move(told));
+    }
+    return known;
   }
 
   const void* extension(const char* id) {
@@ -265,9 +316,11 @@ class PluginReader final : public CountingReader {
   volatile int32_t* const cancel_;
   const tn_parallel& threads_;
   const bool schema_alone_;
+  const uint32_t shards_;
   void* instance_ = nullptr;
   const tn_pass* passes_ = nullptr;
   const tn_parallel_read* parallel_ = nullptr;  // null: one thread reads
+  const tn_records* records_ = nullptr;         // null: each sample is a record
   std::vector<Slot> slots_;
   std::vector<void*> buffers_;
   std::vector<int64_t> indices_;  // used by next_by_index
@@ -287,8 +340,8 @@ void require_known(const std::string& who, const Slot& slot, const Names& known)
   const std::string differs = difference(*slot.names, slot.index_limit, known);
   if (!differs.empty())
     fail(TN_INVALID, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\": ", differs,
-         "; data must have the numbers that the model was trained with: give the reader the names of the model, or the "
-         "same vocabulary, labels or classes");
+         "; data must have the numbers and columns that the model was trained with: give the reader the names of the "
+         "model, or the same vocabulary, labels or classes");
 }
 
 }  // namespace tenon::host

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ class Reader {
   // Callable from any thread. After cancel(true) a running call fails soon with TN_CANCELLED, and so does every call
   // until cancel(false).
   virtual void cancel(bool on) = 0;
+  // The records of the data that are no samples, such as empty lines; -1 if unknown.
+  [[nodiscard]] virtual int64_t left_out() const { return 0; }
+  // The number of the record that sample `index` of a pass in the order of the data is.
+  [[nodiscard]] virtual int64_t record(int64_t index) const { return index; }
+  // The text of a column of that record. TN_NOT_FOUND if the data has no such column.
+  virtual std::string text_of(int64_t index, const std::string& column);
 };
 
 struct ReaderSettings {
@@ -58,7 +65,8 @@ struct ReaderSettings {
   uint64_t seed = 0;  // of its random choices
   // On which a reader that can be read by several threads is read; valid as long as the reader; null: the calling one.
   const tn_parallel* threads = nullptr;
-  bool schema_alone = false;  // slots and size are wanted alone: samples cannot be read
+  bool schema_alone = false;                            // slots and size are wanted alone: samples cannot be read
+  std::optional<std::vector<std::string>> needed = {};  // slots; the reader may leave out all others
 };
 // Opens a plugin's reader; `type` and `services` must outlive it.
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const tn_services* services,

@@ -30,6 +30,9 @@ class IndexedShuffle final : public Wrapper {
     place(pass, position);
   }
 
+ protected:
+  [[nodiscard]] int64_t source_index(int64_t) const override { fail_order(); }
+
  private:
   [[nodiscard]] int64_t* order() const { return reinterpret_cast<int64_t*>(memory_.data()); }
 
@@ -78,6 +81,9 @@ class BufferShuffle final : public Wrapper {
     require_place("shuffle", pass, position, size());
     go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
   }
+
+ protected:
+  [[nodiscard]] int64_t source_index(int64_t) const override { fail_order(); }
 
  private:
   static constexpr int64_t kPiece = 64;  // samples that are read at once when the window is nearly full

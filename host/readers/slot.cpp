@@ -47,37 +47,85 @@ std::string complaint_of(const tn_slot& from) {
 }  // namespace
 
 NamesTable::NamesTable(std::vector<SlotNames> names) : names_(std::move(names)) {
-  for (const SlotNames& from : names_) {
+  const auto texts_of = [this](const Names& list) -> const tn_text* {
     std::vector<tn_text>& texts = texts_.emplace_back();
-    for (const std::string& text : from.names->texts) texts.push_back({text.data(), text.size()});
+    for (const std::string& text : list.texts) texts.push_back({text.data(), text.size()});
+    return texts.empty() ? nullptr : texts.data();
+  };
+  for (const SlotNames& from : names_) {
+    const Names& known = *from.names;
     tn_names table = {};
     table.size = sizeof table;
     table.slot = from.slot.c_str();
-    table.count = from.names->count;
-    table.texts = texts.empty() ? nullptr : texts.data();
-    table.sha256 = from.names->sha256.c_str();
+    table.count = known.count;
+    table.texts = texts_of(known);
+    table.sha256 = known.sha256.c_str();
+    if (known.columns != nullptr) {
+      table.columns_count = known.columns->count;
+      table.columns = texts_of(*known.columns);
+      table.columns_sha256 = known.columns->sha256.c_str();
+    }
+    table.dtype = known.dtype;
+    table.rank = static_cast<int32_t>(known.shape.size());
+    table.shape = known.shape.data();
+    table.index_limit = known.index_limit;
     tables_.push_back(table);
   }
   for (const tn_names& table : tables_) pointers_.push_back(&table);
 }
 
-NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::string& who) {
-  if (from == nullptr) return nullptr;
-  if (!TN_HAS(from, tn_names, texts)) fail(code, ComponentName{who}, "the names are too short");
-  if (from->count < 0) fail(code, ComponentName{who}, from->count, " names");
-  if (from->count == 0) return nullptr;
-  if (from->texts == nullptr) {
-    if (!own || !TN_HAS(from, tn_names, sha256) || from->sha256 == nullptr)
-      fail(code, ComponentName{who}, from->count, " names without texts");
-    return std::make_shared<Names>(Names{from->count, from->sha256, {}});
+namespace {
+
+// sha256: of a list whose texts are not stored; null: they must be there.
+NamesRef adopt_list(const tn_text* list, int64_t count, const char* sha256, tn_status code, const std::string& who) {
+  if (count < 0) fail(code, ComponentName{who}, count, " names");
+  if (count == 0) return nullptr;
+  if (list == nullptr) {
+    if (sha256 == nullptr) fail(code, ComponentName{who}, count, " names without texts");
+    return std::make_shared<Names>(Names{count, sha256, {}});
   }
   std::vector<std::string_view> texts;
-  for (int64_t i = 0; i < from->count; ++i) {
-    const tn_text& text = from->texts[i];
+  for (int64_t i = 0; i < count; ++i) {
+    const tn_text& text = list[i];
     if (text.data == nullptr && text.length > 0) fail(code, ComponentName{who}, "name ", i, " has no text");
     texts.emplace_back(text.data, text.length);
   }
   return names_of(texts, code, who);
+}
+
+// Adds type and shape, which the host itself states.
+void adopt_form(const tn_names& from, Names& names, tn_status code, const std::string& who) {
+  if (from.rank < 0 || from.rank > kMostRank || (from.rank > 0 && from.shape == nullptr))
+    fail(code, ComponentName{who}, "rank ", from.rank, " is not between 0 and ", kMostRank, ", or has no shape");
+  names.dtype = from.dtype;
+  if (from.rank > 0) names.shape.assign(from.shape, from.shape + from.rank);
+  names.index_limit = from.index_limit;
+}
+
+}  // namespace
+
+NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::string& who) {
+  if (from == nullptr) return nullptr;
+  if (!TN_HAS(from, tn_names, texts)) fail(code, ComponentName{who}, "the names are too short");
+  const bool digest = own && TN_HAS(from, tn_names, sha256), longer = TN_HAS(from, tn_names, columns_sha256);
+  const NamesRef values = adopt_list(from->texts, from->count, digest ? from->sha256 : nullptr, code, who);
+  const NamesRef columns = longer ? adopt_list(from->columns, from->columns_count, own ? from->columns_sha256 : nullptr,
+                                               code, who + ": columns")
+                                  : nullptr;
+  const bool form = own && TN_HAS(from, tn_names, index_limit) && from->dtype != 0;
+  if (columns == nullptr && !form) return values;
+  auto names = std::make_shared<Names>(values == nullptr ? Names() : *values);
+  names->columns = columns;
+  if (form) adopt_form(*from, *names, code, who);
+  return names;
+}
+
+NamesRef known_of(const Slot& slot) {
+  auto names = std::make_shared<Names>(slot.names == nullptr ? Names() : *slot.names);
+  names->dtype = slot.dtype;
+  names->shape = slot.shape;
+  names->index_limit = slot.index_limit;
+  return names;
 }
 
 std::string to_string(const Slot& slot) {
@@ -102,8 +150,12 @@ NamesRef names_at(const tn_slot* const* slots, uint32_t number, const std::vecto
   uint32_t twin = 0;
   while (list(*slots[twin]) != list(from)) ++twin;
   NamesRef names = twin < number ? before[twin].names : adopt_names(list(from), false, code, of);
-  if (names != nullptr && (!is_integer(from.dtype) || (from.index_limit >= 0 && from.index_limit < names->count)))
+  if (names != nullptr && names->count > 0 &&
+      (!is_integer(from.dtype) || (from.index_limit >= 0 && from.index_limit < names->count)))
     fail(code, of, ": ", names->count, " names of ", dtype_name(from.dtype), " below ", from.index_limit);
+  const int64_t last = from.rank > 0 ? from.shape[from.rank - 1] : 0;
+  if (names != nullptr && names->columns != nullptr && names->columns->count != last)
+    fail(code, of, ": ", names->columns->count, " names of ", last, " columns");
   return names;
 }
 

@@ -21,12 +21,15 @@ struct Slot {
   uint64_t bytes = 0;  // of one sample; TN_RAGGED: of one row; TN_CSR: of one value
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;  // TN_RAGGED: 1 or 2
-  NamesRef names = {};  // what its integers stand for
+  NamesRef names = {};  // what its integers stand for, and its columns; without type and shape
 
   bool operator==(const Slot&) const = default;
 };
 // "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
 std::string to_string(const Slot& slot);
+
+// Returns what a model keeps of a slot: its names, type and shape.
+NamesRef known_of(const Slot& slot);
 
 // The names of the slot or data layer called `slot`.
 struct SlotNames {
@@ -44,7 +47,7 @@ class NamesTable {
 
  private:
   std::vector<SlotNames> names_;
-  std::vector<std::vector<tn_text>> texts_;
+  std::vector<std::vector<tn_text>> texts_;  // of each list, then those of its columns
   std::vector<tn_names> tables_;
   std::vector<const tn_names*> pointers_;
 };

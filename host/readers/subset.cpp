@@ -94,6 +94,9 @@ class Shard final : public Wrapper {
     place(pass, position);
   }
 
+ protected:
+  [[nodiscard]] int64_t source_index(int64_t index) const override { return index * shards_ + shard_; }
+
  private:
   int64_t by_index(SampleBlock& to, int64_t most) {
     const int64_t count = std::min(most, size() - position());
@@ -187,6 +190,12 @@ class Split final : public Wrapper {
     require_place("split", pass, position, size());
     of_->begin_pass(pass);
     place(pass, position);
+  }
+
+ protected:
+  [[nodiscard]] int64_t source_index(int64_t index) const override {
+    require_indices("split", &index, 1, size());
+    return samples()[index];
   }
 
  private:

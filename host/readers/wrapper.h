@@ -60,6 +60,10 @@ auto noticing(const Reader& of, const Read& read, const Passed& passed) {
   }
 }
 
+[[noreturn]] inline void fail_order() {
+  fail(TN_UNSUPPORTED, "the samples are not in the order of the data, so their records are unknown");
+}
+
 // A reader that keeps its own position: counts the samples that it returns and the damaged ones that it skips.
 class CountingReader : public Reader {
  public:
@@ -123,8 +127,15 @@ class Wrapper : public CountingReader {
   [[nodiscard]] int64_t size() const override { return of_->size(); }
   void begin_pass(int64_t pass) override { of_->begin_pass(pass); }
   void cancel(bool on) override { of_->cancel(on); }
+  [[nodiscard]] int64_t left_out() const override { return of_->left_out(); }
+  [[nodiscard]] int64_t record(int64_t index) const override { return of_->record(source_index(index)); }
+  std::string text_of(int64_t index, const std::string& column) override {
+    return of_->text_of(source_index(index), column);
+  }
 
  protected:
+  // The sample of the wrapped reader that sample `index` of this one is.
+  [[nodiscard]] virtual int64_t source_index(int64_t index) const { return index; }
   explicit Wrapper(std::shared_ptr<Reader> of) : of_(std::move(of)) { place(of_->pass(), of_->position()); }
   // Sets the position to that of of_ before the `held` samples that this wrapper has read but not returned. Also called
   // after a failure, since of_ may have skipped a damaged sample.

@@ -151,11 +151,20 @@ void Feeder::check_names(const ParameterSet& set) const {
       require_known("data layer \"" + link.data_layer + "\"", link.source, *known->second);
 }
 
-// Adds the names of data layers that have none yet. Known names stay: the reader may have only a part of them.
+// Adds what is unknown of data layers. Known names stay: the reader may have only a part of them.
 void Feeder::keep_names(ParameterSet& set) const {
   DataNames names = set.names();
-  for (const Link& link : links_)
-    if (link.source.names != nullptr) names.try_emplace(link.data_layer, link.source.names);
+  for (const Link& link : links_) {
+    const NamesRef found = known_of(link.source);
+    const auto [known, fresh] = names.try_emplace(link.data_layer, found);
+    if (fresh) continue;
+    Names all = known->second->count > 0 ? *known->second : *found;
+    all.columns = known->second->columns != nullptr ? known->second->columns : found->columns;
+    all.dtype = found->dtype;
+    all.shape = found->shape;
+    all.index_limit = found->index_limit;
+    known->second = std::make_shared<Names>(std::move(all));
+  }
   set.set_names(std::move(names));
 }
 

@@ -300,7 +300,7 @@ structs! {
     ReaderOpen = "tn_reader_open" {
         size: u32, shard: u32, shards: u32, flags: u32, services: *const Services, errors: *const Errors,
         attributes: *const Attributes, directory: Text, cancel: *const i32, names: Unused, names_count: u32,
-        names_reserved: u32, seed: u64, user: *const c_void,
+        names_reserved: u32, seed: u64, user: *const c_void, needed: Unused, needed_count: u32, needed_reserved: u32,
     }
     ReaderBuffers = "tn_reader_buffers" { size: u32, slots_count: u32, capacity: i64, data: *const *mut c_void, }
     ReaderDescription = "tn_reader_description" {

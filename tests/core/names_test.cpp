@@ -107,6 +107,52 @@ TEST(Names, InJson) {
   }
 }
 
+TEST(Names, OfColumnsAreComparedInOrder) {
+  const auto of = [](const Texts& columns) {
+    Names names;
+    names.columns = made(columns);
+    return names;
+  };
+  const Names known = of({"a", "b"});
+  EXPECT_EQ(difference(of({"a", "b"}), -1, known), "");
+  EXPECT_EQ(difference(Names(), -1, known), "") << "unknown columns are not compared";
+  EXPECT_EQ(difference(known, -1, Names()), "");
+  EXPECT_EQ(difference(of({"b", "a"}), -1, known), "column 0 is \"b\" and is known as \"a\"");
+  EXPECT_EQ(difference(of({"a"}), -1, known), "expected 2 columns, got 1");
+  Names classes = *made({"cat"});
+  classes.columns = made({"b"});
+  EXPECT_EQ(difference(*made({"cat"}), -1, classes), "") << "and the names are";
+  EXPECT_THAT(difference(*made({"dog"}), -1, classes), testing::HasSubstr("\"dog\""));
+  const Texts many = numbered(kMostNames + 1);
+  Texts turned = many;
+  std::swap(turned[0], turned[1]);
+  EXPECT_EQ(difference(of(many), -1, of(many)), "");
+  EXPECT_THAT(difference(of(turned), -1, of(many)), testing::HasSubstr("65537 columns with SHA-256"));
+}
+
+TEST(Names, OfColumnsAreInTheFileOfAModel) {
+  Topology topology;
+  auto layer = std::make_shared<Layer>();
+  layer->name = "x";
+  layer->type = "data";
+  layer->data.emplace();
+  layer->data->dtype = TN_F32;
+  layer->data->shape = {2};
+  topology.layers.push_back(layer);
+  topology.outputs.push_back({layer, 0});
+  auto names = std::make_shared<Names>();
+  names->columns = made({"a", "b"});
+  const nlohmann::json json = topology.to_json({{"x", names}});
+  EXPECT_FALSE(json.at("layers")[0].contains("names"));
+  const NamesRef read = names_of_topology(json).at("x");
+  EXPECT_EQ(read->columns->texts, (Texts{"a", "b"}));
+  EXPECT_EQ(read->dtype, TN_F32);
+  EXPECT_EQ(read->shape, std::vector<int64_t>{2});
+  nlohmann::json bad = json;
+  bad.at("layers")[0]["columns"] = 1;
+  EXPECT_THROW((void)names_of_topology(bad), Error);
+}
+
 // Long lists of many data layers do not exceed a common limit in the header of a model file: later lists are stored
 // as digests.
 TEST(Names, OfOneFileAreBoundedTogether) {

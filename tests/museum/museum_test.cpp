@@ -179,6 +179,28 @@ TEST(Museum, PresentSourcesUseWhatWasAppended) {
       testing::ThrowsMessage<Error>(HasSubstr("sample 1 of the minibatch is -2; layer \"cost\" needs 0 to 1, or -1")));
 }
 
+// The reader says its columns, takes over those of a model, leaves out a slot that is not needed, and counts records.
+TEST(Museum, PresentSourcesReadWhatAModelNeeds) {
+  const Host host(
+      HostOptions{1, {(kBuilt / versions().back().number).string(), plugin_folder()}, nullptr, {}, TN_CHECK_ON});
+  const Attributes four{{"samples", 4}};
+  std::vector<Names> known = host.reader("museum.line", four).names();
+  ASSERT_EQ(known.at(0).slot, "x");
+  EXPECT_THAT(known[0].columns, testing::ElementsAre("at", "rest"));
+  std::swap(known[0].columns[0], known[0].columns[1]);
+  const Reader all = host.reader("museum.line", four, {}, 0, 1, known);
+  EXPECT_EQ(slots(all).size(), 2U);
+  const Reader turned =
+      host.reader("museum.line", four, {}, 0, 1, known, 0, false, std::vector<std::string>{"x"}).batch(4);
+  EXPECT_EQ(slots(turned).size(), 1U);
+  const auto* const x = static_cast<const float*>(turned.next().at(0).data);
+  EXPECT_THAT(std::vector<float>(x, x + 4), testing::ElementsAre(1, 0, 0.75, 0.25));
+  EXPECT_EQ(turned.record(3), 6);
+  EXPECT_EQ(turned.left_out(), 4);
+  EXPECT_EQ(turned.text(3, "number"), "6");
+  EXPECT_THAT([&] { (void)turned.text(0, "name"); }, testing::ThrowsMessage<Error>(HasSubstr("unknown column")));
+}
+
 // Of images whose elements ascend, maxima are at the ends of their windows.
 TEST(Museum, PresentSourcesComputeImages) {
   const Host host(

@@ -316,7 +316,8 @@ std::vector<tenon::Names> names_from(const SlotTexts& given) {
 
 std::vector<nb::tuple> python_names(const std::vector<tenon::Names>& names) {
   std::vector<nb::tuple> result;
-  for (const tenon::Names& each : names) result.push_back(nb::make_tuple(each.slot, each.texts, each.count));
+  for (const tenon::Names& each : names)
+    if (each.count > 0) result.push_back(nb::make_tuple(each.slot, each.texts, each.count));
   return result;
 }
 

@@ -224,7 +224,8 @@ class Host {
   // need may stay unread.
   [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
                               uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {},
-                              uint64_t seed = 0, bool schema_alone = false) const {
+                              uint64_t seed = 0, bool schema_alone = false,
+                              const std::optional<std::vector<std::string>>& needed = {}) const {
     const detail::NamedValues values(attributes);
     const detail::NamesLists lists(names);
     tn_reader_options c = {};
@@ -239,6 +240,12 @@ class Host {
     c.names_count = lists.size();
     c.flags = schema_alone ? TN_READER_SCHEMA : 0;
     c.seed = seed;
+    std::vector<const char*> slots;
+    if (needed)
+      for (const std::string& slot : *needed) slots.push_back(detail::c_text(slot, "needed"));
+    c.needed_count = detail::count_of(slots.size());
+    slots.push_back(nullptr);  // an empty list is not null
+    if (needed) c.needed = slots.data();
     return detail::made<Reader>(host_,
                                 [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }

@@ -130,12 +130,18 @@ struct Metric {
   double value = 0;
 };
 
-// The names of the integers of a slot or data layer: texts[i] names i.
+// What a model knows of a slot or data layer: the names of its integers, where texts[i] names i, and of its columns.
 struct Names {
   std::string slot;
-  std::vector<std::string> texts = {};  // empty if there are too many to store
-  int64_t count = 0;                    // of names, also if the texts are not stored
-  std::string sha256 = {};              // of the texts, each followed by a line end
+  std::vector<std::string> texts = {};    // empty if there are too many to store
+  int64_t count = 0;                      // of names, also if the texts are not stored
+  std::string sha256 = {};                // of the texts, each followed by a line end
+  std::vector<std::string> columns = {};  // of a vector; empty if unknown or too many to store
+  int64_t columns_count = 0;
+  std::string columns_sha256 = {};
+  tn_dtype dtype = 0;               // 0: unknown
+  std::vector<int64_t> shape = {};  // of a sample
+  int64_t index_limit = -1;
 };
 
 namespace detail {
@@ -243,15 +249,23 @@ class NamedValues {
 // Lists of names in C form; borrows from `names`.
 class NamesLists {
  public:
-  explicit NamesLists(const std::vector<Names>& names) : texts_(names.size()) {
+  explicit NamesLists(const std::vector<Names>& names) : texts_(names.size()), columns_(names.size()) {
     for (size_t i = 0; i < names.size(); ++i) {
       for (const std::string& text : names[i].texts) texts_[i].push_back({text.data(), text.size()});
+      for (const std::string& column : names[i].columns) columns_[i].push_back({column.data(), column.size()});
       tn_names list = {};
       list.size = sizeof list;
       list.slot = names[i].slot.c_str();
       list.count = texts_[i].empty() ? names[i].count : static_cast<int64_t>(texts_[i].size());
       list.texts = texts_[i].empty() ? nullptr : texts_[i].data();
       list.sha256 = names[i].sha256.c_str();
+      list.columns_count = columns_[i].empty() ? names[i].columns_count : static_cast<int64_t>(columns_[i].size());
+      list.columns = columns_[i].empty() ? nullptr : columns_[i].data();
+      list.columns_sha256 = names[i].columns_sha256.c_str();
+      list.dtype = names[i].dtype;
+      list.rank = static_cast<int32_t>(names[i].shape.size());
+      list.shape = names[i].shape.data();
+      list.index_limit = names[i].index_limit;
       lists_.push_back(list);
     }
     for (const tn_names& list : lists_) pointers_.push_back(&list);
@@ -262,7 +276,7 @@ class NamesLists {
   [[nodiscard]] uint32_t size() const { return count_of(pointers_.size()); }
 
  private:
-  std::vector<std::vector<tn_text>> texts_;
+  std::vector<std::vector<tn_text>> texts_, columns_;
   std::vector<tn_names> lists_;
   std::vector<const tn_names*> pointers_;
 };
@@ -278,6 +292,14 @@ std::vector<Names> names_from(Call call) {
     Names& names = result.emplace_back(Names{list.slot, {}, list.count, list.sha256});
     for (int64_t k = 0; list.texts != nullptr && k < list.count; ++k)
       names.texts.emplace_back(list.texts[k].data, list.texts[k].length);
+    if (!TN_HAS(&list, tn_names, index_limit)) continue;  // of a library before 0.4
+    names.columns_count = list.columns_count;
+    if (list.columns_sha256 != nullptr) names.columns_sha256 = list.columns_sha256;
+    for (int64_t k = 0; list.columns != nullptr && k < list.columns_count; ++k)
+      names.columns.emplace_back(list.columns[k].data, list.columns[k].length);
+    names.dtype = list.dtype;
+    names.index_limit = list.index_limit;
+    if (list.rank > 0) names.shape.assign(list.shape, list.shape + list.rank);
   }
   return result;
 }

@@ -20,13 +20,19 @@ typedef struct tn_reader_options {
   const tn_named_value* attributes;
   const char* directory;  /* base of relative paths; null: the working directory */
   uint32_t shard, shards; /* shards 0: 1 */
-  /* Required names of the integers of slots, for example from tn_parameters_names or another reader's tn_reader_names;
-   * `slot` is a slot of this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader
-   * that finds other names, or must number them differently, fails. Lists for slots that it lacks are ignored. */
+  /* What a model knows of slots, for example from tn_parameters_names or another reader's tn_reader_names; `slot` is a
+   * slot of this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader that finds
+   * other names, or must number them differently, fails. Since 0.4: a reader that finds columns, their number or their
+   * type in its data uses those of these lists. Lists for slots that it lacks are ignored. */
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t flags; /* TN_READER_* */
   uint64_t seed;  /* of the reader's random choices, such as the cropping of images: equal seeds give equal samples */
+  /* Since 0.4. The slots that are needed, such as those of the data layers of the outputs of tn_infer; null: all. The
+   * reader may leave out the others, and then neither reads nor checks them: new data needs no labels. */
+  const char* const* needed;
+  uint32_t needed_count;
+  uint32_t reserved;
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);
@@ -155,7 +161,8 @@ TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t mini
  * samples: in a pass, -1 if unknown; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of one
  * sample, or of one row if storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
-/* The names of the integers of slots, for the slots whose names the reader knows. Borrowed like those of
+/* What a model keeps of the slots: the names of their integers and columns, as far as the reader knows them, types and
+ * shapes. Slots without names of integers have lists with the count 0, which are last. Borrowed like those of
  * tn_parameters_names. */
 TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                                     tn_error* error);
@@ -177,6 +184,17 @@ TENON_API tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t*
 /* Continues from a position, with the same samples as before from there on. TN_UNSUPPORTED if the data cannot be read
  * again, such as a stream. */
 TENON_API tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error);
+/* Since 0.4. The number, from 0, of the record of the data that sample `index` of a pass is: of a line of a text file,
+ * of a record of a CSV file. It is `index`, unless the reader leaves out records, such as empty lines. TN_UNSUPPORTED
+ * after shuffle and bucket, which change the order. */
+TENON_API tn_status tn_reader_record(tn_host* host, tn_reader reader, int64_t index, int64_t* record, tn_error* error);
+/* Since 0.4. The number of records that are left out; -1 if unknown. */
+TENON_API tn_status tn_reader_left_out(tn_host* host, tn_reader reader, int64_t* records, tn_error* error);
+/* Since 0.4. The text of a column of the record of sample `index`, whether a slot has it or not: a column of a CSV
+ * file, "line" of a text file, "file" of an image. TN_NOT_FOUND if the data has no such column. TN_MISUSE after
+ * tn_reader_buffered, whose thread reads: open a second reader for texts. */
+TENON_API tn_status tn_reader_text(tn_host* host, tn_reader reader, int64_t index, const char* column, tn_write write,
+                                   void* user, tn_error* error);
 TENON_API tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error);
 
 #ifdef __cplusplus

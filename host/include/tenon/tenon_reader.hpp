@@ -129,10 +129,28 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
       return tn_reader_describe(host(), handle(), write, user, error);
     });
   }
-  // The names of the integers of slots, for the slots whose names the reader knows.
+  // What a model keeps of the slots: names of integers and columns as far as the reader knows them, types and shapes.
   [[nodiscard]] std::vector<Names> names() const {
     return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
       return tn_reader_names(host(), handle(), lists, count, error);
+    });
+  }
+  // The number of the record of the data that sample `index` of a pass is, as tn_reader_record documents.
+  [[nodiscard]] int64_t record(int64_t index) const {
+    int64_t result = 0;
+    detail::checked([&](tn_error* error) { return tn_reader_record(host(), handle(), index, &result, error); });
+    return result;
+  }
+  // The number of records that are left out, such as empty lines; -1 if unknown.
+  [[nodiscard]] int64_t left_out() const {
+    int64_t result = 0;
+    detail::checked([&](tn_error* error) { return tn_reader_left_out(host(), handle(), &result, error); });
+    return result;
+  }
+  // The text of a column of the record of a sample, as tn_reader_text documents.
+  [[nodiscard]] std::string text(int64_t index, const std::string& column) const {
+    return detail::written([&](tn_write write, void* user, tn_error* error) {
+      return tn_reader_text(host(), handle(), index, detail::c_text(column, "column"), write, user, error);
     });
   }
   // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.

@@ -35,14 +35,21 @@ typedef struct tn_reader_open {
   const char* directory;
   /* The host sets it to non-zero to ask a long call to return TN_CANCELLED soon. Valid until close. */
   const volatile int32_t* cancel;
-  /* Lists of names that a model was trained with, by slot. A reader that numbers the names it finds uses the numbers of
-   * the list, puts the list into its schema, and refuses other names. Lists for slots that it lacks are ignored.
-   */
+  /* What a model was trained with, by slot. A reader that numbers the names it finds uses the numbers of the list, puts
+   * the list into its schema, and refuses other names. Since 0.4: a reader that finds the order of columns, their
+   * number or their type in its data uses those of the list, and refuses data without one of the columns; a list
+   * without names of values has the count 0. Lists for slots that it lacks are ignored. */
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t names_reserved;
   uint64_t seed; /* for random choices such as augmentation: equal seeds give equal samples */
   void* user;    /* of the reader type's table */
+  /* Since 0.4. The slots whose values are used; null: all. A reader may leave the others out of its schema, and then
+   * neither reads nor checks what they are made of, such as a label that new data does not have. Names of slots that it
+   * lacks are ignored; if it has none of these slots, it offers at least one all the same. */
+  const char* const* needed;
+  uint32_t needed_count;
+  uint32_t needed_reserved;
 } tn_reader_open;
 
 /* The buffer of a TN_RAGGED or TN_CSR slot: the concatenated rows (entries) and their number for each sample. Owned by
@@ -131,6 +138,21 @@ typedef struct tn_parallel_read {
   tn_status (*read_at)(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers,
                        const tn_errors* errors);
 } tn_parallel_read;
+
+/* "tenon.records/1", an extension for readers of data that has records of its own, such as lines of a file. Since 0.4.
+ */
+#define TN_RECORDS "tenon.records/1"
+typedef struct tn_records {
+  uint32_t size;
+  uint32_t reserved;
+  /* [any] The number of records of the data, of all shards, with those that are left out, such as empty lines. */
+  int64_t (*count)(void* instance);
+  /* [any] The number, from 0, of the record that sample `index` of this shard is. It rises with the index. */
+  int64_t (*record)(void* instance, int64_t index);
+  /* [io] The text of a column of the record of sample `index`; the columns are those of the data, whether slots have
+   * them or not. Borrowed until the next call of a function of the instance. TN_NOT_FOUND without such a column. */
+  tn_status (*text)(void* instance, int64_t index, const char* column, tn_text* text);
+} tn_records;
 
 #ifdef __cplusplus
 }

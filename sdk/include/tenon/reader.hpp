@@ -13,12 +13,17 @@
  *     void ahead(int64_t index) const;                  // `index` is read soon: tn::prefetch its memory
  *     static constexpr bool parallel_reads = true;      // `read` is const, and runs on several threads at the same
  *                                                       // time; for dense slots whose samples take long to make
+ *     // the table tn_records, of which `text` may be left out
+ *     int64_t records() const;                                         // with those that are left out
+ *     int64_t record(int64_t index) const;                             // of sample `index` of this shard
+ *     std::string_view text(int64_t index, const std::string& column); // throws TN_NOT_FOUND without such a column
  *   };
  *
  * A reader that numbers names, such as classes, uses the numbers of ReaderOpen::names if there are any, and puts the
- * names into its slots. Each function may throw; for a damaged file or record throw tn::Failure of TN_BAD_DATA with
- * file, record and reason. The call after such a failure skips the damaged record; any other failure of next leaves the
- * position unchanged. Online readers fill the C table instead. */
+ * names into its slots. One that finds columns, their number or type in its data uses those of ReaderOpen::columns,
+ * shape and dtype, if there are any. Each function may throw; for a damaged file or record throw tn::Failure of
+ * TN_BAD_DATA with file, record and reason. The call after such a failure skips the damaged record; any other failure
+ * of next leaves the position unchanged. Online readers fill the C table instead. */
 #ifndef TENON_READER_HPP
 #define TENON_READER_HPP
 
@@ -100,13 +105,44 @@ class ReaderOpen {
   // The required names of a slot's values, in the order of their numbers; empty: the reader numbers the names that it
   // finds. Valid until the constructor returns.
   std::vector<std::string_view> names(const std::string& slot) const {
-    std::vector<std::string_view> result;
-    const uint32_t count = TN_HAS(&open_, tn_reader_open, names_count) ? open_.names_count : 0;
-    for (uint32_t i = 0; i < count; ++i)
-      if (const tn_names& it = *open_.names[i]; it.slot == slot && it.texts != nullptr)
-        for (int64_t number = 0; number < it.count; ++number)
-          result.emplace_back(it.texts[number].data, it.texts[number].length);
-    return result;
+    const tn_names* const it = known(slot);
+    return it == nullptr ? std::vector<std::string_view>() : views(it->texts, it->count);
+  }
+  // The columns of a vector that a model was trained with, in order; empty: unknown. Valid until the constructor
+  // returns.
+  template <uint16_t kMinor = 4>
+  std::vector<std::string_view> columns(const std::string& slot) const {
+    require<kMinor>();
+    const tn_names* const it = known(slot);
+    return it == nullptr || !TN_HAS(it, tn_names, columns) ? std::vector<std::string_view>()
+                                                           : views(it->columns, it->columns_count);
+  }
+  // The element type of a slot that a model was trained with; 0: unknown.
+  template <uint16_t kMinor = 4>
+  tn_dtype dtype(const std::string& slot) const {
+    require<kMinor>();
+    const tn_names* const it = known(slot);
+    return it == nullptr || !TN_HAS(it, tn_names, index_limit) ? 0 : it->dtype;
+  }
+  // The shape of a slot that a model was trained with; empty: unknown, or that of a number.
+  template <uint16_t kMinor = 4>
+  std::vector<int64_t> shape(const std::string& slot) const {
+    if (dtype<kMinor>(slot) == 0) return {};
+    const tn_names& it = *known(slot);
+    return {it.shape, it.shape + it.rank};
+  }
+  // The limit of a slot's integers that a model was trained with; -1: unknown, or none.
+  template <uint16_t kMinor = 4>
+  int64_t index_limit(const std::string& slot) const {
+    return dtype<kMinor>(slot) == 0 ? -1 : known(slot)->index_limit;
+  }
+  // Whether the values of a slot are used. Others may be left out.
+  template <uint16_t kMinor = 4>
+  bool needed(const std::string& slot) const {
+    require<kMinor>();
+    if (!TN_HAS(&open_, tn_reader_open, needed_count) || open_.needed == nullptr) return true;
+    const char* const* const end = open_.needed + open_.needed_count;
+    return std::any_of(open_.needed, end, [&](const char* name) { return slot == name; });
   }
   // Whether slots() and samples() alone will be called: data that they do not need may be left out.
   bool schema_alone() const { return (open_.flags & TN_OPEN_SCHEMA) != 0; }
@@ -121,6 +157,18 @@ class ReaderOpen {
   const tn_reader_open* get() const { return &open_; }
 
  private:
+  const tn_names* known(const std::string& slot) const {
+    const uint32_t count = TN_HAS(&open_, tn_reader_open, names_count) ? open_.names_count : 0;
+    for (uint32_t i = 0; i < count; ++i)
+      if (slot == open_.names[i]->slot) return open_.names[i];
+    return nullptr;
+  }
+  static std::vector<std::string_view> views(const tn_text* texts, int64_t count) {
+    std::vector<std::string_view> result;
+    for (int64_t i = 0; texts != nullptr && i < count; ++i) result.emplace_back(texts[i].data, texts[i].length);
+    return result;
+  }
+
   const tn_reader_open& open_;
 };
 
@@ -154,6 +202,7 @@ class ReaderInstance {
   const tn_errors* errors() const { return errors_; }
   const tn_reader_schema* schema() const { return &schema_; }
   int64_t samples() const { return samples_; }
+  T& reader() { return reader_; }
   int64_t position() const { return position_; }
   void pass(int64_t number) { pass_ = number; }
 
@@ -317,8 +366,34 @@ class ReaderTable {
         guarded(errors, [&] { answer = std::as_const(of(self)).read_parallel(indices, count, buffers); });
     return status == TN_OK ? answer : status;
   }
+  template <typename R, typename = void>
+  struct HasRecords : std::false_type {};
+  template <typename R>
+  struct HasRecords<R, std::void_t<decltype(std::declval<const R&>().record(int64_t{}))>> : std::true_type {};
+  template <typename R, typename = void>
+  struct HasTexts : std::false_type {};
+  template <typename R>
+  struct HasTexts<R, std::void_t<decltype(std::declval<R&>().text(int64_t{}, std::string()))>> : std::true_type {};
+
+  static int64_t records(void* self) { return std::as_const(of(self).reader()).records(); }
+  static int64_t record(void* self, int64_t index) { return std::as_const(of(self).reader()).record(index); }
+  static tn_status text(void* self, int64_t index, const char* column, tn_text* text) {
+    return guarded(of(self).errors(), [&] {
+      if constexpr (HasTexts<T>::value) {
+        const std::string_view found = of(self).reader().text(index, column);
+        *text = {found.data(), found.size()};
+      } else {
+        (void)index, (void)text;
+        throw Failure(TN_NOT_FOUND, column, "the data has no columns of text");
+      }
+    });
+  }
   static const void* extension(void* /*user*/, const char* id) {
     static constexpr tn_pass kPass = {sizeof(tn_pass), 0, &begin_pass};
+    if constexpr (HasRecords<T>::value) {
+      static constexpr tn_records kRecords = {sizeof(tn_records), 0, &records, &record, &text};
+      if (std::strcmp(id, TN_RECORDS) == 0) return &kRecords;
+    }
     if constexpr (ReadsInParallel<T>::value) {
       static constexpr tn_parallel_read kParallel = {sizeof(tn_parallel_read), 0, &read_parallel};
       if (std::strcmp(id, TN_PARALLEL_READ) == 0) return &kParallel;

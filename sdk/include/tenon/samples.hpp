@@ -16,7 +16,7 @@
 
 namespace tn {
 
-// The names of a slot's values, in the order of their numbers. Borrows the texts.
+// The names of a slot's values, in the order of their numbers, or those of its columns. Borrows the texts.
 class Names {
  public:
   template <typename Texts>
@@ -26,12 +26,20 @@ class Names {
     table_.count = static_cast<int64_t>(texts_.size());
     table_.texts = texts_.data();
   }
+  // columns: the names of the elements of a vector.
+  template <typename Texts, typename Columns, uint16_t kMinor = 4>
+  Names(const Texts& texts, const Columns& columns) : Names(texts) {
+    require<kMinor>();
+    for (const auto& column : columns) columns_.push_back({column.data(), column.size()});
+    table_.columns_count = static_cast<int64_t>(columns_.size());
+    table_.columns = columns_.data();
+  }
   Names(const Names&) = delete;
   Names& operator=(const Names&) = delete;
   const tn_names* get() const { return &table_; }
 
  private:
-  std::vector<tn_text> texts_;
+  std::vector<tn_text> texts_, columns_;
   tn_names table_ = {};
 };
 

@@ -16,8 +16,9 @@ typedef struct tn_text {
   uint64_t length;
 } tn_text;
 
-/* The names of a slot's values, such as classes, categories or words: texts[i] names value i. All names differ. Values
- * from `count` on have no name, such as the number of a missing category. */
+/* What a reader finds in its data and a model keeps, so that other data has the same meaning: the names of a slot's
+ * values, such as classes, categories or words, where texts[i] names value i; and the names of its columns. All names
+ * of a list differ. Values from `count` on have no name, such as the number of a missing category. */
 typedef struct tn_names {
   uint32_t size;
   uint32_t reserved;
@@ -25,6 +26,16 @@ typedef struct tn_names {
   int64_t count;
   const tn_text* texts; /* [count]. Null, from the host only: not stored, because too many or not UTF-8 */
   const char* sha256;   /* from the host only: of all texts, each followed by a line end, in lower-case hex */
+  /* Since 0.4. The names of the elements of a sample along its last dimension (TN_RAGGED: of a row), in order, such as
+   * those of the columns of a table that are one vector. 0: none, or unknown. */
+  int64_t columns_count;
+  const tn_text* columns;     /* [columns_count]. Null, from the host only: not stored, as above */
+  const char* columns_sha256; /* from the host only: of the columns, as above */
+  /* Since 0.4, from the host only: as in a tn_slot, with which the model was trained. */
+  tn_dtype dtype; /* 0: unknown */
+  int32_t rank;
+  const int64_t* shape; /* [rank] */
+  int64_t index_limit;
 } tn_names;
 
 /* One slot of a sample. Borrowed until close. One sample, by `storage`:
@@ -41,7 +52,7 @@ typedef struct tn_slot {
   int64_t index_limit;  /* integers are in [0, index_limit); -1 if unknown */
   uint32_t levels;      /* TN_RAGGED: 1 or 2; else 0 */
   uint32_t reserved;
-  const tn_names* names; /* of the slot's integers; null: no names, or unknown */
+  const tn_names* names; /* of the slot's integers and columns; null: no names, or unknown */
 } tn_slot;
 
 #ifdef __cplusplus

@@ -117,7 +117,8 @@ TEST_F(NamesApi, AreLearnedSavedAndTakenOver) {
   EXPECT_THAT(options_.parameters.names(), IsEmpty());
   train_on(csv(table({"fox", "cat", "dog"})).batch(3));
   EXPECT_THAT(texts_of(options_.parameters.names(), "kind"), ElementsAre("cat", "dog", "fox"));
-  EXPECT_EQ(options_.parameters.names().size(), 1u);
+  EXPECT_THAT(texts_of(options_.parameters.names(), "x"), IsEmpty());
+  EXPECT_EQ(options_.parameters.names().at(0).slot, "kind") << "those with names of integers are first";
   const std::string file = folder_.file("model.safetensors");
   options_.parameters.save(options_.outputs, file);
   EXPECT_THAT(host_.describe_model(file), HasSubstr(R"("names":["cat","dog","fox"])"));
@@ -150,7 +151,7 @@ TEST_F(NamesApi, InferenceAndFurtherTrainingCompareThem) {
               HasSubstr("known as \"cat\""));
   // A reader opened without known names has those of its data; one opened with the names of the model is accepted.
   const Reader reader = csv(table({"fox", "dog"}));
-  EXPECT_EQ(reader.names().size(), 1u);
+  EXPECT_THAT(texts_of(reader.names(), "kind"), ElementsAre("dog", "fox"));
   train_on(csv(table({"fox"}), options_.parameters.names()).batch(1));
   EXPECT_THAT(texts_of(options_.parameters.names(), "kind"), ElementsAre("cat", "dog", "fox"));
 }
@@ -191,6 +192,37 @@ TEST_F(NamesApi, OfReadersOfTheApplication) {
   EXPECT_EQ(accuracy_on(own({}, 3, {"dog"})), 0);  // without names, numbers are not compared
 }
 
+// Columns, types and widths go the same way: into the set, the file, and the readers of other data.
+TEST_F(NamesApi, ColumnsAreLearnedSavedAndTakenOver) {
+  const auto of = [](const std::vector<Names>& names) {
+    for (const Names& list : names)
+      if (list.slot == "x") return list;
+    return Names();
+  };
+  train_on(csv(table({"fox", "cat", "dog"})).batch(3));
+  EXPECT_THAT(of(options_.parameters.names()).columns, ElementsAre("a", "b", "c"));
+  const std::string file = folder_.file("model.safetensors");
+  options_.parameters.save(options_.outputs, file);
+  EXPECT_THAT(host_.describe_model(file), HasSubstr(R"("columns":["a","b","c"])"));
+  const Model model = host_.load(file);
+  const Names loaded = of(model.parameters.names());
+  EXPECT_THAT(loaded.columns, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(loaded.dtype, TN_F32);
+  EXPECT_THAT(loaded.shape, ElementsAre(3));
+  const auto turned = [&](const std::vector<Names>& names, const char* entry) {
+    write("turned.csv", "c,kind,b,a\n1,fox,0,0\n0,dog,1,0\n");
+    return host_.reader("csv", {{"files", Texts{"turned.csv"}}, {"columns", Texts{entry, "kind: category"}}},
+                        folder_.path().string(), 0, 1, names);
+  };
+  EXPECT_EQ(accuracy_on(turned(model.parameters.names(), "x = c..a: f32").batch(1)), 1);
+  options_.parameters.set_names({{"kind", {"cat", "dog", "fox"}}});  // as a program of 0.3 does
+  EXPECT_THAT(of(options_.parameters.names()).columns, ElementsAre("a", "b", "c"));
+  std::vector<Names> kinds = model.parameters.names();
+  for (Names& list : kinds) list.columns.clear(), list.columns_count = 0;
+  EXPECT_THAT(refusal_of(turned(kinds, "x = c, b, a: f32").batch(1)),
+              HasSubstr("data layer \"x\": slot \"x\": column 0 is \"c\" and is known as \"a\""));
+}
+
 TEST_F(NamesApi, ThatCannotBe) {
   EXPECT_THAT(message_of([&] { own({"cat", "cat"}, 3, {}); }), HasSubstr("slot \"kind\": duplicate name \"cat\""));
   EXPECT_THAT(message_of([&] { own({"cat", "dog", "fox"}, 2, {}); }), HasSubstr("3 names of int32 below 2"));
@@ -205,7 +237,8 @@ TEST_F(NamesApi, ThatCannotBe) {
                 options_.parameters.set_names({{"kind", {"a", "a"}}});
               }),
               HasSubstr("duplicate name \"a\""));
-  tn_names none = {sizeof none, 0, "kind", 2, nullptr, nullptr};
+  tn_names none = {};
+  none.size = sizeof none, none.slot = "kind", none.count = 2;
   const tn_names* lists[] = {&none};
   tn_error error = {};
   error.size = sizeof error;
@@ -276,7 +309,7 @@ TEST_F(NamesApi, ThroughWrappers) {
   Reader chosen = chain(parts({"cat", "dog"}, 2)).choose({{"kind", "species"}}).shuffle(1, 4).batch(2).buffered(1);
   EXPECT_THAT(texts_of(chosen.names(), "species"), ElementsAre("cat", "dog"));
   const auto copy = [](const std::vector<Array>&, int64_t, Sample&) {};
-  EXPECT_THAT(std::move(chosen).map({{"kind", TN_I32, {}, 2}}, copy).names(), IsEmpty());
+  EXPECT_THAT(texts_of(std::move(chosen).map({{"kind", TN_I32, {}, 2}}, copy).names(), "kind"), IsEmpty());
 }
 
 TEST_F(NamesApi, ImagesNumberFoldersByName) {

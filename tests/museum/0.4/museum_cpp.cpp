@@ -4,7 +4,8 @@
 
 namespace {
 
-// Sample i of n: x = [i / n, 1 - i / n], y = [3 x[0] + 0.5, 0.5 - 2 x[1]].
+// Sample i of n: x = [i / n, 1 - i / n], y = [3 x[0] + 0.5, 0.5 - 2 x[1]]. The columns of x are called "at" and "rest";
+// a model may have them in the other order. Every second record of the data is left out.
 class Line {
  public:
   static void describe(tn::ReaderDescription& d) {
@@ -15,6 +16,10 @@ class Line {
   explicit Line(const tn::ReaderOpen& open) : count_(open.attributes().integer("samples")), shard_(open.shard()) {
     const int64_t most = tn::options(open.get()->services, "tenon.museum.cpp").integer("most_samples");
     if (count_ > most) throw tn::Failure(TN_INVALID, "samples", "the deployer allows " + std::to_string(most));
+    if (const auto known = open.columns("x"); !known.empty()) columns_.assign(known.begin(), known.end());
+    if (columns_ != kColumns && columns_ != kTurned) throw tn::Failure(TN_INVALID, "x", "expected at and rest");
+    slots_[0].names = std::make_shared<const tn::Names>(std::vector<std::string>(), columns_);
+    if (!open.needed("y")) slots_.pop_back();
   }
 
   const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
@@ -23,16 +28,28 @@ class Line {
   void read(int64_t index, tn::Samples& to) const {
     const float at = static_cast<float>(shard_.sample(index)) / static_cast<float>(count_);
     float* const x = to.dense<float>(0);
+    const bool turned = columns_ == kTurned;
+    x[turned ? 1 : 0] = at;
+    x[turned ? 0 : 1] = 1 - at;
+    if (slots_.size() == 1) return;
     float* const y = to.dense<float>(1);
-    x[0] = at;
-    x[1] = 1 - at;
-    y[0] = 3 * x[0] + 0.5f;
-    y[1] = 0.5f - 2 * x[1];
+    y[0] = 3 * at + 0.5f;
+    y[1] = 0.5f - 2 * (1 - at);
+  }
+  int64_t records() const { return 2 * count_; }
+  int64_t record(int64_t index) const { return 2 * shard_.sample(index); }
+  std::string_view text(int64_t index, const std::string& column) {
+    if (column != "number") throw tn::Failure(TN_NOT_FOUND, column, "unknown column; known: number");
+    return text_ = std::to_string(record(index));
   }
 
  private:
+  inline static const std::vector<std::string> kColumns{"at", "rest"}, kTurned{"rest", "at"};
+
   int64_t count_;
   tn::Shard shard_;
+  std::vector<std::string> columns_ = kColumns;
+  std::string text_;
   std::vector<tn::ReaderSlot> slots_{{"x", TN_F32, {2}}, {"y", TN_F32, {2}}};
 };
 

@@ -137,9 +137,18 @@ const std::vector<const tn_slot*>& slots() {
   return both;
 }
 
+static tn_names names_of(uint32_t size, int64_t count, const tn_text* texts) {
+  tn_names names = {};
+  names.size = size;
+  names.slot = "word";
+  names.count = count;
+  names.texts = texts;
+  return names;
+}
+
 const tn_names& names_of_words() {
   static const tn_text texts[] = {{"a", 1}, {"b", 1}, {"c", 1}};
-  static const tn_names names = {sizeof(tn_names), 0, "word", 3, texts, nullptr};
+  static const tn_names names = names_of(sizeof(tn_names), 3, texts);
   return names;
 }
 
@@ -152,12 +161,12 @@ tn_named_value integer(const char* name, int64_t value) {
 tn_named_value without(const char* name, int32_t kind) { return {name, {kind, 1, {}}}; }
 
 const tn_names& names_without_texts() {
-  static const tn_names names = {sizeof(tn_names), 0, "word", 3, nullptr, nullptr};
+  static const tn_names names = names_of(sizeof(tn_names), 3, nullptr);
   return names;
 }
 
 const tn_names& names_without_size() {
-  static const tn_names names = {0, 0, "word", 0, nullptr, nullptr};
+  static const tn_names names = names_of(0, 0, nullptr);
   return names;
 }
 
@@ -238,6 +247,12 @@ World::World() {
     csv.push_back({name, {TN_ATTR_STRINGS, 1, {}}});
     csv.back().value.as.strings = texts;
   }
+  tn_reader_options options = {};
+  options.size = sizeof options;
+  options.type = "csv";
+  options.attributes = csv.data();
+  options.attributes_count = static_cast<uint32_t>(csv.size());
+  must(&tn_reader_create, host, &options, &table);
   make(machine);
   fresh = machine_for(1, parameters);
   inference = machine_for(0, parameters);
