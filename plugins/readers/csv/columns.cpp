@@ -28,34 +28,81 @@ constexpr NamedType kTypes[] = {
 
 using Numbers = std::unordered_map<std::string_view, size_t>;  // numbers of columns by name
 
-// Parses one entry of the attribute.
+// A column, a range of columns, or "*".
+struct Item {
+  std::string first, last;  // last: of a range; first "": "*"
+};
+
+// Parses one entry of the attribute, and finds its columns.
 class Entry {
  public:
-  Entry(const std::string& text, const std::vector<std::string>& names, const Numbers& numbers)
-      : text_(text), names_(names), numbers_(numbers) {}
-
-  // *rest: set to true if the entry has a "*".
-  SlotColumns parse(bool* rest) {
-    SlotColumns slot;
+  explicit Entry(const std::string& text) : text_(text) {
     std::string first = name();
     if (accept("=")) {
-      slot.name = first;
+      slot_.name = first;
       first = name();
     }
-    const bool single = add(first, slot, rest) && slot.columns.size() == 1;
-    bool more = false;
-    while (accept(",")) {
-      more = true;
-      add(name(), slot, rest);
+    add(first);
+    while (accept(",")) add(name());
+    slot_.is_vector = items_.size() > 1 || !items_[0].last.empty() || has_rest();
+    if (slot_.name.empty()) {
+      if (slot_.is_vector) fail("a slot of several columns needs a name: \"x = " + text_ + "\"");
+      slot_.name = first;
     }
-    slot.is_vector = more || !single;
-    if (slot.name.empty()) {
-      if (slot.is_vector) fail("a slot of several columns needs a name: \"x = " + text_ + "\"");
-      slot.name = first;
-    }
-    if (accept(":")) slot.type = type();
+    if (accept(":")) slot_.type = type();
     if (at_ != text_.size()) fail("cannot make sense of \"" + text_.substr(at_) + "\"");
-    return slot;
+  }
+
+  [[nodiscard]] const std::string& slot() const { return slot_.name; }
+  [[nodiscard]] bool has_rest() const {
+    return std::any_of(items_.begin(), items_.end(), [](const Item& item) { return item.first.empty(); });
+  }
+
+  // Finds the columns in the order of the file. Those of "*" are added later.
+  SlotColumns by_file(const std::vector<std::string>& names, const Numbers& numbers) {
+    for (const Item& item : items_) {
+      if (item.first.empty()) continue;
+      const size_t first = number(item.first, names, numbers);
+      const size_t last = item.last.empty() ? first : number(item.last, names, numbers);
+      if (last < first) fail("the range ends before it begins");
+      for (size_t i = first; i <= last; ++i) slot_.columns.push_back(i);
+    }
+    return slot_;
+  }
+
+  // Finds the columns of a vector that a model was trained with, in their order.
+  SlotColumns by_model(const std::vector<std::string_view>& learned, const std::vector<std::string>& names,
+                       const Numbers& numbers) {
+    const std::vector<std::string> known(learned.begin(), learned.end());
+    const auto check = [&](const std::string& column) {
+      if (!column.empty() && std::find(known.begin(), known.end(), column) == known.end())
+        fail("the model was trained without the column " + files::quoted(column) + "; it has: " + files::listed(known));
+    };
+    bool all_named = true;
+    for (const Item& item : items_) {
+      check(item.first);
+      check(item.last);
+      all_named = all_named && !item.first.empty() && item.last.empty();
+    }
+    for (const std::string& column : known) {
+      const auto is = [&](const Item& item) { return item.first == column; };
+      if (all_named && std::none_of(items_.begin(), items_.end(), is))
+        fail("lacks the column " + files::quoted(column) + ", which the model was trained with");
+      if (numbers.count(column) == 0)
+        fail("the files have no column " + files::quoted(column) +
+             ", which the model was trained with; known: " + files::listed(names));
+      slot_.columns.push_back(numbers.at(column));
+    }
+    return slot_;
+  }
+
+  // Marks the columns of a slot that is left out, as far as the file has them: they do not belong to "*".
+  void pass(const Numbers& numbers, std::vector<uint8_t>& used) const {
+    for (const Item& item : items_) {
+      const auto first = numbers.find(item.first), last = item.last.empty() ? first : numbers.find(item.last);
+      if (first == numbers.end() || last == numbers.end()) continue;
+      for (size_t i = first->second; i <= last->second; ++i) used[i] = 1;
+    }
   }
 
  private:
@@ -90,23 +137,16 @@ class Entry {
     if (result.empty()) fail("expected the name of a column");
     return result;
   }
-  [[nodiscard]] size_t number(const std::string& column) const {
-    const auto at = numbers_.find(column);
-    if (at != numbers_.end()) return at->second;
-    fail("unknown column " + files::quoted(column) + "; known: " + files::listed(names_));
+  [[nodiscard]] size_t number(const std::string& column, const std::vector<std::string>& names,
+                              const Numbers& numbers) const {
+    const auto at = numbers.find(column);
+    if (at != numbers.end()) return at->second;
+    fail("unknown column " + files::quoted(column) + "; known: " + files::listed(names));
   }
-  // Adds a column, or the range that begins with it. Returns true for a single column.
-  bool add(const std::string& column, SlotColumns& slot, bool* rest) {
-    if (column.empty()) {
-      *rest = true;
-      return false;
-    }
-    const size_t first = number(column);
-    const bool range = accept("..");
-    const size_t last = range ? number(name()) : first;
-    if (last < first) fail("the range ends before it begins");
-    for (size_t i = first; i <= last; ++i) slot.columns.push_back(i);
-    return !range;
+  // Adds a column, or the range that begins with it.
+  void add(const std::string& column) {
+    items_.push_back({column, ""});
+    if (!column.empty() && accept("..")) items_.back().last = name();
   }
   Type type() {
     skip_spaces();
@@ -143,9 +183,9 @@ class Entry {
   }
 
   const std::string& text_;
-  const std::vector<std::string>& names_;
-  const Numbers& numbers_;
   size_t at_ = 0;
+  SlotColumns slot_;
+  std::vector<Item> items_;
 };
 
 // Refuses more than 4096 slots, the limit of hosts, which would report a faulty plugin.
@@ -162,38 +202,68 @@ void check_number(const std::vector<std::string>& entries, const std::vector<std
                           ": put many columns into one slot, such as \"x = *: f32\", or name those to read");
 }
 
+// The columns that slots have taken.
+struct Taken {
+  const std::vector<std::string>& names;
+  std::vector<uint8_t> used;  // by column
+
+  void add(const SlotColumns& slot) {
+    for (const size_t column : slot.columns)
+      if (used[column]++ != 0)
+        throw tn::Failure(TN_INVALID, "columns", "duplicate column " + files::quoted(names[column]));
+  }
+};
+
+// Returns the slots that are needed, each column one.
+std::vector<SlotColumns> single_columns(const std::vector<std::string>& names, const tn::ReaderOpen& open) {
+  std::vector<SlotColumns> slots;
+  for (size_t column = 0; column < names.size(); ++column)
+    if (open.needed(names[column])) slots.push_back({names[column], {column}, false, false, {}});
+  if (slots.empty()) slots.push_back({names[0], {0}, false, false, {}});
+  for (SlotColumns& slot : slots) slot.rest = slots.size() == names.size();
+  return slots;
+}
+
 }  // namespace
 
 std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
-                                      const volatile int32_t* cancel) {
+                                      const tn::ReaderOpen& open) {
   check_number(entries, names);
+  if (entries.empty()) return single_columns(names, open);
   std::vector<SlotColumns> slots;
-  std::vector<uint8_t> used(names.size());
+  Taken taken{names, std::vector<uint8_t>(names.size())};
   Numbers numbers;
-  for (size_t column = 0; column < names.size() && !entries.empty(); ++column) numbers.emplace(names[column], column);
+  for (size_t column = 0; column < names.size(); ++column) numbers.emplace(names[column], column);
+  std::vector<Entry> parsed;
   std::unordered_set<std::string> slot_names;
-  std::vector<size_t> rest_columns;
-  size_t rest_slot = entries.size();
+  size_t rests = 0;
+  bool any = false;  // slot that is needed
   for (const std::string& entry : entries) {
-    files::check_cancel(cancel, "columns");
-    bool rest = false;
-    slots.push_back(Entry(entry, names, numbers).parse(&rest));
-    if (rest && rest_slot != entries.size()) throw tn::Failure(TN_INVALID, "columns", "duplicate \"*\"");
-    if (rest) rest_slot = slots.size() - 1;
-    for (const size_t column : slots.back().columns)
-      if (used[column]++ != 0)
-        throw tn::Failure(TN_INVALID, "columns", "duplicate column " + files::quoted(names[column]));
-    if (!slot_names.insert(slots.back().name).second)
-      throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + slots.back().name + "\"");
+    files::check_cancel(open.cancel(), "columns");
+    const Entry& added = parsed.emplace_back(entry);
+    rests += added.has_rest() ? 1 : 0;
+    any = any || open.needed(added.slot());
+    if (rests > 1) throw tn::Failure(TN_INVALID, "columns", "duplicate \"*\"");
   }
-  for (size_t column = 0; column < names.size(); ++column) {
-    if (entries.empty()) slots.push_back({names[column], {column}, false, {}});
-    if (rest_slot < entries.size() && used[column] == 0) rest_columns.push_back(column);
+  std::vector<size_t>* rest = nullptr;
+  slots.reserve(parsed.size());
+  for (Entry& entry : parsed) {
+    const bool fresh = slot_names.insert(entry.slot()).second;
+    if (any ? !open.needed(entry.slot()) : !slots.empty()) {
+      entry.pass(numbers, taken.used);
+      continue;
+    }
+    const std::vector<std::string_view> learned = open.columns(entry.slot());
+    slots.push_back(learned.empty() ? entry.by_file(names, numbers) : entry.by_model(learned, names, numbers));
+    taken.add(slots.back());
+    if (!fresh) throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + entry.slot() + "\"");
+    if (learned.empty() && entry.has_rest()) rest = &slots.back().columns;
+    slots.back().rest = rest == &slots.back().columns;
   }
-  if (!rest_columns.empty()) {
-    std::vector<size_t>& columns = slots[rest_slot].columns;
-    columns.insert(columns.begin(), rest_columns.begin(), rest_columns.end());
-  }
+  std::vector<size_t> rest_columns;
+  for (size_t column = 0; rest != nullptr && column < names.size(); ++column)
+    if (taken.used[column] == 0) rest_columns.push_back(column);
+  if (rest != nullptr) rest->insert(rest->begin(), rest_columns.begin(), rest_columns.end());
   for (const SlotColumns& slot : slots) {
     if (slot.columns.empty()) throw tn::Failure(TN_INVALID, "columns", "no column is left for \"" + slot.name + "\"");
     if (slot.is_vector && slot.type.kind == Kind::kCategory)

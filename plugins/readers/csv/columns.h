@@ -26,12 +26,14 @@ struct SlotColumns {
   std::string name;
   std::vector<size_t> columns;  // numbers of columns in the file
   bool is_vector = false;       // the slot is a vector: several columns, a range or "*"
+  bool rest = false;            // it takes all columns of the file that no other slot has
   Type type;
 };
 
-// Returns the slots of `entries`; without entries, one slot for each column. names: of the file's columns. Throws
-// tn::Failure on the attribute "columns".
+// Returns the slots of `entries` that are needed; without entries, one slot for each column. names: of the columns of
+// the first file. A vector has the columns that a model was trained with, in their order, wherever they stand in the
+// file. Throws tn::Failure on the attribute "columns".
 std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
-                                      const volatile int32_t* cancel);
+                                      const tn::ReaderOpen& open);
 
 }  // namespace tenon::csv

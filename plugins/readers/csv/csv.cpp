@@ -1,17 +1,13 @@
-// The reader "csv": records of fields with delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
+// Opens the reader "csv": attributes, types and vocabularies. SPDX-License-Identifier: Apache-2.0
+#include "csv.h"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <set>
-#include <string>
 #include <tenon/plugin.hpp>
-#include <unordered_set>
-#include <vector>
 
-#include "lines.h"
 #include "number.h"
-#include "record.h"
-#include "sequences.h"
 
 namespace tenon::csv {
 
@@ -57,44 +53,17 @@ struct Guess {
   }
 };
 
-class Csv {
- public:
-  static void describe(tn::ReaderDescription& d);
-  explicit Csv(const tn::ReaderOpen& open);
+// The type with which a model was trained. A category whose names are unknown is inferred: its type is that of numbers.
+Type learned_type(const tn::ReaderOpen& open, const std::string& slot) {
+  const tn_dtype dtype = open.dtype(slot);
+  if (!open.names(slot).empty()) return {Kind::kCategory, TN_I32, -1, ""};
+  if (dtype == TN_F32 || dtype == TN_F64) return {Kind::kFloat, dtype, -1, ""};
+  for (const tn_dtype integer : {TN_I8, TN_I16, TN_I64, TN_U8, TN_U16, TN_U32})
+    if (dtype == integer) return {Kind::kInteger, dtype, -1, ""};
+  return {};
+}
 
-  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  [[nodiscard]] int64_t samples() const { return key_ < 0 ? lines_.records() : sequences_.count(); }
-  void read(int64_t index, tn::Samples& to);
-  void ahead(int64_t index) const { lines_.ahead(key_ < 0 ? index : sequences_.records(index).first); }
-
- private:
-  void find_columns(const tn::ReaderOpen& open);
-  void check_line_end(const files::Line& line);
-  void check_header(const files::Line& line, const std::vector<std::string>& names);
-  std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, int64_t most);
-  void add_slot(const SlotColumns& slot);
-  void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
-  void build_vocabularies(const std::vector<size_t>& columns);
-  void save_vocabularies(const tn::ReaderOpen& open) const;
-  void index(const tn::Shard& shard);
-  void find_sequences(const tn::Attributes& attributes);
-  bool begins_sequence(const files::Line& line);
-  void read_sequence(int64_t index, tn::Samples& to);
-  // Calls each(line) for the records, without headers and empty lines, until it returns false.
-  template <typename Each>
-  void for_each_record(const Each& each);
-  template <typename Work>
-  void parsing(const files::Line& line, const Work& work);
-
-  files::Lines lines_;
-  bool header_;
-  RecordParser parser_;
-  std::vector<tn::ReaderSlot> slots_;
-  std::vector<uint8_t*> to_;  // of each slot
-  int64_t key_ = -1;          // number of the column whose value the records of a sequence share; -1: no sequences
-  files::Sequences<std::string> sequences_;
-  std::vector<std::vector<uint8_t>> rows_;  // of each slot: the records of the sequence that is read
-};
+}  // namespace
 
 void Csv::describe(tn::ReaderDescription& d) {
   d.type("csv", "records of text fields with a delimiter between them, as RFC 4180 has them, plain or gzip");
@@ -131,18 +100,19 @@ void Csv::describe(tn::ReaderDescription& d) {
 
 Csv::Csv(const tn::ReaderOpen& open)
     : lines_(open, '"'),
+      shard_(open.shard()),
       header_(open.attributes().flag("header")),
       parser_(delimiter_of(open.attributes()), missing_rules(open.attributes())) {
   const tn::Attributes attributes = open.attributes();
   find_columns(open);
+  const std::vector<std::string> entries =
+      attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>();
   std::vector<std::string> names;
-  for (const Column& column : parser_.columns) names.push_back(column.name);
-  const std::vector<SlotColumns> slots =
-      inferred(slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
-                            open.cancel()),
-               attributes.integer("sample_records"));
+  for (size_t i = 0; i < first_columns_; ++i) names.push_back(parser_.columns[i].name);
+  const std::vector<SlotColumns> slots = inferred(slot_columns(entries, names, open), open);
   for (const SlotColumns& slot : slots) add_slot(slot);
-  find_sequences(attributes);
+  check_layouts(std::any_of(slots.begin(), slots.end(), [](const SlotColumns& slot) { return slot.rest; }));
+  find_sequences(open);
   find_vocabularies(slots, open);
   if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
   parser_.prepare();
@@ -150,104 +120,19 @@ Csv::Csv(const tn::ReaderOpen& open)
   to_.resize(slots_.size());
 }
 
-template <typename Each>
-void Csv::for_each_record(const Each& each) {
-  bool more = true;
-  for (size_t file = 0; file < lines_.files() && more; ++file) {
-    bool first = true;
-    lines_.for_each_of(file, [&](const files::Line& line) {
-      const bool heads = std::exchange(first, first && line.text.empty()) && header_;
-      if (line.text.empty() || heads) return true;
-      return more = each(line);
-    });
-  }
-}
-
-// Calls work(), and adds file and line to a BadRecord.
-template <typename Work>
-void Csv::parsing(const files::Line& line, const Work& work) {
-  try {
-    work();
-  } catch (const BadRecord& bad) {
-    throw lines_.failure(line, bad.why);
-  }
-}
-
-void Csv::find_columns(const tn::ReaderOpen& open) {
-  std::vector<std::string> names;
-  for (size_t file = 0; file < lines_.files(); ++file) {
-    std::vector<std::string> found;
-    lines_.for_each_of(file, [&](const files::Line& line) {
-      if (line.text.empty()) return true;
-      check_line_end(line);
-      parsing(line, [&] { found = parser_.split(line.text, 0); });
-      if (header_) check_header(line, found);
-      return false;
-    });
-    if (found.empty() && header_) throw tn::Failure(TN_BAD_DATA, lines_.path(file), "empty; expected a header");
-    if (!header_)
-      for (size_t i = 0; i < found.size(); ++i) found[i] = "c" + std::to_string(i);
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i].empty()) found[i] = "c" + std::to_string(i);
-    if (names.empty()) names = found;
-    if (header_ && found != names)
-      throw tn::Failure(TN_BAD_DATA, lines_.path(file), "its header differs from that of " + lines_.path(0));
-  }
-  const tn::Attributes attributes = open.attributes();
-  if (attributes.has("names")) {
-    const std::vector<std::string> given = attributes.texts("names");
-    if (header_) throw tn::Failure(TN_INVALID, "names", "the files have a header; set header = false");
-    if (!names.empty() && given.size() != names.size())
-      throw tn::Failure(TN_INVALID, "names",
-                        "expected " + std::to_string(names.size()) + " names, one for each column, got " +
-                            std::to_string(given.size()));
-    for (const std::string& name : given)
-      if (const char* const fault = files::name_fault(name))
-        throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
-    names = given;
-  }
-  if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are unknown");
-  std::unordered_set<std::string_view> seen;
-  for (const std::string& name : names) {
-    files::check_cancel(open.cancel(), lines_.path(0));
-    if (!seen.insert(name).second)
-      throw tn::Failure(header_ ? TN_BAD_DATA : TN_INVALID, header_ ? lines_.path(0) : "names",
-                        "two columns are named " + files::quoted(name));
-    Column column;
-    column.name = name;
-    parser_.columns.push_back(column);
-  }
-}
-
-// Checks the first line: if lines end with "\r" alone, as on old Macs, the whole file would be one line.
-void Csv::check_line_end(const files::Line& line) {
-  bool quoted = false;
-  for (size_t i = 0; i + 1 < line.text.size(); ++i) {
-    quoted = quoted != (line.text[i] == '"');
-    if (line.text[i] == '\r' && !quoted)
-      throw lines_.failure(line,
-                           "a carriage return with text behind it: lines must end with \"\\n\" or \"\\r\\n\", not "
-                           "with \"\\r\" alone");
-  }
-}
-
-// Refuses names that cannot be names of slots, which hosts read as C strings and write as JSON, or of files.
-void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
-  for (size_t i = 0; i < names.size(); ++i)
-    if (const char* const fault = files::name_fault(names[i]))
-      throw lines_.failure(line,
-                           "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
-}
-
-// Infers the types of slots without one from the first `most` records: i64 if all values fit, else f32, else category.
-std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t most) {
+// Finds the types of slots without one: those that a model was trained with, else from the first records: i64 if all
+// values fit, else f32, else category.
+std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, const tn::ReaderOpen& open_with) {
+  const int64_t most = open_with.attributes().integer("sample_records");
   const auto open = [](const SlotColumns& slot) { return slot.type.kind == Kind::kInferred; };
+  for (SlotColumns& slot : slots)
+    if (open(slot)) slot.type = learned_type(open_with, slot.name);
   if (std::none_of(slots.begin(), slots.end(), open)) return slots;
   std::vector<Guess> guesses(parser_.columns.size());
   int64_t seen = 0;
   for_each_record([&](const files::Line& line) {
     std::vector<std::string> texts;
-    parsing(line, [&] { texts = parser_.split(line.text, guesses.size()); });
+    parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
     for (size_t i = 0; i < texts.size(); ++i)
       if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i], line);
     return ++seen < most;
@@ -289,7 +174,12 @@ void Csv::add_slot(const SlotColumns& slot) {
     offset += tn_dtype_bytes(slot.type.dtype);
   }
   tn::ReaderSlot made{slot.name, slot.type.dtype, {}, slot.type.limit};
-  if (slot.is_vector) made.shape = {static_cast<int64_t>(slot.columns.size())};
+  if (slot.is_vector) {
+    std::vector<std::string_view> names;
+    for (const size_t number : slot.columns) names.emplace_back(parser_.columns[number].name);
+    made.shape = {static_cast<int64_t>(slot.columns.size())};
+    made.names = std::make_shared<const tn::Names>(std::vector<std::string_view>(), names);
+  }
   slots_.push_back(made);
 }
 
@@ -328,11 +218,11 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
 void Csv::build_vocabularies(const std::vector<size_t>& columns) {
   std::vector<std::set<std::string>> found(columns.size());
   const auto left_out = [&](const files::Line& line) {
-    return parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text);
+    return parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text, layout_of_[line.file]);
   };
   for_each_record([&](const files::Line& line) {
     std::vector<std::string> texts;
-    parsing(line, [&] { texts = parser_.split(line.text, parser_.columns.size()); });
+    parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
     for (size_t i = 0; i < columns.size(); ++i) {
       const Column& column = parser_.columns[columns[i]];
       const std::string& text = texts[columns[i]];
@@ -360,103 +250,7 @@ void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
   }
 }
 
-void Csv::index(const tn::Shard& shard) {
-  int64_t all = 0;
-  bool kept = false;  // the last record, or sequence
-  for_each_record([&](const files::Line& line) {
-    if (parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text)) return true;
-    const bool begins = key_ < 0 || begins_sequence(line);
-    if (begins) kept = shard.has(all++);
-    if (!kept) return true;
-    if (begins && key_ >= 0) sequences_.begin(lines_.records());
-    lines_.keep(line);
-    return true;
-  });
-  sequences_.end(lines_.records());
-}
-
-// Finds the column of "sequence_by", and makes sequences of the slots that have a row for each record.
-void Csv::find_sequences(const tn::Attributes& attributes) {
-  const std::vector<std::string> names =
-      attributes.has("per_sequence") ? attributes.texts("per_sequence") : std::vector<std::string>();
-  if (!attributes.has("sequence_by")) {
-    if (!names.empty()) throw tn::Failure(TN_INVALID, "per_sequence", "needs the attribute sequence_by");
-    return;
-  }
-  const std::string key = attributes.text("sequence_by");
-  std::vector<std::string> columns;
-  for (const Column& column : parser_.columns) {
-    if (column.name == key) key_ = static_cast<int64_t>(columns.size());
-    columns.push_back(column.name);
-  }
-  if (key_ < 0)
-    throw tn::Failure(TN_INVALID, "sequence_by",
-                      "unknown column " + files::quoted(key) + "; known: " + files::listed(columns));
-  std::vector<std::string> known;
-  for (tn::ReaderSlot& slot : slots_) {
-    known.push_back(slot.name);
-    slot.storage = TN_RAGGED;
-  }
-  if (const int32_t own = parser_.columns[static_cast<size_t>(key_)].slot; own >= 0 && slots_[own].shape.empty())
-    slots_[own].storage = TN_DENSE;
-  for (const std::string& name : names) {
-    const auto slot = std::find(known.begin(), known.end(), name);
-    if (slot == known.end())
-      throw tn::Failure(TN_INVALID, "per_sequence",
-                        "unknown slot " + files::quoted(name) + "; known: " + files::listed(known));
-    slots_[static_cast<size_t>(slot - known.begin())].storage = TN_DENSE;
-  }
-  rows_.resize(slots_.size());
-}
-
-// Whether the record is the first of its sequence.
-bool Csv::begins_sequence(const files::Line& line) {
-  files::Follows place{};
-  parsing(line, [&] {
-    const std::string text = parser_.split(line.text, parser_.columns.size())[static_cast<size_t>(key_)];
-    const std::string column = "column " + files::quoted(parser_.columns[static_cast<size_t>(key_)].name) + ": ";
-    if (parser_.missing().is_missing(text))
-      throw BadRecord{column + "the value is missing, so its sequence is unknown"};
-    place = sequences_.next(text);
-    if (place == files::Follows::kOldSequence)
-      throw BadRecord{column + "the records of " + files::quoted(text) + " do not follow one another"};
-  });
-  return place == files::Follows::kNewSequence;
-}
-
-void Csv::read(int64_t index, tn::Samples& to) {
-  if (key_ >= 0) return read_sequence(index, to);
-  const files::Line line = lines_.read(index);
-  for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = to.dense<uint8_t>(slot);
-  parsing(line, [&] { parser_.parse(line.text, to_.data()); });
-}
-
-void Csv::read_sequence(int64_t index, tn::Samples& to) {
-  const auto [begin, end] = sequences_.records(index);
-  const auto bytes = [this](size_t slot) {  // of a row
-    const tn::ReaderSlot& of = slots_[slot];
-    return tn_dtype_bytes(of.dtype) * static_cast<size_t>(of.shape.empty() ? 1 : of.shape[0]);
-  };
-  for (size_t slot = 0; slot < to_.size(); ++slot) rows_[slot].resize(bytes(slot) * static_cast<size_t>(end - begin));
-  for (int64_t i = begin; i < end; ++i) {
-    for (size_t slot = 0; slot < to_.size(); ++slot)
-      to_[slot] = rows_[slot].data() + bytes(slot) * static_cast<size_t>(i - begin);
-    const files::Line line = lines_.read(i);
-    parsing(line, [&] {
-      parser_.parse(line.text, to_.data());
-      for (size_t slot = 0; slot < to_.size(); ++slot)
-        if (slots_[slot].storage == TN_DENSE && std::memcmp(to_[slot], rows_[slot].data(), bytes(slot)) != 0)
-          throw BadRecord{"slot " + files::quoted(slots_[slot].name) +
-                          ": differs from the first record of its sequence"};
-    });
-  }
-  for (size_t slot = 0; slot < to_.size(); ++slot) {
-    if (slots_[slot].storage == TN_DENSE)
-      std::memcpy(to.dense<uint8_t>(slot), rows_[slot].data(), bytes(slot));
-    else
-      to.rows(slot, rows_[slot].data(), end - begin);
-  }
-}
+namespace {
 
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.csv", "0.1.0", "reads CSV files", "Apache-2.0");

@@ -137,30 +137,38 @@ void RecordParser::fail_count(std::string_view text, size_t expected) {
   throw BadRecord{"expected " + std::to_string(expected) + " fields, got " + std::to_string(split(text, 0).size())};
 }
 
-bool RecordParser::lacks_value(std::string_view text) {
+std::vector<std::string> RecordParser::by_column(std::string_view text, size_t layout) {
+  const std::vector<size_t>& of = layouts[layout];
+  std::vector<std::string> fields = split(text, of.size()), result(columns.size());
+  for (size_t i = 0; i < of.size(); ++i) result[of[i]].swap(fields[i]);
+  return result;
+}
+
+bool RecordParser::lacks_value(std::string_view text, size_t layout) {
   Fields fields(text, delimiter_);
   bool lacks = false;
-  for (size_t i = 0; i < columns.size(); ++i) {
+  const std::vector<size_t>& of = layouts[layout];
+  for (size_t i = 0; i < of.size(); ++i) {
     if (i != 0 && fields.done()) return false;
     if (i != 0) fields.pass();
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) return false;
-    lacks = lacks || (columns[i].slot >= 0 && missing_.is_missing(trimmed(field, delimiter_)));
+    lacks = lacks || (columns[of[i]].slot >= 0 && missing_.is_missing(trimmed(field, delimiter_)));
   }
   return lacks && fields.done();
 }
 
 template <typename Read>
-size_t RecordParser::parse_quickly(const Run& run, size_t column, Fields& fields, uint8_t* to) {
+size_t RecordParser::parse_quickly(const Column& column, const Run& run, size_t field, Fields& fields, uint8_t* to) {
   Fields local = fields;  // in registers
-  size_t i = column;
+  size_t i = field;
   for (; i < run.end; ++i) {
-    if (i != 0 && local.done()) fail_count(local.record(), columns.size());
+    if (i != 0 && local.done()) fail_count(local.record(), run.all);
     if (i != 0) local.pass();
     const char* const stop = local.stop();
     typename Read::Value value{};
-    if (!Read::read(columns[run.first], local.at(), stop, &value)) break;
+    if (!Read::read(column, local.at(), stop, &value)) break;
     std::memcpy(to + (i - run.first) * sizeof value, &value, sizeof value);
     local.move(stop);
   }
@@ -169,30 +177,38 @@ size_t RecordParser::parse_quickly(const Run& run, size_t column, Fields& fields
 }
 
 void RecordParser::prepare() {
-  runs_.clear();
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const Column& column = columns[i];
-    const bool goes_on =
-        i != 0 && column.slot == columns[i - 1].slot &&
-        (column.slot < 0 || column.offset == columns[i - 1].offset + tn_dtype_bytes(column.type.dtype));
+  runs_.assign(layouts.size(), {});
+  for (size_t i = 0; i < layouts.size(); ++i) prepare(layouts[i], runs_[i]);
+}
+
+void RecordParser::prepare(const std::vector<size_t>& layout, std::vector<Run>& runs) const {
+  for (size_t i = 0; i < layout.size(); ++i) {
+    const Column& column = columns[layout[i]];
+    const Column* const before = i == 0 ? nullptr : &columns[layout[i - 1]];
+    const bool goes_on = before != nullptr && column.slot == before->slot &&
+                         (column.slot < 0 || column.offset == before->offset + tn_dtype_bytes(column.type.dtype));
     if (!goes_on)
-      runs_.push_back(
-          {i, i, with_quick_read(column, [](auto read) { return &RecordParser::parse_quickly<decltype(read)>; })});
-    ++runs_.back().end;
+      runs.push_back({i, i,
+                      with_quick_read(column, [](auto read) { return &RecordParser::parse_quickly<decltype(read)>; }),
+                      layout.size()});
+    ++runs.back().end;
   }
 }
 
-void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
+void RecordParser::parse(std::string_view text, size_t layout, uint8_t* const* slots) {
+  const std::vector<size_t>& of = layouts[layout];
   Fields fields(text, delimiter_);
-  for (const Run& run : runs_) {
+  for (const Run& run : runs_[layout]) {
     const auto to = [&](size_t i) {
-      return columns[i].slot < 0 ? nullptr : slots[columns[i].slot] + columns[i].offset;
+      const Column& column = columns[of[i]];
+      return column.slot < 0 ? nullptr : slots[column.slot] + column.offset;
     };
+    const Column& column = columns[of[run.first]];
     uint8_t* const first = to(run.first);
-    for (size_t i = run.first; (i = (this->*run.quickly)(run, i, fields, first)) != run.end; ++i)
-      parse_slowly(columns[i], fields, to(i));
+    for (size_t i = run.first; (i = (this->*run.quickly)(column, run, i, fields, first)) != run.end; ++i)
+      parse_slowly(columns[of[i]], fields, to(i));
   }
-  if (!fields.done()) fail_count(text, columns.size());
+  if (!fields.done()) fail_count(text, of.size());
 }
 
 // Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null to skip the

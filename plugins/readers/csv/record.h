@@ -56,28 +56,35 @@ class RecordParser {
   std::vector<files::Vocabulary> vocabularies;
 
   [[nodiscard]] const MissingRules& missing() const { return missing_; }
+  // The columns of the fields of a record, in the order of a file. The functions below take the number of a layout.
+  std::vector<std::vector<size_t>> layouts;
+
   // The texts of all fields, trimmed. Throws BadRecord unless there are `count` of them (0: any number).
   std::vector<std::string> split(std::string_view text, size_t count);
+  // The same by column, "" for a column that the file lacks.
+  std::vector<std::string> by_column(std::string_view text, size_t layout);
   // Whether a used field is missing. False for a damaged record, which parse refuses.
-  bool lacks_value(std::string_view text);
-  // To be called when the columns are as they stay, before parse.
+  bool lacks_value(std::string_view text, size_t layout);
+  // To be called when columns and layouts are as they stay, before parse.
   void prepare();
   // Writes the used fields into the samples of the slots; throws BadRecord.
-  void parse(std::string_view text, uint8_t* const* slots);
+  void parse(std::string_view text, size_t layout, uint8_t* const* slots);
   // Throws tn::Failure unless missing_value can be stored in every column that it may fill.
   void check_missing_value() const;
 
  private:
-  // Consecutive columns of one slot and type.
+  // Consecutive fields of one slot and type.
   struct Run {
-    size_t first, end;  // columns
-    size_t (RecordParser::*quickly)(const Run& run, size_t column, Fields& fields, uint8_t* to);
+    size_t first, end;  // fields
+    size_t (RecordParser::*quickly)(const Column& column, const Run& run, size_t field, Fields& fields, uint8_t* to);
+    size_t all;  // fields of the record
   };
 
-  // Parses fields of the run, that of `column` first, as long as Read::read can. Returns the column of the first field
-  // that it cannot read, to which it moves, or run.end. to: of the first column of the run.
+  // Parses fields of the run, `field` first, as long as Read::read can. Returns the first field that it cannot read, to
+  // which it moves, or run.end. column, to: of the first field of the run.
   template <typename Read>
-  size_t parse_quickly(const Run& run, size_t column, Fields& fields, uint8_t* to);
+  size_t parse_quickly(const Column& column, const Run& run, size_t field, Fields& fields, uint8_t* to);
+  void prepare(const std::vector<size_t>& layout, std::vector<Run>& runs) const;
   void parse_slowly(const Column& column, Fields& fields, uint8_t* to);
   void put_text(const Column& column, std::string_view text, uint8_t* to) const;
   void put_missing(const Column& column, uint8_t* to) const;
@@ -85,8 +92,8 @@ class RecordParser {
 
   char delimiter_;
   MissingRules missing_;
-  std::vector<Run> runs_;  // all columns
-  std::string room_;       // memory for a field with doubled quotes
+  std::vector<std::vector<Run>> runs_;  // of each layout: all fields
+  std::string room_;                    // memory for a field with doubled quotes
 };
 
 }  // namespace tenon::csv

@@ -22,6 +22,8 @@ class Sequences {
     key_ = key;
     return Follows::kNewSequence;
   }
+  // Whether a record with this key belongs to the last sequence.
+  [[nodiscard]] bool is_last(const Key& key) const { return !keys_.empty() && key == key_; }
   // Begins a sequence with record number `first` of those that the reader keeps.
   void begin(int64_t first) { first_.push_back(first); }
   // Ends the last sequence. records: the number of all that are kept.

@@ -13,6 +13,11 @@ namespace tenon::idx {
 
 namespace {
 
+struct SlotFile {
+  std::string name, path;
+  size_t number;  // among all
+};
+
 std::vector<std::string> slot_names(const tn::Attributes& attributes, size_t files) {
   std::vector<std::string> names;
   if (attributes.has("names")) names = attributes.texts("names");
@@ -30,19 +35,44 @@ std::vector<std::string> slot_names(const tn::Attributes& attributes, size_t fil
   return names;
 }
 
-// The index limit of each file; -1 if unknown.
-std::vector<int64_t> index_limits(const tn::Attributes& attributes, const std::vector<File>& files) {
+// The files of the slots that are needed; of all if none is. Without its other files the data may be without them in
+// `files`, too.
+std::vector<SlotFile> slot_files(const tn::ReaderOpen& open, size_t* all) {
+  const std::vector<std::string> files = open.attributes().texts("files");
+  if (files.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
+  std::vector<std::string> given;
+  if (open.attributes().has("names")) given = open.attributes().texts("names");
+  std::vector<SlotFile> needed;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (open.needed(given[i])) needed.push_back({given[i], "", i});
+  const bool others_missing = needed.size() < given.size() && needed.size() == files.size();
+  *all = others_missing ? given.size() : files.size();
+  if (others_missing) {
+    for (size_t i = 0; i < files.size(); ++i) needed[i].path = files[i];
+    return needed;
+  }
+  needed.clear();
+  const std::vector<std::string> slots = slot_names(open.attributes(), files.size());
+  for (size_t i = 0; i < files.size(); ++i)
+    if (open.needed(slots[i])) needed.push_back({slots[i], files[i], i});
+  for (size_t i = 0; i < files.size() && needed.empty(); ++i) needed.push_back({slots[i], files[i], i});
+  return needed;
+}
+
+// The index limit of each file that is read; -1 if unknown. all: the number of files, with those that are not.
+std::vector<int64_t> index_limits(const tn::Attributes& attributes, const std::vector<File>& files,
+                                  const std::vector<SlotFile>& slots, size_t all) {
   std::vector<int64_t> limits(files.size(), -1);
   if (!attributes.has("classes")) return limits;
   const std::vector<int64_t> classes = attributes.integers("classes");
-  if (classes.size() == files.size()) {
+  if (classes.size() == all) {
     for (size_t i = 0; i < files.size(); ++i)
-      if (classes[i] != 0) limits[i] = classes[i];
+      if (const int64_t limit = classes[slots[i].number]; limit != 0) limits[i] = limit;
     return limits;
   }
   if (classes.size() != 1)
     throw tn::Failure(TN_INVALID, "classes",
-                      "expected one number, or one for each of the " + std::to_string(files.size()) + " files, got " +
+                      "expected one number, or one for each of the " + std::to_string(all) + " files, got " +
                           std::to_string(classes.size()));
   bool used = false;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -50,7 +80,8 @@ std::vector<int64_t> index_limits(const tn::Attributes& attributes, const std::v
     if (label && classes[0] != 0) limits[i] = classes[0];
     used = used || label;
   }
-  if (!used) throw tn::Failure(TN_INVALID, "classes", "no file holds one whole number for each sample");
+  if (!used && files.size() == all)
+    throw tn::Failure(TN_INVALID, "classes", "no file holds one whole number for each sample");
   return limits;
 }
 
@@ -69,14 +100,13 @@ class Idx {
   }
 
   explicit Idx(const tn::ReaderOpen& open) {
-    const std::vector<std::string> names = open.attributes().texts("files");
-    if (names.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
-    const std::vector<std::string> slots = slot_names(open.attributes(), names.size());
-    for (const std::string& name : names) add_file(open.path(name), open);
-    const std::vector<int64_t> limits = index_limits(open.attributes(), files_);
+    size_t all = 0;
+    const std::vector<SlotFile> slots = slot_files(open, &all);
+    for (const SlotFile& slot : slots) add_file(open.path(slot.path), open);
+    const std::vector<int64_t> limits = index_limits(open.attributes(), files_, slots, all);
     for (size_t i = 0; i < files_.size(); ++i) {
       if (limits[i] >= 0 && !open.schema_alone()) check_values(files_[i], open.shard(), limits[i]);
-      slots_.push_back({slots[i], files_[i].dtype, files_[i].shape, limits[i]});
+      slots_.push_back({slots[i].name, files_[i].dtype, files_[i].shape, limits[i]});
     }
   }
 

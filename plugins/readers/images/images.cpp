@@ -113,6 +113,11 @@ std::vector<std::string> image_files(const std::string& folder, const volatile i
   return paths;
 }
 
+std::string without_slash(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  return folder;
+}
+
 // The decoder and the memory of one thread that reads an image.
 struct Tools {
   Tools(int channels, int64_t most_pixels) : decoder(channels, most_pixels) {}
@@ -176,6 +181,14 @@ class Images {
   [[nodiscard]] int64_t samples() const { return static_cast<int64_t>(files_.size()); }
   void read(int64_t index, tn::Samples& to) const;
   static constexpr bool parallel_reads = true;
+  [[nodiscard]] int64_t records() const { return all_; }
+  [[nodiscard]] int64_t record(int64_t index) const { return shard_.sample(index); }
+  // "file": the path of an image within the folder.
+  [[nodiscard]] std::string_view text(int64_t index, const std::string& column) const {
+    if (column != "file")
+      throw tn::Failure(TN_NOT_FOUND, column, "the data has no column " + files::quoted(column) + "; known: file");
+    return std::string_view(files_[static_cast<size_t>(index)].path).substr(folder_.size() + 1);
+  }
 
  private:
   struct LabelledFile {
@@ -184,12 +197,17 @@ class Images {
   };
 
   void find_files(const tn::ReaderOpen& open);
+  void find_unlabelled(const tn::ReaderOpen& open);
+  void add_files(std::vector<std::string> paths, int32_t label);
   void load(const std::string& path, std::vector<uint8_t>& bytes) const;
   void decode(const std::string& path, Tools& tools) const;
   // The size to which an image is scaled before the sample is cut out of it.
   [[nodiscard]] std::pair<double, double> scaled_size(int width, int height) const;
 
   tn::Shard shard_;
+  std::string folder_;
+  bool labelled_;    // the label is needed
+  int64_t all_ = 0;  // files, of all shards
   Target target_;
   Crop crop_ = Crop::kCentre;
   double cover_;
@@ -228,6 +246,8 @@ void Images::describe(tn::ReaderDescription& d) {
 
 Images::Images(const tn::ReaderOpen& open)
     : shard_(open.shard()),
+      folder_(without_slash(open.path(open.attributes().text("folder")))),
+      labelled_(open.needed("label")),
       cover_(open.attributes().number("cover")),
       seed_(open.attributes().has("seed") ? static_cast<uint64_t>(open.attributes().integer("seed")) : open.seed()),
       most_file_bytes_(static_cast<uint64_t>(open.attributes().integer("most_file_bytes"))),
@@ -241,19 +261,42 @@ Images::Images(const tn::ReaderOpen& open)
   target_ = {static_cast<int>(size[1]), static_cast<int>(size[0])};
   const std::string crop = attributes.text("crop");
   crop_ = crop == "none" ? Crop::kNone : crop == "random" ? Crop::kRandom : Crop::kCentre;
-  find_files(open);
+  labelled_ ? find_files(open) : find_unlabelled(open);
   slots_[0].shape = {size[0], size[1], channels};
 }
 
+void Images::add_files(std::vector<std::string> paths, int32_t label) {
+  for (std::string& path : paths)
+    if (shard_.has(all_++)) files_.push_back({std::move(path), label});
+}
+
+// Finds the images of all folders, whatever their names, and those beside the folders. Without any of the latter, the
+// folders of the attribute "classes" are as in find_files if they are all there.
+void Images::find_unlabelled(const tn::ReaderOpen& open) {
+  const std::vector<std::string> present = class_folders(folder_);
+  std::vector<std::string> folders = present;
+  if (open.attributes().has("classes")) folders = open.attributes().texts("classes");
+  const auto is_there = [&](const std::string& name) {
+    return std::find(present.begin(), present.end(), name) != present.end();
+  };
+  if (!std::all_of(folders.begin(), folders.end(), is_there)) folders = present;
+  std::vector<std::string> beside;
+  for (std::string& path : image_files(folder_, open.cancel()))
+    if (path.find('/', folder_.size() + 1) == std::string::npos) beside.push_back(std::move(path));
+  if (!beside.empty()) folders = present;
+  add_files(std::move(beside), -1);
+  for (const std::string& name : folders) add_files(image_files(folder_ + "/" + name, open.cancel()), -1);
+  slots_.push_back({"image", TN_U8});
+}
+
 void Images::find_files(const tn::ReaderOpen& open) {
-  const std::string folder = open.path(open.attributes().text("folder"));
+  const std::string& folder = folder_;
   const bool given = open.attributes().has("classes");
   const std::vector<std::string> folders = given ? open.attributes().texts("classes") : class_folders(folder);
   if (folders.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
   classes_ = files::Vocabulary(open.names("label"));
   const bool learned = classes_.size() > 0;
   if (learned && given) classes_.require_known(folders, "classes");
-  int64_t all = 0;
   for (auto name = folders.begin(); name != folders.end(); ++name) {
     if (name->empty() || std::find(folders.begin(), name, *name) != name)
       throw tn::Failure(TN_INVALID, "classes", "empty or duplicate class \"" + *name + "\"");
@@ -262,8 +305,7 @@ void Images::find_files(const tn::ReaderOpen& open) {
     const int32_t label = classes_.find(*name);
     if (label < 0 && !paths.empty())
       throw tn::Failure(TN_BAD_DATA, folder, "the class folder " + classes_.not_known(*name));
-    for (std::string& path : paths)
-      if (shard_.has(all++)) files_.push_back({std::move(path), label});
+    add_files(std::move(paths), label);
   }
   slots_.push_back({"image", TN_U8});
   slots_.push_back({"label", TN_I32, {}, classes_.size()});
@@ -313,7 +355,7 @@ void Images::read(int64_t index, tn::Samples& to) const {
   place.left = room_across * (random ? chance[0] * 0x1p-32 : 0.5);
   place.top = room_down * (random ? chance[1] * 0x1p-32 : 0.5);
   tools.fitter.fit(image, place, target_, to.dense<uint8_t>(0));
-  *to.dense<int32_t>(1) = it.label;
+  if (labelled_) *to.dense<int32_t>(1) = it.label;
 }
 
 void describe(tn::Plugin& plugin) {

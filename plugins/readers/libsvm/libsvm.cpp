@@ -14,6 +14,7 @@
 
 #include "lines.h"
 #include "number.h"
+#include "record_numbers.h"
 #include "sequences.h"
 #include "vocabulary.h"
 
@@ -109,10 +110,16 @@ class Libsvm {
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   [[nodiscard]] int64_t samples() const { return lists_ ? queries_.count() : lines_.records(); }
   void read(int64_t index, tn::Samples& to);
-  void ahead(int64_t index) const { lines_.ahead(lists_ ? queries_.records(index).first : index); }
+  void ahead(int64_t index) const { lines_.ahead(line_of(index)); }
+  [[nodiscard]] int64_t records() const { return record_numbers_.count(); }
+  [[nodiscard]] int64_t record(int64_t index) const { return record_numbers_.of(shard_.sample(index)); }
+  std::string_view text(int64_t index, const std::string& column);
 
  private:
+  // The line of a sample, or the first one of its list.
+  [[nodiscard]] int64_t line_of(int64_t index) const { return lists_ ? queries_.records(index).first : index; }
   void number_labels(const tn::ReaderOpen& open);
+  void find_width(const tn::ReaderOpen& open);
   void index(const tn::ReaderOpen& open);
   bool begins_list();
   void read_list(int64_t index, tn::Samples& to);
@@ -126,6 +133,10 @@ class Libsvm {
   void on(const files::Line& line, const Work& work);
 
   files::Lines lines_;
+  tn::Shard shard_;
+  files::RecordNumbers record_numbers_;
+  const bool labelled_;  // the label is needed; else a line may lack it
+  size_t features_;      // the number of that slot, or of "ids"
   int64_t first_id_;
   int64_t width_ = -1;                           // -1: unknown yet
   int64_t classes_;                              // 0: labels are float32
@@ -169,15 +180,20 @@ void Libsvm::describe(tn::ReaderDescription& d) {
 
 Libsvm::Libsvm(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
+      shard_(open.shard()),
+      labelled_(open.needed("label")),
+      features_(labelled_ ? 1 : 0),
       first_id_(open.attributes().integer("first_id")),
       classes_(open.attributes().integer("classes")),
       lists_(open.attributes().flag("lists") || open.attributes().flag("sparse_lists")),
       sparse_lists_(open.attributes().flag("sparse_lists")) {
-  number_labels(open);
+  if (labelled_) number_labels(open);
   index(open);
-  slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
-  slots_.back().names = names_.names();
-  if (lists_) slots_.back().storage = TN_RAGGED;
+  if (labelled_) {
+    slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
+    slots_.back().names = names_.names();
+    if (lists_) slots_.back().storage = TN_RAGGED;
+  }
   if (sparse_lists_) {
     slots_.push_back({"ids", TN_I64, {}, width_, TN_RAGGED, 2});
     slots_.push_back({"values", TN_F32, {}, -1, TN_RAGGED, 2});
@@ -187,14 +203,26 @@ Libsvm::Libsvm(const tn::ReaderOpen& open)
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
 }
 
-// Reads the lines for what the attributes do not state, and keeps those of the shard.
+// Takes the width of the attribute, or that with which a model was trained.
+void Libsvm::find_width(const tn::ReaderOpen& open) {
+  const std::vector<int64_t> learned = open.shape("features");
+  width_ = open.attributes().has("width") ? open.attributes().integer("width")
+           : sparse_lists_                ? open.index_limit("ids")
+           : learned.size() == 1          ? learned[0]
+                                          : -1;
+}
+
+// Reads the lines for what is not known, and keeps those of the shard.
 void Libsvm::index(const tn::ReaderOpen& open) {
-  const bool known = open.attributes().has("width");
-  if (known) width_ = open.attributes().integer("width");
+  find_width(open);
+  const bool known = width_ >= 0;
   int64_t lines = 0, samples = 0, greatest = 0;
   bool kept = false;
   lines_.for_each([&](const files::Line& line) {
-    if (is_blank(line.text)) return true;
+    if (is_blank(line.text)) {
+      if (!lists_) record_numbers_.leave_out();
+      return true;
+    }
     const bool first = lines++ == 0;
     bool begins = true;
     on(line, [&] {
@@ -203,7 +231,8 @@ void Libsvm::index(const tn::ReaderOpen& open) {
       if (lists_) begins = begins_list();
     });
     if (!known && !parsed_.ids.empty()) greatest = std::max(greatest, parsed_.ids.back());
-    if (begins) kept = open.shard().has(samples++);
+    if (begins) record_numbers_.add_samples(1);
+    if (begins) kept = shard_.has(samples++);
     if (!kept) return true;
     if (lists_ && begins) queries_.begin(lines_.records());
     lines_.keep(line);
@@ -262,10 +291,14 @@ void Libsvm::on(const files::Line& line, const Work& work) {
 void Libsvm::parse(const files::Line& line) {
   Words words(line.text);
   parsed_.label = words.next();
-  if (parsed_.label.find(':') != std::string_view::npos)
-    throw BadLine{"expected a label before " + files::quoted(parsed_.label)};
-  if (parsed_.label.find(',') != std::string_view::npos)
+  const bool lacking = parsed_.label.find(':') != std::string_view::npos;
+  if (lacking && labelled_) throw BadLine{"expected a label before " + files::quoted(parsed_.label)};
+  if (parsed_.label.find(',') != std::string_view::npos && labelled_)
     throw BadLine{"has several labels, " + files::quoted(parsed_.label) + "; one is expected"};
+  if (lacking) {
+    words = Words(line.text);
+    parsed_.label = {};
+  }
   const Words after_label = words;
   const std::string_view query = words.next();
   parsed_.ranked = query.substr(0, 4) == "qid:";
@@ -314,6 +347,15 @@ int64_t Libsvm::label_class() const {
   return static_cast<int64_t>(label);
 }
 
+std::string_view Libsvm::text(int64_t index, const std::string& column) {
+  const files::Line line = lines_.read(line_of(index));
+  if (column == "line") return line.text;
+  if (column != "label")
+    throw tn::Failure(TN_NOT_FOUND, column, "the data has no column " + files::quoted(column) + "; known: label, line");
+  on(line, [&] { parse(line); });
+  return parsed_.label;
+}
+
 void Libsvm::parse_like_first(const files::Line& line) {
   parse(line);
   if (parsed_.ranked != ranked_)
@@ -325,12 +367,12 @@ void Libsvm::read(int64_t index, tn::Samples& to) {
   const files::Line line = lines_.read(index);
   on(line, [&] {
     parse_like_first(line);
-    if (classes_ == 0)
+    if (labelled_ && classes_ == 0)
       *to.dense<float>(0) = label_number();
-    else
+    else if (labelled_)
       *to.dense<int64_t>(0) = label_class();
-    to.entries(1, parsed_.ids.data(), parsed_.values.data(), static_cast<int64_t>(parsed_.ids.size()));
-    if (ranked_) *to.dense<int64_t>(2) = parsed_.query;
+    to.entries(features_, parsed_.ids.data(), parsed_.values.data(), static_cast<int64_t>(parsed_.ids.size()));
+    if (ranked_) *to.dense<int64_t>(features_ + 1) = parsed_.query;
   });
 }
 
@@ -343,6 +385,7 @@ void Libsvm::read_list(int64_t index, tn::Samples& to) {
     const files::Line line = lines_.read(i);
     on(line, [&] {
       parse_like_first(line);
+      if (!labelled_) return;
       if (classes_ == 0)
         numbers_of_list_.push_back(label_number());
       else
@@ -352,12 +395,12 @@ void Libsvm::read_list(int64_t index, tn::Samples& to) {
   }
   const void* const labels =
       classes_ == 0 ? static_cast<const void*>(numbers_of_list_.data()) : classes_of_list_.data();
-  to.rows(0, labels, end - begin);
+  if (labelled_) to.rows(0, labels, end - begin);
   if (sparse_lists_) {
-    to.sequences(1, ids_of_list_.data(), entries_of_line_.data(), end - begin);
-    to.sequences(2, rows_.data(), entries_of_line_.data(), end - begin);
+    to.sequences(features_, ids_of_list_.data(), entries_of_line_.data(), end - begin);
+    to.sequences(features_ + 1, rows_.data(), entries_of_line_.data(), end - begin);
   } else {
-    to.rows(1, rows_.data(), end - begin);
+    to.rows(features_, rows_.data(), end - begin);
   }
   *to.dense<int64_t>(slots_.size() - 1) = parsed_.query;
 }

@@ -85,7 +85,8 @@ class Npy {
 
  private:
   void add(files::Source source, const std::string& name);
-  void rename(const tn::Attributes& attributes);
+  void drop_others(const tn::ReaderOpen& open);
+  void rename(const std::vector<std::string>& names);
   void limit(const tn::Attributes& attributes);
   [[nodiscard]] uint64_t place(const Array& array, int64_t index) const {
     return array.offset + static_cast<uint64_t>(shard_.sample(index)) * array.sample_bytes;
@@ -94,7 +95,45 @@ class Npy {
   tn::Shard shard_;
   std::vector<Array> arrays_;
   std::vector<tn::ReaderSlot> slots_;
+  std::vector<size_t> numbers_;  // of the arrays, among all
+  size_t all_ = 0;               // arrays, with those that are left out
 };
+
+// What the attributes say of the arrays.
+struct Wanted {
+  std::vector<std::string> files, members, names;
+  std::vector<size_t> numbers;  // of the files or members that are kept; empty: all are
+  size_t all = 0;
+};
+
+// Leaves out files and members of slots that are not needed, which new data may lack, unless none would be left.
+Wanted wanted_of(const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  const auto texts = [&](const char* name) {
+    return attributes.has(name) ? attributes.texts(name) : std::vector<std::string>();
+  };
+  Wanted all{texts("files"), texts("members"), texts("names"), {}, 0}, kept = all;
+  const std::vector<std::string>& list = all.members.empty() ? all.files : all.members;
+  std::vector<std::string>& left = all.members.empty() ? kept.files : kept.members;
+  const auto ends = [](const std::string& path) { return path.size() > 4 && path.substr(path.size() - 4) == ".npz"; };
+  const bool archive = all.members.empty() && std::any_of(list.begin(), list.end(), ends);
+  const auto needed_names = static_cast<size_t>(
+      std::count_if(all.names.begin(), all.names.end(), [&](const std::string& name) { return open.needed(name); }));
+  if (archive || (all.names.size() != list.size() && !all.names.empty() && needed_names != list.size())) return all;
+  const bool lacking = !all.names.empty() && all.names.size() != list.size();  // the list has only the needed ones
+  const size_t count = lacking ? all.names.size() : list.size();
+  left.clear();
+  kept.names.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = !all.names.empty() ? all.names[i] : all.members.empty() ? stem(list[i]) : list[i];
+    if (!open.needed(name)) continue;
+    left.push_back(list[lacking ? left.size() : i]);
+    if (!all.names.empty()) kept.names.push_back(name);
+    kept.numbers.push_back(i);
+  }
+  kept.all = count;
+  return left.empty() ? all : kept;
+}
 
 void Npy::describe(tn::ReaderDescription& d) {
   d.type("npy", "arrays saved by NumPy, .npy or .npz, with equally many samples along their first dimension");
@@ -121,19 +160,22 @@ Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()) {
   const files::SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                       static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
                                       files::Inflation::ratio_of(attributes)};
-  std::vector<std::string> members;
-  if (attributes.has("members")) members = attributes.texts("members");
-  for (const std::string& name : attributes.texts("files")) {
+  const Wanted wanted = wanted_of(open);
+  for (const std::string& name : wanted.files) {
     const std::string path = open.path(name);
     if (is_archive(path)) {
-      for (Member& member : read_archive(path, members, limits, open.memory(), open.cancel()))
+      for (Member& member : read_archive(path, wanted.members, limits, open.memory(), open.cancel()))
         add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name);
     } else {
       add(files::Source(path, limits, open.memory(), open.cancel()), stem(path));
     }
   }
   if (arrays_.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one array");
-  rename(attributes);
+  rename(wanted.names);
+  numbers_ = wanted.numbers;
+  all_ = numbers_.empty() ? arrays_.size() : wanted.all;
+  for (size_t i = 0; numbers_.size() < arrays_.size(); ++i) numbers_.push_back(i);
+  drop_others(open);
   if (attributes.has("classes")) limit(attributes);
 }
 
@@ -167,9 +209,26 @@ void Npy::add(files::Source source, const std::string& name) {
   arrays_.push_back(std::move(array));
 }
 
-void Npy::rename(const tn::Attributes& attributes) {
-  if (attributes.has("names")) {
-    const std::vector<std::string> names = attributes.texts("names");
+// Drops the arrays that are not needed, unless none is.
+void Npy::drop_others(const tn::ReaderOpen& open) {
+  const auto needed = [&](const tn::ReaderSlot& slot) { return open.needed(slot.name); };
+  if (std::none_of(slots_.begin(), slots_.end(), needed)) return;
+  std::vector<Array> arrays;
+  std::vector<tn::ReaderSlot> slots;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!needed(slots_[i])) continue;
+    arrays.push_back(std::move(arrays_[i]));
+    slots.push_back(std::move(slots_[i]));
+    numbers.push_back(numbers_[i]);
+  }
+  arrays_.swap(arrays);
+  slots_.swap(slots);
+  numbers_.swap(numbers);
+}
+
+void Npy::rename(const std::vector<std::string>& names) {
+  if (!names.empty()) {
     if (names.size() != slots_.size())
       throw tn::Failure(TN_INVALID, "names",
                         "expected " + std::to_string(slots_.size()) + " names, one for each array, got " +
@@ -187,21 +246,22 @@ void Npy::rename(const tn::Attributes& attributes) {
 
 void Npy::limit(const tn::Attributes& attributes) {
   const std::vector<int64_t> classes = attributes.integers("classes");
-  if (classes.size() != 1 && classes.size() != slots_.size())
+  if (classes.size() != 1 && classes.size() != all_)
     throw tn::Failure(TN_INVALID, "classes",
-                      "expected one number, or one for each of the " + std::to_string(slots_.size()) + " slots, got " +
+                      "expected one number, or one for each of the " + std::to_string(all_) + " slots, got " +
                           std::to_string(classes.size()));
   bool used = false;
   for (size_t i = 0; i < slots_.size(); ++i) {
     const bool whole = tn_dtype_code(slots_[i].dtype) <= tn_dtype_code(TN_U8);
-    const bool each = classes.size() == slots_.size();
-    const int64_t limit = each ? classes[i] : whole && slots_[i].shape.empty() ? classes[0] : 0;
+    const bool each = classes.size() == all_;
+    const int64_t limit = each ? classes[numbers_[i]] : whole && slots_[i].shape.empty() ? classes[0] : 0;
     if (limit == 0) continue;
     if (!whole) throw tn::Failure(TN_INVALID, "classes", "the slot \"" + slots_[i].name + "\" has no whole numbers");
     slots_[i].index_limit = arrays_[i].limit = limit;
     used = true;
   }
-  if (!used) throw tn::Failure(TN_INVALID, "classes", "no slot holds one whole number for each sample");
+  if (!used && slots_.size() == all_)
+    throw tn::Failure(TN_INVALID, "classes", "no slot holds one whole number for each sample");
 }
 
 void Npy::read(int64_t index, tn::Samples& to) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lines.h"
+#include "record_numbers.h"
 #include "vocabulary.h"
 #include "words.h"
 
@@ -80,6 +81,9 @@ class Text {
   void ahead(int64_t index) const {
     if (window_ == 0) lines_.ahead(index);
   }
+  [[nodiscard]] int64_t records() const { return numbers_.count(); }
+  [[nodiscard]] int64_t record(int64_t index) const { return numbers_.of(shard_.sample(index)); }
+  std::string_view text(int64_t index, const std::string& column);
 
  private:
   // A line cut at its first tab. Without labels the whole line is text.
@@ -88,6 +92,7 @@ class Text {
   };
 
   Parts parts(const files::Line& line) const;
+  void find_form(const tn::ReaderOpen& open);
   void scan(const tn::ReaderOpen& open);
   void find_given_words(const tn::ReaderOpen& open);
   void find_special_words();
@@ -103,8 +108,10 @@ class Text {
   tn::Shard shard_;
   std::string unknown_, begin_, end_;  // "": none
   int32_t unknown_number_ = -1, begin_number_ = -1, end_number_ = -1;
-  bool labelled_;
-  int64_t window_ = 0;  // 0: a sample is a line
+  bool labelled_;                 // each line is a label, a tab and the text
+  bool with_label_;               // there is a slot for it
+  files::RecordNumbers numbers_;  // of the samples
+  int64_t window_ = 0;            // 0: a sample is a line
   files::Vocabulary words_, labels_;
   Tokens tokens_;  // of the whole text, for windows
   int64_t samples_ = 0;
@@ -154,11 +161,13 @@ Text::Text(const tn::ReaderOpen& open)
       begin_(open.attributes().text("begin")),
       end_(open.attributes().text("end")),
       labelled_(open.attributes().flag("labelled")),
+      with_label_(labelled_ && open.needed("label")),
       tokens_(open.memory()) {
   const tn::Attributes attributes = open.attributes();
   if (attributes.has("window")) window_ = attributes.integer("window");
   if (window_ != 0 && labelled_) throw tn::Failure(TN_INVALID, "labelled", "windows have no labels");
   find_given_words(open);
+  if (labelled_ && !with_label_) find_form(open);
   scan(open);
   if (words_.size() == 0 && attributes.has("vocabulary"))
     throw tn::Failure(TN_BAD_DATA, open.path(attributes.text("vocabulary")), "the vocabulary is empty");
@@ -173,6 +182,7 @@ Text::Text(const tn::ReaderOpen& open)
   if (window_ != 0) collect_tokens();
   const int64_t windows = tokens_.count() - window_ + 1;
   samples_ = window_ == 0 ? lines_.records() : shard_.samples(std::max<int64_t>(windows, 0));
+  if (window_ != 0) numbers_.add_samples(std::max<int64_t>(windows, 0));
   declare_slots(attributes);
 }
 
@@ -206,19 +216,50 @@ Text::Parts Text::parts(const files::Line& line) const {
   return {line.text.substr(0, tab), line.text.substr(tab + 1)};
 }
 
+// Whether a line has no text.
+bool is_blank(const files::Line& line) { return line.text.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
+
+// Finds out whether new data has labels, which are not needed: all of its lines have tabs then, at least one of them
+// behind a label that is known. Lines with and lines without labels are refused.
+void Text::find_form(const tn::ReaderOpen& open) {
+  const files::Vocabulary learned(open.names("label"));
+  int64_t tabs = 0, labels = 0;
+  files::Line other;  // a line without a tab
+  lines_.for_each([&](const files::Line& line) {
+    if (is_blank(line)) return true;
+    const size_t tab = line.text.find('\t');
+    if (tab == std::string_view::npos) other = {{}, line.file, line.offset + 1};
+    if (tab != std::string_view::npos) ++tabs;
+    if (tab != std::string_view::npos && (learned.size() == 0 || learned.find(line.text.substr(0, tab)) >= 0)) ++labels;
+    return true;
+  });
+  labelled_ = labels > 0;
+  if (!labelled_ || other.offset == 0) return;
+  if (learned.size() == 0) {  // tabs within texts
+    labelled_ = false;
+    return;
+  }
+  --other.offset;
+  throw lines_.failure(other, "has no label and tab, unlike other lines of the data");
+}
+
 // Reads all lines once: indexes them, and counts words and labels if they are not known.
 void Text::scan(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
-  if (labelled_) labels_ = files::Vocabulary(open.names("label"));
+  if (with_label_) labels_ = files::Vocabulary(open.names("label"));
   const bool learned = labels_.size() > 0;
   const bool counting = words_.size() == 0 && !attributes.has("vocabulary");
-  const bool sorting = labelled_ && !attributes.has("labels");
+  const bool sorting = with_label_ && !attributes.has("labels");
   const bool keep_empty = attributes.flag("keep_empty");
   Counts counts;
   std::set<std::string> labels;
   int64_t all = 0;
   lines_.for_each([&](const files::Line& line) {
-    if (line.text.find_first_not_of(" \t\r\v\f") == std::string_view::npos && !keep_empty) return true;
+    if (is_blank(line) && !keep_empty) {
+      if (window_ == 0) numbers_.leave_out();
+      return true;
+    }
+    if (window_ == 0) numbers_.add_samples(1);
     if (counting || sorting)
       on(line, [&] {
         const Parts it = parts(line);
@@ -232,7 +273,7 @@ void Text::scan(const tn::ReaderOpen& open) {
   });
   if (counting) build_vocabulary(std::move(counts), attributes);
   std::vector<std::string> order = in_order(labels);
-  if (labelled_ && !sorting) order = attributes.texts("labels");
+  if (with_label_ && !sorting) order = attributes.texts("labels");
   if (learned) return labels_.require_known(order, "labels");
   for (const std::string& label : order)
     if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", "duplicate label " + files::quoted(label));
@@ -286,12 +327,12 @@ void Text::declare_slots(const tn::Attributes& attributes) {
       throw tn::Failure(TN_INVALID, "names", "empty or duplicate name " + files::quoted(name));
     slots_.push_back(slot);
   }
-  if (labelled_ && (names.front() == "label" || names.back() == "label"))
+  if (with_label_ && (names.front() == "label" || names.back() == "label"))
     throw tn::Failure(TN_INVALID, "names", "\"label\" is the name of the slot of labels");
   const auto word_names = words_.names();
   for (tn::ReaderSlot& slot : slots_) slot.names = word_names;
-  if (labelled_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
-  if (labelled_) slots_.back().names = labels_.names();
+  if (with_label_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
+  if (with_label_) slots_.back().names = labels_.names();
 }
 
 void Text::add_words(std::string_view text, std::vector<int32_t>& to) {
@@ -327,7 +368,7 @@ void Text::read(int64_t index, tn::Samples& to) {
   const files::Line line = lines_.read(index);
   on(line, [&] {
     const Parts it = parts(line);
-    if (labelled_) {
+    if (with_label_) {
       const int32_t label = labels_.find(it.label);
       if (label < 0)
         throw BadLine{"unknown label " + files::quoted(it.label) + "; known: " + files::listed(labels_.texts())};
@@ -335,11 +376,26 @@ void Text::read(int64_t index, tn::Samples& to) {
     }
     add_words(it.text, found_);
     const auto words = static_cast<int64_t>(found_.size());
-    if (slots_.size() == (labelled_ ? 2U : 1U)) return to.rows(0, found_.data(), words);
+    if (slots_.size() == (with_label_ ? 2U : 1U)) return to.rows(0, found_.data(), words);
     const int64_t pairs = std::max<int64_t>(words - 1, 0);
     to.rows(0, found_.data(), pairs);
     to.rows(1, found_.data() + (words - pairs), pairs);
   });
+}
+
+std::string_view Text::text(int64_t index, const std::string& column) {
+  const bool cut = labelled_ && (column == "label" || column == "text");
+  if (window_ != 0 || (column != "line" && !cut))
+    throw tn::Failure(TN_NOT_FOUND, column,
+                      "the data has no column " + files::quoted(column) +
+                          (window_ != 0 ? "; windows have none"
+                           : labelled_  ? "; known: label, line, text"
+                                        : "; known: line"));
+  const files::Line line = lines_.read(index);
+  if (!cut) return line.text;
+  Parts it;
+  on(line, [&] { it = parts(line); });
+  return column == "label" ? it.label : it.text;
 }
 
 void describe(tn::Plugin& plugin) {

@@ -1,0 +1,102 @@
+// The reader "csv": records of fields with delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tenon/reader.hpp>
+#include <utility>
+#include <vector>
+
+#include "lines.h"
+#include "record.h"
+#include "record_numbers.h"
+#include "sequences.h"
+
+namespace tenon::csv {
+
+class Csv {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Csv(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return key_ < 0 ? lines_.records() : sequences_.count(); }
+  void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const { lines_.ahead(line_of(index)); }
+  [[nodiscard]] int64_t records() const { return numbers_.count(); }
+  [[nodiscard]] int64_t record(int64_t index) const { return numbers_.of(shard_.sample(index)); }
+  [[nodiscard]] std::string_view text(int64_t index, const std::string& column);
+
+ private:
+  // The line of a sample, or the first one of its sequence.
+  [[nodiscard]] int64_t line_of(int64_t index) const { return key_ < 0 ? index : sequences_.records(index).first; }
+  [[nodiscard]] std::vector<std::string> header_of(size_t file);
+  [[nodiscard]] std::vector<std::string> names_of(size_t file, const tn::ReaderOpen& open);
+  void find_columns(const tn::ReaderOpen& open);
+  void add_layout(const std::vector<std::string>& names);
+  void check_layouts(bool all) const;
+  void check_line_end(const files::Line& line);
+  void check_header(const files::Line& line, const std::vector<std::string>& names);
+  std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, const tn::ReaderOpen& open);
+  void add_slot(const SlotColumns& slot);
+  void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
+  void build_vocabularies(const std::vector<size_t>& columns);
+  void save_vocabularies(const tn::ReaderOpen& open) const;
+  void index(const tn::Shard& shard);
+  void find_sequences(const tn::ReaderOpen& open);
+  bool begins_sequence(const files::Line& line);
+  void leave_out(const files::Line& line);
+  void read_sequence(int64_t index, tn::Samples& to);
+  // Calls each(line) for the records, without headers, until it returns false, and blank() for empty lines among them.
+  template <typename Each, typename Blank>
+  void for_each_record(const Each& each, const Blank& blank);
+  template <typename Each>
+  void for_each_record(const Each& each) {
+    for_each_record(each, [] {});
+  }
+  template <typename Work>
+  void parsing(const files::Line& line, const Work& work);
+
+  files::Lines lines_;
+  tn::Shard shard_;
+  bool header_;
+  RecordParser parser_;
+  std::vector<tn::ReaderSlot> slots_;
+  std::vector<uint8_t*> to_;  // of each slot
+  int64_t key_ = -1;          // number of the column whose value the records of a sequence share; -1: no sequences
+  files::Sequences<std::string> sequences_;
+  files::RecordNumbers numbers_;            // of the samples
+  std::vector<size_t> layout_of_;           // of each file: a number in RecordParser::layouts
+  size_t first_columns_ = 0;                // columns of the first file, the first of all columns
+  std::optional<std::string> pending_;      // the key of records that were left out, whose sequence has no others yet
+  std::string text_;                        // what text returned
+  std::vector<std::vector<uint8_t>> rows_;  // of each slot: the records of the sequence that is read
+};
+
+template <typename Each, typename Blank>
+void Csv::for_each_record(const Each& each, const Blank& blank) {
+  bool more = true;
+  for (size_t file = 0; file < lines_.files() && more; ++file) {
+    bool first = true;
+    lines_.for_each_of(file, [&](const files::Line& line) {
+      const bool heads = std::exchange(first, first && line.text.empty()) && header_;
+      if (line.text.empty() && !heads) blank();
+      if (line.text.empty() || heads) return true;
+      return more = each(line);
+    });
+  }
+}
+
+// Calls work(), and adds file and line to a BadRecord.
+template <typename Work>
+void Csv::parsing(const files::Line& line, const Work& work) {
+  try {
+    work();
+  } catch (const BadRecord& bad) {
+    throw lines_.failure(line, bad.why);
+  }
+}
+
+}  // namespace tenon::csv

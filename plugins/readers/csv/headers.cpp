@@ -1,0 +1,112 @@
+// The columns of the files of the reader "csv". SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "csv.h"
+
+namespace tenon::csv {
+
+// Returns the fields of the first line of a file; without a header they are as many columns.
+std::vector<std::string> Csv::header_of(size_t file) {
+  std::vector<std::string> found;
+  lines_.for_each_of(file, [&](const files::Line& line) {
+    if (line.text.empty()) return true;
+    check_line_end(line);
+    parsing(line, [&] { found = parser_.split(line.text, 0); });
+    if (header_) check_header(line, found);
+    return false;
+  });
+  if (found.empty() && header_) throw tn::Failure(TN_BAD_DATA, lines_.path(file), "empty; expected a header");
+  return found;
+}
+
+std::vector<std::string> Csv::names_of(size_t file, const tn::ReaderOpen& open) {
+  std::vector<std::string> names = header_of(file);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (!header_ || names[i].empty()) names[i] = "c" + std::to_string(i);
+  if (!open.attributes().has("names")) return names;
+  std::vector<std::string> given = open.attributes().texts("names");
+  if (header_) throw tn::Failure(TN_INVALID, "names", "the files have a header; set header = false");
+  if (!names.empty() && given.size() != names.size())
+    throw tn::Failure(TN_INVALID, "names",
+                      "expected " + std::to_string(names.size()) + " names, one for each column, got " +
+                          std::to_string(given.size()));
+  for (const std::string& name : given)
+    if (const char* const fault = files::name_fault(name))
+      throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
+  return given;
+}
+
+// Finds the columns of all files, those of the first file first, and their order in each file.
+void Csv::find_columns(const tn::ReaderOpen& open) {
+  for (size_t file = 0; file < lines_.files(); ++file) {
+    const bool like_first = !header_ && !parser_.columns.empty();  // a record with other fields is damaged
+    const std::vector<std::string> names = like_first ? header_of(file) : names_of(file, open);
+    if (like_first || names.empty()) {
+      layout_of_.push_back(0);
+      continue;
+    }
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& name : names) {
+      files::check_cancel(open.cancel(), lines_.path(file));
+      if (!seen.insert(name).second)
+        throw tn::Failure(header_ ? TN_BAD_DATA : TN_INVALID, header_ ? lines_.path(file) : "names",
+                          "two columns are named " + files::quoted(name));
+    }
+    add_layout(names);
+  }
+  if (parser_.columns.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are unknown");
+}
+
+void Csv::add_layout(const std::vector<std::string>& names) {
+  std::unordered_map<std::string, size_t> numbers;
+  for (size_t i = 0; i < parser_.columns.size(); ++i) numbers.emplace(parser_.columns[i].name, i);
+  std::vector<size_t> layout;
+  for (const std::string& name : names) {
+    const auto known = numbers.find(name);
+    layout.push_back(known == numbers.end() ? parser_.columns.size() : known->second);
+    if (known == numbers.end()) parser_.columns.emplace_back().name = name;
+  }
+  if (first_columns_ == 0) first_columns_ = parser_.columns.size();
+  const auto at = std::find(parser_.layouts.begin(), parser_.layouts.end(), layout);
+  layout_of_.push_back(static_cast<size_t>(at - parser_.layouts.begin()));
+  if (at == parser_.layouts.end()) parser_.layouts.push_back(std::move(layout));
+}
+
+// Each file must have the columns that are used; if slots take all columns, none beside those of the first file.
+void Csv::check_layouts(bool all) const {
+  for (size_t file = 0; file < lines_.files(); ++file) {
+    std::vector<uint8_t> has(parser_.columns.size());
+    for (const size_t column : parser_.layouts[layout_of_[file]]) has[column] = 1;
+    for (size_t i = 0; i < has.size(); ++i) {
+      const bool extra = all && i >= first_columns_ && has[i] != 0;
+      if (!extra && (parser_.columns[i].slot < 0 || has[i] != 0)) continue;
+      throw tn::Failure(TN_BAD_DATA, lines_.path(file),
+                        "its header differs from that of " + lines_.path(0) + ": it has " + (extra ? "the" : "no") +
+                            " column " + files::quoted(parser_.columns[i].name));
+    }
+  }
+}
+
+// Checks the first line: if lines end with "\r" alone, as on old Macs, the whole file would be one line.
+void Csv::check_line_end(const files::Line& line) {
+  bool quoted = false;
+  for (size_t i = 0; i + 1 < line.text.size(); ++i) {
+    quoted = quoted != (line.text[i] == '"');
+    if (line.text[i] == '\r' && !quoted)
+      throw lines_.failure(line,
+                           "a carriage return with text behind it: lines must end with \"\\n\" or \"\\r\\n\", not "
+                           "with \"\\r\" alone");
+  }
+}
+
+// Refuses names that cannot be names of slots, which hosts read as C strings and write as JSON, or of files.
+void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const char* const fault = files::name_fault(names[i]))
+      throw lines_.failure(line,
+                           "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
+}
+
+}  // namespace tenon::csv

@@ -1,0 +1,144 @@
+// The samples of the reader "csv": records, or sequences of records. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "csv.h"
+
+namespace tenon::csv {
+
+void Csv::index(const tn::Shard& shard) {
+  int64_t all = 0;
+  bool kept = false;  // the last record, or sequence
+  const auto each = [&](const files::Line& line) {
+    if (parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text, layout_of_[line.file])) {
+      leave_out(line);
+      return true;
+    }
+    const bool begins = key_ < 0 || begins_sequence(line);
+    if (begins) numbers_.add_samples(1);
+    if (begins) kept = shard.has(all++);
+    if (!kept) return true;
+    if (begins && key_ >= 0) sequences_.begin(lines_.records());
+    lines_.keep(line);
+    return true;
+  };
+  for_each_record(each, [this] {
+    if (key_ < 0) numbers_.leave_out();
+  });
+  if (pending_) numbers_.leave_out();
+  sequences_.end(lines_.records());
+}
+
+// Counts a record that is left out, or its sequence unless that has other records.
+void Csv::leave_out(const files::Line& line) {
+  if (key_ < 0) return numbers_.leave_out();
+  std::vector<std::string> texts;
+  parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
+  std::string& key = texts[static_cast<size_t>(key_)];
+  if (sequences_.is_last(key) || key == pending_) return;
+  if (pending_) numbers_.leave_out();
+  pending_ = std::move(key);
+}
+
+std::string_view Csv::text(int64_t index, const std::string& column) {
+  size_t number = 0;
+  while (number < parser_.columns.size() && parser_.columns[number].name != column) ++number;
+  if (number == parser_.columns.size()) {
+    std::vector<std::string> known;
+    for (const Column& each : parser_.columns) known.push_back(each.name);
+    throw tn::Failure(TN_NOT_FOUND, column,
+                      "the data has no column " + files::quoted(column) + "; known: " + files::listed(known));
+  }
+  const files::Line line = lines_.read(line_of(index));
+  parsing(line, [&] { text_ = parser_.by_column(line.text, layout_of_[line.file])[number]; });
+  return text_;
+}
+
+// Finds the column of "sequence_by", and makes sequences of the slots that have a row for each record.
+void Csv::find_sequences(const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  const std::vector<std::string> names =
+      attributes.has("per_sequence") ? attributes.texts("per_sequence") : std::vector<std::string>();
+  if (!attributes.has("sequence_by")) {
+    if (!names.empty()) throw tn::Failure(TN_INVALID, "per_sequence", "needs the attribute sequence_by");
+    return;
+  }
+  const std::string key = attributes.text("sequence_by");
+  std::vector<std::string> columns;
+  for (const Column& column : parser_.columns) {
+    if (column.name == key) key_ = static_cast<int64_t>(columns.size());
+    columns.push_back(column.name);
+  }
+  if (key_ < 0)
+    throw tn::Failure(TN_INVALID, "sequence_by",
+                      "unknown column " + files::quoted(key) + "; known: " + files::listed(columns));
+  std::vector<std::string> known;
+  for (tn::ReaderSlot& slot : slots_) {
+    known.push_back(slot.name);
+    slot.storage = TN_RAGGED;
+  }
+  if (const int32_t own = parser_.columns[static_cast<size_t>(key_)].slot; own >= 0 && slots_[own].shape.empty())
+    slots_[own].storage = TN_DENSE;
+  for (const std::string& name : names) {
+    const auto slot = std::find(known.begin(), known.end(), name);
+    if (slot == known.end() && !open.needed(name)) continue;
+    if (slot == known.end())
+      throw tn::Failure(TN_INVALID, "per_sequence",
+                        "unknown slot " + files::quoted(name) + "; known: " + files::listed(known));
+    slots_[static_cast<size_t>(slot - known.begin())].storage = TN_DENSE;
+  }
+  rows_.resize(slots_.size());
+}
+
+// Whether the record is the first of its sequence.
+bool Csv::begins_sequence(const files::Line& line) {
+  files::Follows place{};
+  parsing(line, [&] {
+    const std::string text = parser_.by_column(line.text, layout_of_[line.file])[static_cast<size_t>(key_)];
+    const std::string column = "column " + files::quoted(parser_.columns[static_cast<size_t>(key_)].name) + ": ";
+    if (parser_.missing().is_missing(text))
+      throw BadRecord{column + "the value is missing, so its sequence is unknown"};
+    if (pending_ && text != pending_ && !sequences_.is_last(text)) numbers_.leave_out();
+    if (!sequences_.is_last(text)) pending_.reset();
+    place = sequences_.next(text);
+    if (place == files::Follows::kOldSequence)
+      throw BadRecord{column + "the records of " + files::quoted(text) + " do not follow one another"};
+  });
+  return place == files::Follows::kNewSequence;
+}
+
+void Csv::read(int64_t index, tn::Samples& to) {
+  if (key_ >= 0) return read_sequence(index, to);
+  const files::Line line = lines_.read(index);
+  for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = to.dense<uint8_t>(slot);
+  parsing(line, [&] { parser_.parse(line.text, layout_of_[line.file], to_.data()); });
+}
+
+void Csv::read_sequence(int64_t index, tn::Samples& to) {
+  const auto [begin, end] = sequences_.records(index);
+  const auto bytes = [this](size_t slot) {  // of a row
+    const tn::ReaderSlot& of = slots_[slot];
+    return tn_dtype_bytes(of.dtype) * static_cast<size_t>(of.shape.empty() ? 1 : of.shape[0]);
+  };
+  for (size_t slot = 0; slot < to_.size(); ++slot) rows_[slot].resize(bytes(slot) * static_cast<size_t>(end - begin));
+  for (int64_t i = begin; i < end; ++i) {
+    for (size_t slot = 0; slot < to_.size(); ++slot)
+      to_[slot] = rows_[slot].data() + bytes(slot) * static_cast<size_t>(i - begin);
+    const files::Line line = lines_.read(i);
+    parsing(line, [&] {
+      parser_.parse(line.text, layout_of_[line.file], to_.data());
+      for (size_t slot = 0; slot < to_.size(); ++slot)
+        if (slots_[slot].storage == TN_DENSE && std::memcmp(to_[slot], rows_[slot].data(), bytes(slot)) != 0)
+          throw BadRecord{"slot " + files::quoted(slots_[slot].name) +
+                          ": differs from the first record of its sequence"};
+    });
+  }
+  for (size_t slot = 0; slot < to_.size(); ++slot) {
+    if (slots_[slot].storage == TN_DENSE)
+      std::memcpy(to.dense<uint8_t>(slot), rows_[slot].data(), bytes(slot));
+    else
+      to.rows(slot, rows_[slot].data(), end - begin);
+  }
+}
+
+}  // namespace tenon::csv
