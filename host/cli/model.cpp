@@ -100,6 +100,13 @@ std::string model_path(const Job& job, const std::string& given) {
   return given.empty() ? *job.save : given;
 }
 
+std::vector<std::string> data_layers_of(const Topology& topology, const std::vector<std::string>& outputs) {
+  std::vector<std::string> result;
+  for (const std::string& input : topology.inputs_of(outputs))
+    if (!topology.has_layer(input)) result.push_back(input);
+  return result;
+}
+
 TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& reader, const std::string& path,
                           const std::vector<std::string>& outputs, OpenReader& open, Topology& topology,
                           Console& console) {
@@ -107,13 +114,11 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
   Model model = host.load(path);
   run.parameters = std::move(model.parameters);
   topology.set_saved(std::move(model.outputs));
+  const std::vector<std::string> slots = data_layers_of(topology, outputs);
   try {
-    open = open_reader(host, job, reader, true, run.parameters.names());
+    open = open_reader(host, job, reader, true, run.parameters.names(), false, slots);
   } catch (const Failure& failure) {
     if (failure.exit() != kBadConfig) throw;
-    std::vector<std::string> slots;
-    for (const std::string& input : topology.inputs_of(outputs))
-      if (!topology.has_layer(input)) slots.push_back(input);
     throw Failure(kBadConfig, failure.what() + std::string("; the outputs need only these slots: ") + listed(slots));
   }
   run.outputs = topology.layers(outputs);

@@ -14,6 +14,10 @@ namespace tenon::cli {
 // given: the path of --model, or empty: the path to which the job saves.
 [[nodiscard]] std::string model_path(const Job& job, const std::string& given);
 
+// Returns the data layers that these outputs are computed from.
+[[nodiscard]] std::vector<std::string> data_layers_of(const Topology& topology,
+                                                      const std::vector<std::string>& outputs);
+
 // Returns the arguments for running these outputs of `topology` with the model at `path`. Opens the reader here, into
 // the `open` that the topology was made with, so that it numbers names like the model. Warns of the first layer in the
 // file that differs from the topology's layer of the same name: the parameters may fit both, but mean something else.

@@ -18,12 +18,17 @@ namespace {
 
 class Writer {
  public:
-  Writer(std::vector<std::string> names, bool csv) : names_(std::move(names)), csv_(csv) {}
+  // columns: of the source, copied from `texts`.
+  Writer(std::vector<std::string> names, bool csv, const Reader& source, std::vector<std::string> columns, Reader texts)
+      : names_(std::move(names)), csv_(csv), source_(source), columns_(std::move(columns)), texts_(std::move(texts)) {}
 
   void write(const std::vector<Array>& outputs) {
     if (csv_ && sample_ == 0) heading(outputs);
     text_.clear();
-    for (int64_t i = 0; i < samples_of(outputs.at(0)); ++i, ++sample_) csv_ ? csv(outputs, i) : json(outputs, i);
+    for (int64_t i = 0; i < samples_of(outputs.at(0)); ++i, ++sample_) {
+      const int64_t record = source_.record(sample_);
+      csv_ ? csv(outputs, i, record) : json(outputs, i, record);
+    }
     if (!(std::cout << text_)) throw Failure(kIo, "cannot write to standard output");
   }
   [[nodiscard]] int64_t samples() const { return sample_; }
@@ -31,6 +36,7 @@ class Writer {
  private:
   void heading(const std::vector<Array>& outputs) const {
     std::string line = "sample";  // printed when complete: a layer may be refused
+    for (const std::string& column : columns_) line += "," + quoted(column);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].storage == TN_RAGGED)
         throw Failure(
@@ -49,8 +55,17 @@ class Writer {
     return result + "\"";
   }
 
-  void csv(const std::vector<Array>& outputs, int64_t sample) {
-    text_ += std::to_string(sample_);
+  // Returns a text of the source as JSON: a number as it is written, if JSON has such numbers, any other text in
+  // quotes.
+  static std::string in_json(const std::string& text) {
+    constexpr size_t kExact = 15;  // digits that every reader of JSON keeps
+    if (text.size() <= kExact && nlohmann::json::accept(text) && nlohmann::json::parse(text).is_number()) return text;
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  void csv(const std::vector<Array>& outputs, int64_t sample, int64_t record) {
+    text_ += std::to_string(record);
+    for (const std::string& column : columns_) text_ += "," + quoted(texts_.text(sample_, column));
     for (const Array& array : outputs) {
       const Numbers numbers(array, "nan");
       const int64_t count = per_row(array);
@@ -62,8 +77,10 @@ class Writer {
     text_ += '\n';
   }
 
-  void json(const std::vector<Array>& outputs, int64_t sample) {
-    text_ += "{\"sample\":" + std::to_string(sample_);
+  void json(const std::vector<Array>& outputs, int64_t sample, int64_t record) {
+    text_ += "{\"sample\":" + std::to_string(record);
+    for (const std::string& column : columns_)
+      text_ += "," + nlohmann::json(column).dump() + ":" + in_json(texts_.text(sample_, column));
     for (size_t i = 0; i < outputs.size(); ++i) {
       text_ += "," + nlohmann::json(names_[i]).dump() + ":";
       const Array& array = outputs[i];
@@ -102,6 +119,9 @@ class Writer {
 
   std::vector<std::string> names_;
   bool csv_;
+  const Reader& source_;
+  std::vector<std::string> columns_;
+  Reader texts_;
   int64_t sample_ = 0;
   std::string text_;
 };
@@ -128,20 +148,54 @@ std::vector<std::string> chosen(const Topology& topology, const Job& job, std::v
 struct InferArguments {
   JobOptions common;
   std::string model, reader = "test", format = "json";
-  std::vector<std::string> outputs;
+  std::vector<std::string> outputs, data, with;
 };
+
+// The reader of the samples: that of the job, or it with the files of --data.
+JobReader source_of(const InferArguments& given, const Host& host, const Job& job) {
+  if (given.data.empty()) return reader_of(job, given.reader);
+  return with_data(host, given.reader == "test" && !job.test ? reader_of(job, "train") : reader_of(job, given.reader),
+                   given.data);
+}
+
+// Opens the data a second time for the columns of --with, because a thread may read the first one ahead.
+Reader texts_of(const InferArguments& given, const Host& host, const Job& job, JobReader source,
+                const TrainOptions& run, const std::vector<std::string>& needed) {
+  if (given.with.empty()) return {};
+  source.prefetch = 0;
+  Reader texts = open_reader(host, job, source, true, run.parameters.names(), false, needed).reader;
+  try {
+    for (const std::string& column : given.with) (void)texts.text(0, column);
+  } catch (const Error& error) {
+    if (error.code() == TN_NOT_FOUND) throw Failure(kUsage, std::string("--with: ") + error.what());
+    if (error.code() != TN_INVALID) throw;  // there is no sample 0
+  }
+  return texts;
+}
+
+// Says how many records have no line in the output.
+void note_left_out(const Reader& source, Console& console) {
+  if (const int64_t records = source.left_out(); records > 0)
+    console.note(std::to_string(records) + (records == 1 ? " record is" : " records are") +
+                 " left out, as the reader says; \"sample\" counts them");
+}
 
 int infer_job(const InferArguments& given, const Job& job, bool csv) {
   Console console(LogFormat::kText, given.common.quiet);
   const Host host = given.common.host(job);
-  const JobReader& source = reader_of(job, given.reader);
+  const JobReader source = source_of(given, host, job);
   OpenReader open;
   Topology topology(host, job, source, open);
   const std::vector<std::string> names = chosen(topology, job, given.outputs);
   const std::string path = model_path(job, given.model);
   const TrainOptions run = run_of_model(host, job, source, path, names, open, topology, console);
+  for (const std::string& column : given.with)
+    if (column == "sample" || std::count(names.begin(), names.end(), column) > 0 ||
+        std::count(given.with.begin(), given.with.end(), column) > 1)
+      throw Failure(kUsage, "--with: the output has \"" + column + "\" already");
   const Interrupt interrupt;
-  Writer writer(names, csv);
+  Writer writer(names, csv, open.reader, given.with,
+                texts_of(given, host, job, source, run, data_layers_of(topology, names)));
   const auto receive = [&](const std::vector<Array>& outputs) {
     writer.write(outputs);
     const auto done = static_cast<double>(writer.samples());
@@ -151,6 +205,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
     return Interrupt::signal() == 0;
   };
   with_model(path, [&] { topology.placed([&] { infer(run, receive); }); });
+  note_left_out(open.reader, console);
   return Interrupt::signal() == 0 ? kDone : kSignalled + interrupt.signal();
 }
 
@@ -159,14 +214,19 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
 int run_infer(const Arguments& arguments) {
   InferArguments given;
   Options options(
-      "infer", {"JOB.toml"},
-      "Prints the outputs of a saved model for each sample of the job's test data, in the order of the data:\n"
-      "one JSON object, or one line of CSV, per sample.");
+      "infer", {"JOB.toml", "[FILE]..."},
+      "Prints the outputs of a saved model for each sample of the job's test data, or of the files of --data, in the\n"
+      "order of the data: one JSON object, or one line of CSV, per sample. \"sample\" is the number of its record in\n"
+      "the data, from 0. The data needs only what the outputs are computed from, such as no labels.");
   namespace po = boost::program_options;
   options.list.add_options()("model", po::value(&given.model)->value_name("FILE"),
                              "the model file; default: where the job saves it")(
       "output", po::value(&given.outputs)->value_name("NAME"),
       "the layer to print; may be repeated; default: the job's outputs that are neither costs nor metrics")(
+      "data", po::value(&given.data)->value_name("FILE..."),
+      "read these files, or this folder, instead of those of the job's test data or, without it, training data")(
+      "with", po::value(&given.with)->value_name("COLUMN"),
+      "copy this column of the data into the output, such as an id; may be repeated")(
       "reader", po::value(&given.reader)->value_name("NAME"), "train or test (default): where the samples come from")(
       "format", po::value(&given.format)->value_name("FORMAT"), "json (default) or csv")(
       "quiet,q", po::bool_switch(&given.common.quiet), "no progress bar");
@@ -174,6 +234,9 @@ int run_infer(const Arguments& arguments) {
   if (!options.parse(arguments)) return kDone;
   if (given.format != "json" && given.format != "csv")
     options.fail("--format: expected json or csv, got \"" + given.format + "\"");
+  const std::vector<std::string>& operands = options.given();
+  if (operands.size() > 1 && given.data.empty()) options.fail("unexpected \"" + operands[1] + "\"");
+  given.data.insert(given.data.end(), operands.begin() + 1, operands.end());
   return infer_job(given, given.common.load(options, options.operand(0)), given.format == "csv");
 }
 

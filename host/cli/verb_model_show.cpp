@@ -38,17 +38,20 @@ std::string state_version_of(const json& layer) {
   return layer.contains("plugin") ? layer.at("plugin").at("state_version").dump() : "";
 }
 
-// "; 3 names: cat, dog, fox": what the integers of a data layer stand for.
-std::string names_of(const json& layer) {
-  if (!layer.contains("names")) return "";
-  const json& names = layer.at("names");
-  if (names.is_object()) return "; " + names.at("count").dump() + " names";
+// "; 3 names: cat, dog, fox": the first ones of a list of names, which a file holds whole or as a digest.
+std::string list_of(const json& layer, const char* key) {
+  if (!layer.contains(key)) return "";
+  const json& names = layer.at(key);
+  if (names.is_object()) return "; " + names.at("count").dump() + " " + key;
   constexpr size_t kMost = 5;
-  std::string result = "; " + std::to_string(names.size()) + " names";
+  std::string result = "; " + std::to_string(names.size()) + " " + key;
   for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
     result += (i == 0 ? ": " : ", ") + names[i].get<std::string>();
   return names.size() > kMost ? result + ", ..." : result;
 }
+
+// What the integers of a data layer stand for, and the columns of its vectors.
+std::string names_of(const json& layer) { return list_of(layer, "names") + list_of(layer, "columns"); }
 
 void print_topology(const json& topology) {
   Table table({"layer", "type", "plugin", ">state", "inputs", "attributes"});

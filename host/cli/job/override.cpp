@@ -94,6 +94,7 @@ class Override {
     if (path_[0] == "reader" && path_.size() < 3) fail("expected reader.<name>.<key>=value");
     Node* table = &job;
     if (path_.size() == 1) return table;
+    if (path_[0] == "reader" && path_[1] == "test") begin_test(job);
     for (; depth < length; ++depth) {
       Node* const next = table->find(path_[depth]);
       if (next == nullptr || !next->is_table()) {
@@ -105,6 +106,19 @@ class Override {
       table = next;
     }
     return table;
+  }
+
+  // Gives a job without [reader.test] one that reads like [reader.train], without what divides and orders its samples.
+  void begin_test(Node& job) const {
+    Node* const readers = job.find("reader");
+    const Node* const train = readers == nullptr ? nullptr : readers->find("train");
+    if (train == nullptr || !train->is_table() || readers->find("test") != nullptr) return;
+    Node test = *train;
+    auto& members = *test.get<Node::Members>();
+    for (const char* key : {"hold_out", "first_n", "shard", "shards", "shuffle", "drop_last", "bucket"})
+      members.erase(key);
+    if (path_[2] == "held_out") members.clear();  // it is the data of [reader.train]
+    readers->get<Node::Members>()->insert_or_assign("test", std::move(test));
   }
 
   // Returns the layer that the path names; null, and the names of all others, if there is none.

@@ -2,6 +2,7 @@
 #include "host/cli/job/reader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/cli.h"
@@ -20,7 +21,7 @@ void read_schema(OpenReader& open) {
   open.batch = schema.at("batch").get<int64_t>();
   for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
   for (const Names& names : open.reader.names())
-    for (Slot& slot : open.slots) slot.named = slot.named || slot.name == names.slot;
+    for (Slot& slot : open.slots) slot.named = slot.named || (names.count > 0 && slot.name == names.slot);
 }
 
 const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
@@ -41,10 +42,11 @@ void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
 
 // Connects slots to data layers as the job says. [reader.test] may lack slots that it takes over from [reader.train],
 // such as labels.
-void use_slots(const JobReader& reader, OpenReader& open) {
+void use_slots(const JobReader& reader, const Needed& needed, OpenReader& open) {
   for (const JobSlot& use : reader.slots) {
     const Slot* slot = find(open.slots, use.slot);
-    if (slot == nullptr && reader.own_slots)
+    const bool wanted = !needed || std::find(needed->begin(), needed->end(), use.layer) != needed->end();
+    if (slot == nullptr && reader.own_slots && wanted)
       throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
                                     "\"" + suggestion(use.slot, names_of(open.slots)));
     if (slot == nullptr) continue;
@@ -61,25 +63,61 @@ std::string before(const JobSource& source, const std::string& slot) {
   return "";
 }
 
+// Returns the slot of a reader that feeds a data layer, "" if none does.
+std::string slot_for(const JobReader& reader, const std::string& layer) {
+  for (const JobSlot& use : reader.slots)
+    if (use.layer == layer) return use.slot;
+  return use_of(reader, layer).layer == layer ? layer : "";
+}
+
+// The same for the slot of a source, as its type calls it.
+std::string slot_for(const JobReader& reader, const JobSource& source, const std::string& layer) {
+  std::string slot = slot_for(reader, layer);
+  if (&source != &reader) slot = before(reader, slot);
+  return before(source, slot);
+}
+
 // Turns names by data layer into names by slot of a source, for the data layers that its slots feed.
 std::vector<Names> names_for(const JobReader& reader, const JobSource& source, const std::vector<Names>& known) {
   std::vector<Names> result;
   for (Names names : known) {
-    std::string slot = use_of(reader, names.slot).layer == names.slot ? names.slot : "";
-    for (const JobSlot& use : reader.slots)
-      if (use.layer == names.slot) slot = use.slot;
-    if (&source != &reader) slot = before(reader, slot);
-    names.slot = before(source, slot);
+    names.slot = slot_for(reader, source, names.slot);
     if (!names.slot.empty()) result.push_back(std::move(names));
   }
   return result;
+}
+
+// The same for the data layers that are needed.
+Needed slots_for(const JobReader& reader, const JobSource& source, const Needed& layers) {
+  if (!layers) return {};
+  std::vector<std::string> result;
+  for (const std::string& layer : *layers)
+    if (std::string slot = slot_for(reader, source, layer); !slot.empty()) result.push_back(std::move(slot));
+  return result;
+}
+
+// Chooses slots of a reader. Those that are not needed may be missing.
+Reader chosen(Reader samples, std::vector<std::pair<std::string, std::string>> choose, const Needed& needed) {
+  if (needed) {
+    std::vector<std::string> slots;
+    const json schema = json::parse(samples.describe());
+    for (const json& slot : schema.at("slots")) slots.push_back(slot.at("name"));
+    const auto missing = [&](const auto& entry) {
+      const bool wanted = std::find(needed->begin(), needed->end(), entry.first) != needed->end();
+      return !wanted && std::find(slots.begin(), slots.end(), entry.first) == slots.end();
+    };
+    const auto left = std::remove_if(choose.begin(), choose.end(), missing);
+    if (left == choose.begin()) return samples;
+    choose.erase(left, choose.end());
+  }
+  return std::move(samples).choose(choose);
 }
 
 // A division and random changes are those of the whole data, so that they do not depend on shards.
 bool shards_later(const JobReader& reader) { return reader.shards > 1 && (reader.split || !reader.augments.empty()); }
 
 // Returns the part of the samples that the job asks for, with changed images.
-Reader prepared(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
+Reader prepared(Reader samples, const Job& job, const JobReader& reader, bool in_order, const Needed& needed) {
   if (reader.split) {
     const JobSplit& split = *reader.split;
     samples = std::move(samples).split(split.fraction, static_cast<uint64_t>(split.seed), split.held_out);
@@ -87,6 +125,8 @@ Reader prepared(Reader samples, const Job& job, const JobReader& reader, bool in
   for (const JobAugment& augment : reader.augments) {
     AugmentOptions options = augment.options;
     options.seed = static_cast<uint64_t>(job.seed);
+    const JobSlot use = use_of(reader, options.slot);
+    if (needed && std::find(needed->begin(), needed->end(), use.layer) == needed->end()) continue;
     if (in_order) {
       options.flip = false;
       options.centre = true;
@@ -102,26 +142,33 @@ Reader prepared(Reader samples, const Job& job, const JobReader& reader, bool in
 }
 
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
-                   const std::vector<Names>& known, bool schema_alone) {
+                   const std::vector<Names>& known, bool schema_alone, const Needed& needed) {
   const bool whole = shards_later(reader);
+  const Needed slots = slots_for(reader, source, needed);
   Reader opened =
       host.reader(source.type, source.attributes, job.directory, whole ? 0 : static_cast<uint32_t>(reader.shard),
                   whole ? 1 : static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
-                  static_cast<uint64_t>(job.seed), schema_alone);
-  return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
+                  static_cast<uint64_t>(job.seed), schema_alone, slots);
+  return source.choose.empty() ? std::move(opened) : chosen(std::move(opened), source.choose, slots);
 }
 
 Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what,
-                  const std::vector<Names>& known, bool schema_alone) {
+                  const std::vector<Names>& known, bool schema_alone, const Needed& needed) {
   std::vector<Reader> parts;
+  const auto unused = [&](const JobSource& part) {  // it chooses no slot that is needed
+    const Needed slots = slots_for(reader, part, needed);
+    return reader.join == "compose" && slots && slots->empty();
+  };
+  const bool all_unused = std::all_of(reader.parts.begin(), reader.parts.end(), unused);
   for (const JobSource& part : reader.parts) {
+    if (unused(part) && !all_unused) continue;
     try {
-      parts.push_back(open_source(host, job, reader, part, known, schema_alone));
+      parts.push_back(open_source(host, job, reader, part, known, schema_alone, needed));
     } catch (const Error& error) {
       rethrow_at(error, host,
                  {"reader",
                   part,
-                  what + ": part " + std::to_string(parts.size() + 1),
+                  what + ": part " + std::to_string(&part - reader.parts.data() + 1),
                   {"type", "choose"},
                   "reader \"" + part.type + "\""});
     }
@@ -129,7 +176,12 @@ Reader open_parts(const Host& host, const Job& job, const JobReader& reader, con
   Reader joined = reader.join == "chain"        ? chain(std::move(parts))
                   : reader.join == "interleave" ? interleave(std::move(parts))
                                                 : compose(std::move(parts));
-  return reader.choose.empty() ? joined : std::move(joined).choose(reader.choose);
+  if (reader.choose.empty()) return joined;
+  Needed slots;
+  if (needed) slots.emplace();
+  for (const std::string& layer : needed.value_or(std::vector<std::string>()))
+    slots->push_back(before(reader, slot_for(reader, layer)));
+  return chosen(std::move(joined), reader.choose, slots);
 }
 
 Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
@@ -155,26 +207,54 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
 
 // Returns the name of a slot before `choose`, "" if `choose` drops it.
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
-                       const std::vector<Names>& known, bool schema_alone) {
+                       const std::vector<Names>& known, bool schema_alone, const Needed& needed) {
   OpenReader open;
   const std::string what = "[reader." + reader.name + "]";
   try {
-    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone)
-                                          : open_parts(host, job, reader, what, known, schema_alone);
-    samples = prepared(std::move(samples), job, reader, in_order);
+    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone, needed)
+                                          : open_parts(host, job, reader, what, known, schema_alone, needed);
+    samples = prepared(std::move(samples), job, reader, in_order, needed);
     if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
     if (reader.shuffle && !in_order)
       samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
     open.reader = in_minibatches(std::move(samples), job, reader, in_order);
     if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
     read_schema(open);
-    use_slots(reader, open);
+    use_slots(reader, needed, open);
   } catch (const Error& error) {
     std::vector<std::string> keys{"type", "part", "join", "choose"};
     keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
     rethrow_at(error, host, {"reader", reader, what, keys, "reader \"" + reader.type + "\""});
   }
   return open;
+}
+
+JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data) {
+  JobReader result = reader;
+  if (!reader.parts.empty())
+    throw Failure(kUsage, "--data: [reader." + reader.name + "] has several parts; say by --set or in a job of its " +
+                              "own which files each of them reads");
+  const json type = json::parse(host.describe_type("reader", reader.type));
+  const json* place = nullptr;  // the attribute that says where the data is
+  for (const char* const name : {"files", "file", "folders", "folder", "paths", "path"})
+    for (const json& attribute : type.at("attributes"))
+      if (place == nullptr && attribute.at("name") == name) place = &attribute;
+  if (place == nullptr)
+    throw Failure(kUsage, "--data: reader \"" + reader.type + "\" has no attribute for files; use --set");
+  const auto name = place->at("name").get<std::string>();
+  const bool several = place->at("kind").get<int32_t>() == TN_ATTR_STRINGS;
+  if (!several && data.size() != 1)
+    throw Failure(
+        kUsage, "--data: reader \"" + reader.type + "\" has one \"" + name + "\"; got " + std::to_string(data.size()));
+  std::vector<std::string> paths;
+  for (const std::string& path : data) paths.push_back(std::filesystem::absolute(path).string());
+  std::erase_if(result.attributes, [&](const Attribute& attribute) { return attribute.name == name; });
+  result.attributes.push_back(several ? Attribute{name, paths} : Attribute{name, paths.front()});
+  result.split.reset();
+  result.first_n.reset();
+  result.shard = 0;
+  result.shards = 1;
+  return result;
 }
 
 std::vector<Names> names_of(const JobReader& reader, const OpenReader& open) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +23,15 @@ struct OpenReader {
 
 // in_order: without shuffle, bucket, drop_last and random changes, for verbs that print a result per sample. known: the
 // names by data layer that a model was trained with; the reader numbers its own names like these, or fails.
-// schema_alone: the samples will not be read.
+// schema_alone: the samples will not be read. needed: the data layers to feed; slots of others may be missing.
+using Needed = std::optional<std::vector<std::string>>;
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
-                                     const std::vector<Names>& known = {}, bool schema_alone = false);
-// Returns the names of the data layers that a reader feeds.
+                                     const std::vector<Names>& known = {}, bool schema_alone = false,
+                                     const Needed& needed = {});
+// Returns a reader of other data, such as that of new samples: `reader` with these files or this folder, relative to
+// the working directory, without what divides its data.
+[[nodiscard]] JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data);
+// Returns what a model knows of the data layers that a reader feeds.
 [[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
 
 // Refuses a reader whose passes have no samples. samples: of a pass, before or after it was read; -1 if unknown.

@@ -184,11 +184,12 @@ reader.train = { type = "csv", files = "train.csv", columns = ["x: f32", "kind: 
 reader.test = { type = "csv", files = "test.csv", columns = ["x: f32", "kind: category"] }
 )");
   done("train job.toml --save model --set 'reader.test.files=[\"train.csv\"]'");
-  const Outcome refused = run("infer job.toml --model model");
+  const std::string expected = done("infer job.toml --model model").out;
+  EXPECT_EQ(done("infer job.toml --model model --set 'reader.test.columns=[\"x: f32\"]'").out, expected);
+  const Outcome refused = run("infer job.toml --model model --set 'reader.test.columns=[\"x = y: f32\"]'");
   EXPECT_EQ(refused.exit, 78);
   EXPECT_THAT(refused.error,
-              AllOf(HasSubstr("unknown column \"kind\""), HasSubstr("; the outputs need only these slots: x\n")));
-  done("infer job.toml --model model --set 'reader.test.columns=[\"x: f32\"]'");
+              AllOf(HasSubstr("unknown column \"y\""), HasSubstr("; the outputs need only these slots: x\n")));
   EXPECT_THAT(run("test job.toml --model model").error, HasSubstr("; the outputs need only these slots: kind, x\n"));
 }
 
