@@ -227,6 +227,7 @@ void bind_parameters(nb::module_& module) {
       .def("set", [](const Parameters& set, const std::string& name,
                      const Values& values) { unlocked([&] { set.set(name, values.array); }); })
       .def("names", [](const Parameters& set) { return python_names(unlocked([&] { return set.names(); })); })
+      .def("known", [](const Parameters& set) { return unlocked([&] { return set.names(); }); })
       .def("set_names",
            [](const Parameters& set, const SlotTexts& texts) {
              const std::vector<tenon::Names> names = names_from(texts);

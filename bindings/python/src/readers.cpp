@@ -123,10 +123,10 @@ class Rows {
 
 Reader open_plugin(const tenon::Host& host, const std::string& type, const nb::dict& attributes,
                    const std::string& directory, uint64_t seed, uint32_t shard, uint32_t shards,
-                   const SlotTexts& names) {
+                   const std::vector<tenon::Names>& known, const std::optional<std::vector<std::string>>& needed) {
   const tenon::Attributes list = attributes_from(attributes);
-  const std::vector<tenon::Names> known = names_from(names);
-  return unlocked([&] { return Reader(host.reader(type, list, directory, shard, shards, known, seed)); });
+  return unlocked(
+      [&] { return Reader(host.reader(type, list, directory, shard, shards, known, seed, false, needed)); });
 }
 
 std::vector<nb::dict> slots_of(const Reader& reader) {
@@ -151,10 +151,20 @@ Reader wrapped(Wrap wrap) {
 }  // namespace
 
 void bind_readers(nb::module_& module) {
+  // What a model knows of a slot or data layer.
+  nb::class_<tenon::Names>(module, "Names")
+      .def_ro("slot", &tenon::Names::slot)
+      .def_ro("columns", &tenon::Names::columns)
+      .def("of", [](const tenon::Names& names, const std::string& slot) {
+        tenon::Names result = names;
+        result.slot = slot;
+        return result;
+      });
   nb::class_<Reader>(module, "Reader")
       .def("slots", slots_of)
       .def("describe", [](const Reader& reader) { return unlocked([&] { return reader.describe(); }); })
       .def("names", [](const Reader& reader) { return python_names(reader.names()); })
+      .def("known", [](const Reader& reader) { return unlocked([&] { return reader.names(); }); })
       .def("next", next_of)
       .def("position",
            [](const Reader& reader) {
@@ -197,7 +207,7 @@ void bind_readers(nb::module_& module) {
            [](Reader& of, int64_t samples) { return wrapped([&] { return std::move(of).first_n(samples); }); });
   module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
              nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
-             nb::arg("names") = SlotTexts());
+             nb::arg("known") = std::vector<tenon::Names>(), nb::arg("needed").none() = nb::none());
   // no_tuples: why samples that are tuples are refused; "": they are not.
   module.def(
       "open_iterated",

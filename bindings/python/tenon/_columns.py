@@ -21,8 +21,11 @@ class Wanted(dict[str, Any]):
     None: then the slot is wanted, and its type is that of its values.
 
     alone: whether other slots are left out; nan: whether floats may be NaN; places: in tuples, by slot; no_tuples: why
-    samples that are tuples are refused, "" if they are not.
+    samples that are tuples are refused, "" if they are not. known: what a model knows of slots, such as the names of
+    classes and columns.
     """
+
+    known: list[Any] = []
 
     def __init__(
         self, types: Mapping[str, Any], alone: bool, nan: bool, places: Mapping[str, int] | None = None, no_tuples: str = ""
@@ -33,11 +36,16 @@ class Wanted(dict[str, Any]):
 
     def renamed(self, pairs: Sequence[tuple[str, str]]) -> Wanted:
         """Returns the same for a source of slots with other names."""
-        return Wanted({old: self[new] for old, new in pairs if new in self}, self.alone, self.nan)
+        result = Wanted({old: self[new] for old, new in pairs if new in self}, self.alone, self.nan)
+        slots = {new: old for old, new in pairs}
+        result.known = [each.of(slots[each.slot]) for each in self.known if each.slot in slots]
+        return result
 
     def and_slot(self, name: str) -> Wanted:
         """Returns the same with one more slot."""
-        return Wanted({**self, name: self.get(name)}, self.alone, self.nan)
+        result = Wanted({**self, name: self.get(name)}, self.alone, self.nan)
+        result.known = self.known
+        return result
 
 
 def converted(given: Any, types: Types) -> dict[str, tuple[Any, dict[str, Any]]]:

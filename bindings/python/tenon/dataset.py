@@ -205,10 +205,11 @@ def licences(folder: str | os.PathLike[str] = _LICENCES, words: int = 2000, wind
 
     train = readers.make("text", part("Apache-2.0", "Artistic", "GFDL-1.2", "GFDL-1.3", "GPL-1", "GPL-3", "LGPL-2",
                                       "LGPL-2.1", "LGPL-3", "MPL-1.1", "MPL-2.0"))  # fmt: skip
-    known = [(slot, texts) for slot, texts, _ in train.open().names()]
+    opened = train.open()
+    known = opened.known()
     test = part("GPL-2")
-    tests = Reader(lambda types: _core.open_plugin(_host.host().core, "text", test, names=known))
-    return Texts(train, tests, train.types(), known[0][1])
+    tests = Reader(lambda types: _core.open_plugin(_host.host().core, "text", test, known=known))
+    return Texts(train, tests, train.types(), opened.names()[0][1])
 
 
 @dataclass(frozen=True)

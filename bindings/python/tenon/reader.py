@@ -381,7 +381,14 @@ def make(type: str, attributes: dict[str, Any]) -> Reader:
     """Makes a reader of a plugin."""
     if isinstance(attributes.get("files"), str):
         attributes = {**attributes, "files": [attributes["files"]]}
-    return Reader(lambda types: _core.open_plugin(_host.host().core, type, attributes))
+
+    def open(types: Types | None) -> Any:
+        if not isinstance(types, Wanted):
+            return _core.open_plugin(_host.host().core, type, attributes)
+        needed = list(types) if types.alone and types else None
+        return _core.open_plugin(_host.host().core, type, attributes, known=types.known, needed=needed)
+
+    return Reader(open)
 
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py

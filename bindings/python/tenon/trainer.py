@@ -92,15 +92,17 @@ def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list
 
 
 def _open(
-    reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int, nan: bool
+    reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int, nan: bool, known: Iterable[Any] = ()
 ) -> tuple[Any, list[Any]]:
-    """Opens a reader for a topology, in minibatches. Returns it with its feeding."""
+    """Opens a reader for a topology, in minibatches. Returns it with its feeding. known: what a model knows of the data
+    layers."""
     types, no_tuples = layers.defined_types(chosen)
     pairs, places = _feeding(feeding, list(types))
     slots = {layer: slot for slot, layer in pairs}
     recipe = readers.as_reader(reader)
     named = {slots.get(name, name): type for name, type in types.items()}
     wanted = Wanted(named, True, nan, places, "" if places else no_tuples)
+    wanted.known = [each.of(slots.get(each.slot, each.slot)) for each in known]
     core = recipe.open(wanted)
     if places and not wanted.by_place:
         raise error.InvalidError(
@@ -250,7 +252,9 @@ class SGD:
         if self.groups:
             options["groups"] = [(_updaters.as_updater(each).core, [name]) for name, each in self.groups.items()]
         if test is not None:
-            tested, fed = _open(test, chosen, feeding, self.batch_size, allowed)
+            layer_of = dict(pairs)
+            known = [each.of(layer_of.get(each.slot, each.slot)) for each in opened.known()]
+            tested, fed = _open(test, chosen, feeding, self.batch_size, allowed, known)
             options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
         if checkpoint is not None:
             options["checkpoint"] = _checkpoint(checkpoint)
@@ -279,7 +283,8 @@ class SGD:
             raise error.InvalidError("testing needs a reader", "test", "reader")
         types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
         cores = layers.make(chosen, types)
-        opened, pairs = _open(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"))
+        known = _set(parameters).known()
+        opened, pairs = _open(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
         cost, samples, metrics, seconds = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
              "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
@@ -432,7 +437,7 @@ def _infer(
             parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
         )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
-    opened, pairs = _open(recipe, chosen, feeding, batch_size, nan)
+    opened, pairs = _open(recipe, chosen, feeding, batch_size, nan, parameters.core.known())
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
                "devices": [], "pass_batches": 0}  # fmt: skip
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
