@@ -166,7 +166,8 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     settings.seed = given.seed;
     settings.threads = it.pool.parallel();
     settings.schema_alone = (given.flags & TN_READER_SCHEMA) != 0;
-    if (given.needed != nullptr) settings.needed = api::strings(given.needed, given.needed_count, "options.needed");
+    if (given.needed != nullptr || given.needed_count > 0)
+      settings.needed = api::strings(given.needed, given.needed_count, "options.needed");
     *reader =
         hold(it, open_reader(type, attributes, it.services.get(), std::move(settings)), json::array({std::move(step)}));
   });

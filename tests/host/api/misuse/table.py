@@ -104,7 +104,7 @@ VALUES = {
     "tn_parameters_set.values": "world.weight",
     "tn_parameters_set_names.names": "{&names_of_words()}",
     "tn_reader_augment.of": "world.images",
-    "tn_reader_text.reader": "world.table",
+    "tn_reader_text.reader": "world.csv_reader",
     "tn_reader_text.column": '"x"',
     "tn_reader_split.fraction": "0.5",
     "tn_reader_bucket.of": "world.sequences",

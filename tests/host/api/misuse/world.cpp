@@ -247,12 +247,12 @@ World::World() {
     csv.push_back({name, {TN_ATTR_STRINGS, 1, {}}});
     csv.back().value.as.strings = texts;
   }
-  tn_reader_options options = {};
-  options.size = sizeof options;
-  options.type = "csv";
-  options.attributes = csv.data();
-  options.attributes_count = static_cast<uint32_t>(csv.size());
-  must(&tn_reader_create, host, &options, &table);
+  tn_reader_options table_options = {};
+  table_options.size = sizeof table_options;
+  table_options.type = "csv";
+  table_options.attributes = csv.data();
+  table_options.attributes_count = static_cast<uint32_t>(csv.size());
+  must(&tn_reader_create, host, &table_options, &csv_reader);
   make(machine);
   fresh = machine_for(1, parameters);
   inference = machine_for(0, parameters);

@@ -86,7 +86,7 @@ struct World {
   tn_reader started = {};       // samples, one of them read
   tn_reader sequences = {};     // samples with a TN_RAGGED slot "words"
   tn_reader images = {};        // samples with a slot "image"
-  tn_reader table = {};         // of a CSV file with the column "x"
+  tn_reader csv_reader = {};    // of a CSV file with the column "x"
   std::string model;            // a model file
   std::string new_model;        // a path without a file
   std::string set;              // a plugin set that admits every plugin
