@@ -44,12 +44,14 @@ typedef struct tn_reader_open {
   uint32_t names_reserved;
   uint64_t seed; /* for random choices such as augmentation: equal seeds give equal samples */
   void* user;    /* of the reader type's table */
+#if TN_TARGET_MINOR >= 4
   /* Since 0.4. The slots whose values are used; null: all. A reader may leave the others out of its schema, and then
    * neither reads nor checks what they are made of, such as a label that new data does not have. Names of slots that it
    * lacks are ignored; if it has none of these slots, it offers at least one all the same. */
   const char* const* needed;
   uint32_t needed_count;
   uint32_t needed_reserved;
+#endif
 } tn_reader_open;
 
 /* The buffer of a TN_RAGGED or TN_CSR slot: the concatenated rows (entries) and their number for each sample. Owned by

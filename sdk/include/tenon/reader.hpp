@@ -108,6 +108,7 @@ class ReaderOpen {
     const tn_names* const it = known(slot);
     return it == nullptr ? std::vector<std::string_view>() : views(it->texts, it->count);
   }
+#if TN_TARGET_MINOR >= 4
   // The columns of a vector that a model was trained with, in order; empty: unknown. Valid until the constructor
   // returns.
   template <uint16_t kMinor = 4>
@@ -144,6 +145,7 @@ class ReaderOpen {
     const char* const* const end = open_.needed + open_.needed_count;
     return std::any_of(open_.needed, end, [&](const char* name) { return slot == name; });
   }
+#endif
   // Whether slots() and samples() alone will be called: data that they do not need may be left out.
   bool schema_alone() const { return (open_.flags & TN_OPEN_SCHEMA) != 0; }
   // For random choices, such as which part of an image a sample is: readers opened with equal seeds give equal samples.

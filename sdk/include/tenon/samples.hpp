@@ -26,6 +26,7 @@ class Names {
     table_.count = static_cast<int64_t>(texts_.size());
     table_.texts = texts_.data();
   }
+#if TN_TARGET_MINOR >= 4
   // columns: the names of the elements of a vector.
   template <typename Texts, typename Columns, uint16_t kMinor = 4>
   Names(const Texts& texts, const Columns& columns) : Names(texts) {
@@ -34,6 +35,7 @@ class Names {
     table_.columns_count = static_cast<int64_t>(columns_.size());
     table_.columns = columns_.data();
   }
+#endif
   Names(const Names&) = delete;
   Names& operator=(const Names&) = delete;
   const tn_names* get() const { return &table_; }

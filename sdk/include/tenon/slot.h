@@ -26,6 +26,7 @@ typedef struct tn_names {
   int64_t count;
   const tn_text* texts; /* [count]. Null, from the host only: not stored, because too many or not UTF-8 */
   const char* sha256;   /* from the host only: of all texts, each followed by a line end, in lower-case hex */
+#if TN_TARGET_MINOR >= 4
   /* Since 0.4. The names of the elements of a sample along its last dimension (TN_RAGGED: of a row), in order, such as
    * those of the columns of a table that are one vector. 0: none, or unknown. */
   int64_t columns_count;
@@ -36,6 +37,7 @@ typedef struct tn_names {
   int32_t rank;
   const int64_t* shape; /* [rank] */
   int64_t index_limit;
+#endif
 } tn_names;
 
 /* One slot of a sample. Borrowed until close. One sample, by `storage`:
