@@ -6,6 +6,7 @@
 #include <exception>
 #include <set>
 
+#include "core/alignment.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/graph/loops.h"
@@ -184,7 +185,26 @@ void CallArray::prepare(size_t number) {
   if (call.prepared->workspace_bytes > kMostWorkspace)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " asks for a workspace of ",
          call.prepared->workspace_bytes, " bytes; at most ", kMostWorkspace);
-  workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
+  if (loop != nullptr && (call.prepared->traits & TN_TRAIT_ANY_ALIGNMENT) == 0) align(call, *loop);
+  const uint64_t own = call.prepared->workspace_bytes;
+  workspace_bytes_ =
+      std::max(workspace_bytes_, call.aligned == nullptr ? own : whole_lines(own) + call.aligned->bytes());
+}
+
+// Gives a call of a loop, whose operands may be rows that begin anywhere, memory in which they are aligned.
+void CallArray::align(Call& call, const LoopCalls& loop) {
+  const std::vector<int64_t> bounds = bounds_within(graph_, loop.order_number(), bounds_);
+  const auto value_of = [&](const tn_tensor& tensor) {
+    const Node& node = graph_.nodes[call.node];
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (call.inputs[i] == &tensor) return node.inputs[i];
+    return node.outputs[static_cast<size_t>(std::find(call.outputs.begin(), call.outputs.end(), &tensor) -
+                                            call.outputs.begin())];
+  };
+  call.aligned = std::make_unique<AlignedOperands>(call.inputs, call.outputs, [&](const tn_tensor& tensor) {
+    return bytes_of(graph_.spec(value_of(tensor)), bounds);
+  });
+  if (call.aligned->are_all_aligned()) call.aligned = nullptr;
 }
 
 void CallArray::seal(const SealedMemory& sealed) {
@@ -203,6 +223,9 @@ void CallArray::seal(const SealedMemory& sealed) {
     call.call.workspace = sealed_.workspace;
     const auto* const native = graph_.nodes[call.node].as<NativeCall>();
     call.call.draw = native == nullptr ? 0 : native->draw;
+    if (call.aligned != nullptr)
+      call.aligned->bind(static_cast<std::byte*>(sealed_.workspace) + whole_lines(call.prepared->workspace_bytes),
+                         call.call);
   }
   make_bare();
 }
@@ -234,7 +257,8 @@ void CallArray::make_bare() {
   bare_.assign(calls_.size(), {});
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
-    if (call.prepared.by().tags != nullptr || watched(call)) continue;
+    if (call.prepared.by().tags != nullptr || call.prepared.waits() || call.aligned != nullptr || watched(call))
+      continue;
     bare_[i] = {call.prepared->run, call.prepared->binding, &call.call, call.prepared.record()};
   }
   for (const Phase phase : {Phase::kForward, Phase::kBackward}) find_recordable(phase);
@@ -425,10 +449,13 @@ void CallArray::run_call(Call& call, Phase phase, const tn_execution& execution,
 void CallArray::run_watched(const Call& call, Phase phase, const tn_execution& execution, ErrorSink& errors) {
   if (call.of_host) return make_tables(graph_.nodes[call.node]);
   const auto* const native = checked_operands(call);
+  if (call.aligned != nullptr) call.aligned->begin(*sealed_.access);
+  const tn_call& operands = call.aligned == nullptr ? call.call : call.aligned->operands();
   const tn_status status = native == nullptr
-                               ? call.prepared.run(execution, call.call)
-                               : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
+                               ? call.prepared.run(execution, operands)
+                               : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, operands);
   if (status != TN_OK) errors.check(status, call.prepared.who());
+  if (call.aligned != nullptr) call.aligned->end(*sealed_.access);
   if (stepwise_) sealed_.access->wait(call.prepared.who());
   for (const int32_t symbol : call.rows) sealed_.take_symbol(symbol);  // all, before settle puts symbols
   for (const int32_t symbol : call.rows) settle(call, symbol);

@@ -12,6 +12,7 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/work.h"
+#include "host/compile/aligned_operands.h"
 #include "host/compile/captures.h"
 #include "host/compile/checks.h"
 #include "host/compile/host_tables.h"
@@ -95,7 +96,8 @@ class CallArray {
     std::vector<int32_t> rows;  // symbols of the rows whose number it writes
     bool of_host = false;       // it makes the tables of steps, or of rows that steps see, here in the host
     tn_call call = {};
-    Measured measured = {};  // with Checks::time
+    std::unique_ptr<AlignedOperands> aligned;  // null: it takes its operands as they are
+    Measured measured = {};                    // with Checks::time
   };
   // A call that needs no check and no work of the host behind it: what running it reads, side by side with its
   // neighbours, since the host's part of a call is little more than such reads.
@@ -116,6 +118,7 @@ class CallArray {
   void find_recordable(Phase phase);
   [[nodiscard]] Captures::Key key_of(Phase phase) const;
   void prepare(size_t node);
+  void align(Call& call, const LoopCalls& loop);
   void add_memory(const Node& memory);
   void make_ragged();
   void set_shapes(int32_t symbol, const int64_t* symbols);

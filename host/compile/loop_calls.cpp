@@ -69,11 +69,9 @@ tn_tensor* LoopCalls::add_table(ValueId value, const tn_tensor& whole, const Dim
   made.of = part_of(of);
   made.into = part_of(into);
   made.more = graph_.spec(value).shape[0].offset;
-  made.of_step.resize(static_cast<size_t>(tn_dim_value(graph_.spec(value).shape.data(), bounds_.data())));
+  made.most = tn_dim_value(graph_.spec(value).shape.data(), bounds_.data());
   made.tensor = whole;
-  made.tensor.dl.data = made.of_step.data();
   made.tensor.dl.shape = &made.size;
-  made.tensor.alignment = alignof(int64_t);
   return &made.tensor;
 }
 
@@ -122,8 +120,11 @@ void LoopCalls::bind(const MemoryOf& memory, const HostTables& tables, const Sea
   for (auto& [value, to] : sums_) to = static_cast<std::byte*>(memory(value));
   for (StepTable& each : tables_) {
     each.whole = tables.at(each.value);
+    const uint64_t bytes = static_cast<uint64_t>(each.most) * sizeof(int64_t);
+    each.of_step = Buffer(sealed_.access->allocator(), bytes);
+    each.tensor.dl.data = each.of_step.data();
     if (sealed_.access->is_direct()) continue;
-    each.memory = DeviceMemory(sealed_.access->device(), each.of_step.size() * sizeof(int64_t));
+    each.memory = DeviceMemory(sealed_.access->device(), bytes);
     each.tensor.dl.data = each.memory.data();
   }
   for (Part& each : parts_)
@@ -163,7 +164,8 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
     each.size = each.of->count + each.more;
     const int64_t* const whole = each.whole + each.of->first;
     const int64_t first = each.into == nullptr ? 0 : each.into->first;
-    for (int64_t i = 0; i < each.size; ++i) each.of_step[static_cast<size_t>(i)] = whole[i] - first;
+    auto* const of_step = reinterpret_cast<int64_t*>(each.of_step.data());
+    for (int64_t i = 0; i < each.size; ++i) of_step[i] = whole[i] - first;
     if (!sealed_.access->is_direct())
       sealed_.access->write(each.memory.data(), each.of_step.data(),
                             static_cast<uint64_t>(each.size) * sizeof(int64_t));

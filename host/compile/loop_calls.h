@@ -74,7 +74,8 @@ class LoopCalls {
     const Part *of = nullptr, *into = nullptr;  // into: null: of what has no part of the step
     int64_t more = 0;                           // elements beside those of the part
     const int64_t* whole = nullptr;             // the table of all steps
-    std::vector<int64_t> of_step;
+    int64_t most = 0;                           // elements
+    Buffer of_step;
     DeviceMemory memory;  // of the tensor, if the device cannot read `of_step`
     int64_t size = 0;
     tn_tensor tensor = {};

@@ -315,7 +315,7 @@ class Lowerer {
     scores_[ref.get()] = 0;
     if (ref->scan != nullptr && !needs_kernel) return std::nullopt;  // a recorded body can run step by step
     for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
-      const std::string unfit = unfit_for(*kernel, *ref, *body_.type);
+      const std::string unfit = unfit_for(*kernel, {ref}, registry_);
       if (unfit.empty()) add_candidate(candidates, make_site(ref, *kernel), refusals_);
       if (!unfit.empty()) add_refusal(refusals_, *kernel, unfit);
     }
@@ -410,10 +410,7 @@ class Lowerer {
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      const auto is_unfit = [&](const LayerRef& layer) {
-        return !unfit_for(*kernel, *layer, registry_.layer(layer->type)).empty();
-      };
-      if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_unfit) ||
+      if (chain.empty() || !unfit_for(*kernel, chain, registry_).empty() ||
           !add_candidate(candidates, site_of(chain, *kernel), refusals_))
         continue;
       const int32_t score = candidates.back().score;

@@ -48,6 +48,24 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
   return whole_lines(storage_bytes(spec.dtype, elements, "tensor bytes"), "tensor bytes");
 }
 
+std::vector<int64_t> bounds_within(const Graph& graph, int32_t number, const std::vector<int64_t>& whole) {
+  std::vector<int64_t> bounds = whole;
+  const auto put = [&](const Dim& dim, int64_t bound) {
+    if (static_cast<size_t>(dim.symbol) < bounds.size()) bounds[static_cast<size_t>(dim.symbol)] = bound;
+  };
+  const StepOrder& order = graph.orders[static_cast<size_t>(number)];
+  const Dim& outer = graph.rows.at(order.rows).outer;
+  put(order.steps, tn_dim_value(&outer, whole.data()));  // a step has a row for each sequence at most
+  for (const StepRows& rows : graph.step_rows) {
+    if (rows.order != number) continue;
+    const int64_t most = whole[static_cast<size_t>(rows.source)];  // a step sees each row outside once at most
+    put(rows.rows, most);
+    for (const StepOrder& inner : graph.orders)
+      if (inner.nested && inner.rows == rows.rows.symbol) put(inner.steps, most);
+  }
+  return bounds;
+}
+
 namespace {
 
 // What loops change: a value that all of a loop's steps share lives as long as the loop, and one that lives within a
@@ -62,7 +80,7 @@ class LoopLives {
       if (last == 0) last = i;
       first = i;
     }
-    for (const Loop& loop : graph.loops) in_steps_.push_back(bounds_within(loop.order));
+    for (const Loop& loop : graph.loops) in_steps_.push_back(bounds_within(graph, loop.order, bounds));
   }
 
   // The loop within whose steps a value lives, or -1.
@@ -83,25 +101,6 @@ class LoopLives {
   [[nodiscard]] const std::pair<size_t, size_t>& span(size_t node) const {
     return spans_[static_cast<size_t>(outermost_loop(graph_, graph_.nodes[node].loop))];
   }
-  // Returns the bounds of the sizes within a step of an order.
-  [[nodiscard]] std::vector<int64_t> bounds_within(int32_t number) const {
-    std::vector<int64_t> bounds = whole_;
-    const auto put = [&](const Dim& dim, int64_t bound) {
-      if (static_cast<size_t>(dim.symbol) < bounds.size()) bounds[static_cast<size_t>(dim.symbol)] = bound;
-    };
-    const StepOrder& order = graph_.orders[static_cast<size_t>(number)];
-    const Dim& outer = graph_.rows.at(order.rows).outer;
-    put(order.steps, tn_dim_value(&outer, whole_.data()));  // a step has a row for each sequence at most
-    for (const StepRows& rows : graph_.step_rows) {
-      if (rows.order != number) continue;
-      const int64_t most = whole_[static_cast<size_t>(rows.source)];  // a step sees each row outside once at most
-      put(rows.rows, most);
-      for (const StepOrder& inner : graph_.orders)
-        if (inner.nested && inner.rows == rows.rows.symbol) put(inner.steps, most);
-    }
-    return bounds;
-  }
-
   const Graph& graph_;
   const std::vector<int64_t>& whole_;
   std::vector<std::vector<int64_t>> in_steps_;  // by loop

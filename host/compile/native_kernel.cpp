@@ -54,23 +54,96 @@ bool makes_rows(const Layer& layer) {
                      [](const DerivedRows& derived) { return derived.rule == TN_ROWS_DATA; });
 }
 
-std::string unfit_for(const Kernel& kernel, const Layer& layer, const LayerType& type) {
-  const bool sparse = std::any_of(layer.inputs.begin(), layer.inputs.end(), [](const LayerOutput& input) {
-    return input.layer != nullptr && input.layer->outputs.at(input.output).storage == TN_CSR;
-  });
-  if (sparse) return "native kernels of this version take no sparse (csr) inputs";
-  if (kernel.plugin == type.plugin) return "";
-  const tn_kernel& table = kernel.table;
-  if (table.state_version != type.description.state_version)
-    return text("it is for state version ", table.state_version, " of ", layer.type, ", which has ",
+namespace {
+
+// How many ports, or parameters, a kernel knows of the types of its layers.
+struct KnownCount {
+  bool all = false;     // those of every layer
+  bool stated = false;  // else by number: the first so many
+  size_t first = 0;
+};
+bool states_counts(const tn_kernel& kernel) {
+  return (kernel.inputs_known | kernel.outputs_known | kernel.parameters_known) != 0;
+}
+// known: as the kernel states it, of all types together. have: how many these have. Of which type of a chain the kernel
+// does not know all is unknown.
+KnownCount known_count(const tn_kernel& kernel, uint32_t known, size_t have, bool single) {
+  const bool stated = states_counts(kernel);
+  return {stated && have <= known, stated && single, single ? known : 0};
+}
+
+// Returns why a kernel of another plugin does not know the attributes or the version of a type, "" if it does.
+std::string unknown_attribute(const tn_kernel& kernel, const Layer& layer, const LayerType& type) {
+  if (kernel.state_version != type.description.state_version)
+    return text("it is for state version ", kernel.state_version, " of ", layer.type, ", which has ",
                 type.description.state_version);
-  const char* const* const end = table.attributes + table.attributes_count;
+  const char* const* const end = kernel.attributes + kernel.attributes_count;
   for (size_t i = 0; i < layer.attributes.size(); ++i) {
     const Attribute& attribute = type.description.attributes[i];
-    const bool listed = std::any_of(table.attributes, end, [&](const char* name) { return attribute.name == name; });
+    const bool listed = std::any_of(kernel.attributes, end, [&](const char* name) { return attribute.name == name; });
     if (!listed && layer.attributes[i] != attribute.initial)
       return text("it does not know the attribute \"", attribute.name, "\" of ", layer.type);
   }
+  return "";
+}
+
+// What a kernel knows of the types of its layers.
+struct KnownPorts {
+  KnownCount inputs, outputs, parameters;
+  bool are_stated;
+
+  // Returns what of a layer it does not know, "" if it knows everything.
+  [[nodiscard]] std::string unknown(const Layer& layer, const LayerType& type) const {
+    const LayerDescription& d = type.description;
+    const auto lacks = [&](const KnownCount& known, const char* what, const std::string& name) {
+      return text("it does not ", known.stated ? "know" : "state that it knows", " the ", what, " \"", name, "\" of ",
+                  layer.type);
+    };
+    size_t used = layer.inputs.size();  // without absent inputs at the end, which move the operands behind them
+    while (used > 0 && layer.inputs[used - 1].layer == nullptr) --used;
+    for (size_t i = 0; !inputs.all && i < layer.inputs.size(); ++i) {
+      const Port& port = port_of(d.inputs, i);
+      const auto number = static_cast<size_t>(&port - d.inputs.data());
+      const bool known = inputs.stated ? number < inputs.first : (port.flags & TN_PORT_OPTIONAL) == 0;
+      if ((layer.inputs[i].layer != nullptr || i >= used) && !known) return lacks(inputs, "input", port.name);
+    }
+    const size_t known_outputs = outputs.stated ? outputs.first : 1;
+    if (!outputs.all && d.outputs.size() > known_outputs)
+      return lacks(outputs, "output", d.outputs[known_outputs].name);
+    for (const auto* list : {&layer.parameters, &layer.buffers})
+      for (const LayerParameter& each : *list) {
+        const auto number = std::find(d.parameters.begin(), d.parameters.end(), each.suffix) - d.parameters.begin();
+        if (are_stated && !parameters.all && static_cast<size_t>(number) >= parameters.first)
+          return lacks(parameters, "parameter", each.suffix);
+      }
+    return "";
+  }
+};
+
+}  // namespace
+
+std::string unfit_for(const Kernel& kernel, const std::vector<LayerRef>& layers, Registry& registry) {
+  const tn_kernel& table = kernel.table;
+  size_t inputs = 0, outputs = 0, parameters = 0;
+  for (const LayerRef& layer : layers) {
+    const bool sparse = std::any_of(layer->inputs.begin(), layer->inputs.end(), [](const LayerOutput& input) {
+      return input.layer != nullptr && input.layer->outputs.at(input.output).storage == TN_CSR;
+    });
+    if (sparse) return "native kernels of this version take no sparse (csr) inputs";
+    const LayerType& type = registry.layer(layer->type);
+    if (kernel.plugin != type.plugin)
+      if (const std::string unknown = unknown_attribute(table, *layer, type); !unknown.empty()) return unknown;
+    inputs += type.description.inputs.size();
+    outputs += type.description.outputs.size();
+    parameters += type.description.parameters.size();
+  }
+  const bool single = layers.size() == 1;
+  const KnownPorts known = {known_count(table, table.inputs_known, inputs, single),
+                            known_count(table, table.outputs_known, outputs, single),
+                            known_count(table, table.parameters_known, parameters, single), states_counts(table)};
+  for (const LayerRef& layer : layers)
+    if (const LayerType& type = registry.layer(layer->type); kernel.plugin != type.plugin)
+      if (const std::string unknown = known.unknown(*layer, type); !unknown.empty()) return unknown;
   return "";
 }
 
@@ -225,11 +298,20 @@ class KernelNeeds {
   Loan<tn_kernel_needs> loan_;
 };
 
+// Asks the kernel for its requirements; throws what it reports.
+void ask(const Kernel& kernel, KernelSite& site, SharedObject* shared, tn_kernel_needs* needs) {
+  const TaggedFunction query = {Tag::kSetup, "query"};
+  const SetupLock setup = lock_setup(kernel, query);
+  const auto entered = shared == nullptr ? std::unique_lock<std::mutex>() : shared->enter();
+  site.errors->check(call_plugin(kernel, site.errors->who(), query, kernel.table.query, &site.site, needs));
+}
+
 // Prepares one direction; throws what the kernel reports.
-Prepared prepared(KernelSite& site, int32_t direction) {
+Prepared prepared(KernelSite& site, const std::shared_ptr<SharedObject>& shared, int32_t direction) {
   ErrorSink errors(native_label(site, direction == TN_BACKWARD), site.kernel->tags);
   site.site.errors = errors.get();
   Prepared made;
+  made.use(shared);
   const auto restore = [&] { site.site.errors = site.errors->get(); };
   try {
     made.prepare(*site.kernel, errors, site.kernel->table.prepare, &site.site, direction);
@@ -258,19 +340,20 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
                                  std::string& reason) {
   KernelSite& site = *candidate.site;
   const Kernel& kernel = *site.kernel;
+  std::shared_ptr<SharedObject> shared;
   NativeChoice choice;
   choice.site = candidate.site;
   choice.call.site = candidate.site;
   choice.score = candidate.score;
   try {
-    site.site.shared = device.shared(kernel, kernel.table.shared);
+    shared = device.shared().get(kernel, kernel.table.shared);
+    site.site.shared = shared == nullptr ? nullptr : shared->get();
     KernelNeeds needs(site, choice);
-    site.errors->check(
-        call_plugin(kernel, site.errors->who(), {Tag::kSetup, "query"}, kernel.table.query, &site.site, needs.get()));
+    ask(kernel, site, shared.get(), needs.get());
     needs.check();
     choice.draws = needs.get()->draws;
     choice.call.operands.saved = choice.saved.size();
-    site.forward.emplace(prepared(site, TN_FORWARD));
+    site.forward.emplace(prepared(site, shared, TN_FORWARD));
   } catch (const Error& error) {
     if (error.code() != TN_UNSUPPORTED) throw;
     reason = reason_of(error, site);
@@ -281,7 +364,7 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
     return choice;
   }
   try {
-    site.backward.emplace(prepared(site, TN_BACKWARD));
+    site.backward.emplace(prepared(site, shared, TN_BACKWARD));
   } catch (const Error& error) {
     if (error.code() != TN_UNSUPPORTED) throw;
     reason = reason_of(error, site);

@@ -56,9 +56,9 @@ struct FusionSite {
 
 // Whether the layer has a dimension whose size its kernel writes.
 [[nodiscard]] bool makes_rows(const Layer& layer);
-// Returns why the kernel is not asked about a layer, "" if it is: the layer has a sparse input, or the kernel is of
-// another plugin than the type and does not know the type as it is.
-[[nodiscard]] std::string unfit_for(const Kernel& kernel, const Layer& layer, const LayerType& type);
+// Returns why the kernel is not asked about a layer or a chain of layers, "" if it is: one has a sparse input, or is of
+// a type of another plugin than the kernel, which does not know the type as it is.
+[[nodiscard]] std::string unfit_for(const Kernel& kernel, const std::vector<LayerRef>& layers, Registry& registry);
 
 // A kernel that supports a site, with its score there.
 struct KernelCandidate {

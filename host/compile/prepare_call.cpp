@@ -429,7 +429,9 @@ bool is_provided(Device& device, const char* id, const Site& product) {
     ErrorSink errors(offer.name, offer.by->tags);
     Prepared prepared;
     try {
-      prepared.prepare(*offer.by, errors, offer.table->prepare, device.instance_of(offer), device.services(),
+      const std::shared_ptr<SharedObject> shared = device.shared_of(offer);
+      prepared.use(shared);
+      prepared.prepare(*offer.by, errors, offer.table->prepare, device.instance_of(shared.get()), device.services(),
                        errors.get(), &product);
       return true;
     } catch (const Error& error) {
@@ -449,8 +451,12 @@ bool prefers(Device& device, const char* id, const Site& site, const Provided& p
     if (offer.by == &device.origin() && provided()) return false;
     ErrorSink errors(device.who(), offer.by->tags);
     try {
-      errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
-                               device.instance_of(offer), errors.get(), &site));
+      const std::shared_ptr<SharedObject> shared = device.shared_of(offer);
+      const TaggedFunction supports = {Tag::kSetup, "supports"};
+      const SetupLock setup = lock_setup(*offer.by, supports);
+      const auto entered = shared == nullptr ? std::unique_lock<std::mutex>() : shared->enter();
+      errors.check(call_plugin(*offer.by, device.who(), supports, offer.table->supports,
+                               device.instance_of(shared.get()), errors.get(), &site));
       return true;
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED) throw;
@@ -488,9 +494,7 @@ bool prefers_rows(Device& device, const Graph& graph, const std::vector<int64_t>
 
 uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& product) {
   const auto* const table = device.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
-  if (table == nullptr || table->packed_bytes == nullptr || table->prepare_pack == nullptr ||
-      (product.epilogue ? table->prepare_epilogue == nullptr : table->prepare_multiply == nullptr))
-    return 0;
+  if (table == nullptr || (product.epilogue && table->prepare_epilogue == nullptr)) return 0;
   const Gemm& gemm = *product.as<Gemm>();
   if ((gemm.flags & TN_TRANSPOSE_A) != 0 || graph.spec(product.inputs[0]).shape.size() != 2) return 0;
   const tn_gemm site = gemm_of(graph, product, gemm, bounds);

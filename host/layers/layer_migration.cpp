@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "host/layers/host_attributes.h"
 #include "host/plugins/callback.h"
-#include "host/plugins/extension_table.h"
+#include "host/plugins/offered_table.h"
 
 namespace tenon::host {
 
@@ -258,7 +258,9 @@ class Migration {
 }  // namespace
 
 std::optional<tn_migrate> migrate_table(const LayerType& type, const std::string& who) {
-  return extension_table<tn_migrate>(type, who, TN_MIGRATE, &tn_migrate::migrate);
+  const OfferedTable table = extension_table(type, who, TN_MIGRATE);
+  const auto* const migrate = table.as<tn_migrate>();
+  return migrate == nullptr ? std::nullopt : std::optional(*migrate);
 }
 
 MigratedLayer migrate(const LayerType& type, const tn_migrate& table, const SavedLayer& saved, TensorNames names,

@@ -5,12 +5,14 @@
 
 #include "core/error.h"
 #include "host/plugins/callback.h"
-#include "host/plugins/extension_table.h"
+#include "host/plugins/offered_table.h"
 
 namespace tenon::host {
 
 std::optional<tn_step> step_table(const LayerType& type, const std::string& who) {
-  return extension_table<tn_step>(type, who, TN_STEP, &tn_step::step);
+  const OfferedTable table = extension_table(type, who, TN_STEP);
+  const auto* const step = table.as<tn_step>();
+  return step == nullptr ? std::nullopt : std::optional(*step);
 }
 
 LayerStepper::LayerStepper(const LayerType& type, const LayerInputs& inputs, Layer& layer, LayerExpansion& expansion,

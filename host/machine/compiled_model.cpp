@@ -197,6 +197,7 @@ tn_random first_random(const MachineOptions& options) { return {options.seed, ui
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
                       RaggedBounds ragged_bounds) {
   check_options(options);
+  const SharedObjects::Stream stream(target.device->shared(), &target.access);
   CompiledModel model;
   model.ragged_bounds = std::move(ragged_bounds);
   model.bounds = bounds_of(topology, options, model.ragged_bounds);

@@ -61,6 +61,7 @@ void ShardSum::reserve_rows() {
 }
 
 void ShardSum::prepare() {
+  const SharedObjects::Stream stream(to_.device()->shared(), to_.access_.get());
   to_id_.reset();
   calls_.clear();
   copied_.clear();

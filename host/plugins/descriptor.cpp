@@ -3,6 +3,7 @@
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/plugins/loader.h"
+#include "host/plugins/offered_table.h"
 
 namespace tenon::host {
 
@@ -162,6 +163,7 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
   result.score = table.score;
   require_zero(context, table.reserved, "reserved member");
+  if (TN_HAS(&table, tn_kernel, reserved2)) require_zero(context, table.reserved2, "reserved member");
   if (table.attributes == nullptr && table.attributes_count > 0) context.refuse("\"attributes\" is null");
   for (uint32_t i = 0; i < table.attributes_count; ++i) (void)context.name(table.attributes[i], "attributes");
   if (table.fusion != nullptr) {
@@ -190,20 +192,6 @@ NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
 }
 
 }  // namespace
-
-bool is_table_size(std::string_view id, uint32_t bytes) {
-  struct Known {
-    const char* id;
-    uint32_t bytes;  // of 0.2
-  };
-  constexpr Known kTables[] = {{TN_GEMM, 16}, {TN_GEMM_EPILOGUE, 24}, {TN_POINTWISE, 16},        {TN_GATHER, 16},
-                               {TN_MOVE, 16}, {TN_SEGMENT, 16},       {TN_ROW_SPARSE_TABLE, 24}, {TN_NATIVE, 16}};
-  constexpr uint32_t kMostBytes = 65536;
-  uint32_t least = 2 * sizeof(uint32_t);
-  for (const Known& known : kTables)
-    if (id == known.id) least = known.bytes;
-  return bytes >= least && bytes <= kMostBytes && bytes % alignof(void*) == 0;
-}
 
 Manifest describe(const tn_plugin& descriptor) {
   Context context{"the plugin"};

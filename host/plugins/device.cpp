@@ -13,29 +13,12 @@
 
 namespace tenon::host {
 
-// An object that a plugin's kernels share on a device.
-struct Device::SharedObject {
-  SharedObject(Origin origin, const tn_shared& from, std::string named)
-      : by(std::move(origin)), who(std::move(named)), close(from.close) {}
-  ~SharedObject() {
-    if (open && close != nullptr) free_by_plugin(by, who, {Tag::kSetup, "close"}, close, object);
-  }
-  SharedObject(const SharedObject&) = delete;
-  SharedObject& operator=(const SharedObject&) = delete;
-
-  Origin by;
-  std::string who;
-  void (*close)(void*);
-  void* object = nullptr;
-  bool open = false;
-  std::string refusal;  // if it returned TN_UNSUPPORTED
-};
-
 Device::Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find)
     : type_(type),
       who_("device \"" + type.kind + (index == 0 ? "" : ":" + std::to_string(index)) + "\""),
       services_(services),
-      find_providers_(std::move(find)) {
+      find_providers_(std::move(find)),
+      shared_(services, &lent_, who_) {
   lent_ = {sizeof lent_, index, type_.kind.c_str(), nullptr, this, nullptr};
   lent_.table = [](void* self, const char* id, uint32_t bytes) -> const void* {
     try {
@@ -120,24 +103,21 @@ void Device::wait(void* stream, const std::string& who) {
 
 const void* Device::table_by_id(const char* id, size_t bytes) const {
   const std::lock_guard lock(mutex_);
-  if (const auto known = tables_.find(id); known != tables_.end())
-    return bytes <= known->second.size() * sizeof(uint64_t) ? known->second.data() : nullptr;
+  if (const auto known = tables_.find(id); known != tables_.end()) return known->second.get(bytes);
   if (type_.table.extension == nullptr) return nullptr;
   const void* const given =
       call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, type_.table.user, id);
-  if (given == nullptr) return nullptr;
-  const TableCopy& table = tables_.emplace(id, full_size(given, id, type_.plugin)).first->second;
-  return bytes <= table.size() * sizeof(uint64_t) ? table.data() : nullptr;
+  return tables_.emplace(id, adopt(given, id, type_.plugin)).first->second.get(bytes);
 }
 
-Device::TableCopy Device::full_size(const void* given, const char* id, const std::string& plugin) const {
-  constexpr size_t kTableBytes = 256;  // more than any table of these headers has
-  const uint32_t size = *static_cast<const uint32_t*>(given);
-  if (!is_table_size(id, size))
-    fail(TN_PLUGIN_FAULT, who_, ": table \"", id, "\" of ", plugin, " states a size of ", size, " bytes");
-  TableCopy table(std::max<size_t>(size, kTableBytes) / sizeof(uint64_t), 0);
-  std::memcpy(table.data(), given, size);
-  return table;
+// Returns a table that the host can use, or none.
+OfferedTable Device::adopt(const void* given, const char* id, const std::string& plugin) const {
+  try {
+    OfferedTable table(given, id, plugin);
+    return table.missing().empty() ? std::move(table) : OfferedTable();
+  } catch (const Error& error) {
+    throw error.with_context(who_);
+  }
 }
 
 const std::vector<Device::Provided>& Device::provided(const std::string& id) {
@@ -146,37 +126,8 @@ const std::vector<Device::Provided>& Device::provided(const std::string& id) {
   std::vector<Provided> found;
   if (find_providers_)
     for (const Provider* provider : find_providers_(id))
-      found.push_back({provider, full_size(provider->table.table, provider->table.id, provider->plugin)});
+      found.push_back({provider, adopt(provider->table.table, provider->table.id, provider->plugin)});
   return providers_.emplace(id, std::move(found)).first->second;
-}
-
-void* Device::shared(const Origin& by, const tn_shared* shared) {
-  if (shared == nullptr) return nullptr;
-  const SetupLock lock = lock_setup(type_, {Tag::kSetup, "open"});
-  if (const auto known = shared_.find(shared); known != shared_.end()) {
-    const SharedObject& object = *known->second;
-    if (!object.open) throw Error(TN_UNSUPPORTED, object.refusal, object.who);
-    return object.object;
-  }
-  const std::string who = "plugin \"" + by.plugin + "\" on " + who_;
-  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr || shared->flags != 0)
-    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short, has no open, or flags that this host does not know");
-  auto made = std::make_unique<SharedObject>(by, *shared, who);
-  SharedObject& object = *made;
-  ErrorSink sink(who, by.tags);
-  const tn_status opened = call_plugin(by, who, {Tag::kSetup, "open"}, shared->open, services_, sink.get(), lent(),
-                                       shared->user, &object.object);
-  object.open = opened == TN_OK;
-  try {
-    sink.check(opened);
-  } catch (const Error& error) {
-    if (error.code() != TN_UNSUPPORTED) throw;
-    object.refusal = error.what();
-    shared_.emplace(shared, std::move(made));
-    throw;
-  }
-  shared_.emplace(shared, std::move(made));
-  return object.object;
 }
 
 template <typename Table>
@@ -228,16 +179,21 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 }
 
 Prepared::~Prepared() {
-  if (prepared_.destroy != nullptr && prepared_.binding != nullptr)
-    free_by_plugin(by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
+  if (prepared_.destroy == nullptr || prepared_.binding == nullptr) return;
+  const TaggedFunction destroy = {Tag::kSetup, "destroy"};
+  const SetupLock setup = lock_setup(by_, destroy);
+  const auto entered = enter();
+  free_by_plugin(by_, who_, destroy, prepared_.destroy, prepared_.binding);
 }
 
 Prepared::Prepared(Prepared&& other) noexcept
-    : prepared_(std::exchange(other.prepared_, tn_prepared{})),
+    : shared_(std::move(other.shared_)),
+      prepared_(std::exchange(other.prepared_, tn_prepared{})),
       by_(std::move(other.by_)),
       who_(std::move(other.who_)) {}
 
 Prepared& Prepared::operator=(Prepared&& other) noexcept {
+  std::swap(shared_, other.shared_);
   std::swap(prepared_, other.prepared_);
   std::swap(by_, other.by_);
   std::swap(who_, other.who_);

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "host/plugins/error_sink.h"
+#include "host/plugins/offered_table.h"
 #include "host/plugins/registry.h"
+#include "host/plugins/shared_objects.h"
 
 namespace tenon::host {
 
@@ -49,8 +51,8 @@ class Device {
   void fill(void* stream, void* to, uint8_t value, uint64_t bytes);
   // Waits until all work of a stream is done; throws the failure of earlier work as one of component `who`.
   void wait(void* stream, const std::string& who);
-  // Returns a full-size copy of the device's own table of primitives by id, missing members null; null if it does not
-  // offer it.
+  // Returns a full-size copy of the device's own table by id; null if it does not offer it, or not the functions that
+  // the host needs of it. Other missing members are null.
   template <typename Table>
   [[nodiscard]] const Table* primitives(const char* id) const {
     return static_cast<const Table*>(table_by_id(id, sizeof(Table)));
@@ -66,24 +68,24 @@ class Device {
   // Returns the tables of the providers, best score first, then the device's own, if any.
   template <typename Table>
   [[nodiscard]] std::vector<Offer<Table>> offers(const char* id);
-  // Returns the object that the functions of an offer get as device. Throws as shared() does.
+  // The functions of an offer get as device the object of the offer, if it has one, else instance(). Throws as
+  // SharedObjects::get does.
   template <typename Table>
-  [[nodiscard]] void* instance_of(const Offer<Table>& offer) {
-    return offer.shared == nullptr ? instance_ : shared(*offer.by, offer.shared);
+  [[nodiscard]] std::shared_ptr<SharedObject> shared_of(const Offer<Table>& offer) {
+    return shared_.get(*offer.by, offer.shared);
+  }
+  [[nodiscard]] void* instance_of(const SharedObject* shared) const {
+    return shared == nullptr ? instance_ : shared->get();
   }
   // Returns the device as kernels see it.
   [[nodiscard]] const tn_device* lent() const { return &lent_; }
-  // Returns the object of a kernel's or provider's plugin on this device; opens it at the first call. `by`: its plugin.
-  // If it does not open with TN_UNSUPPORTED, all later calls throw that, too.
-  void* shared(const Origin& by, const tn_shared* shared);
+  // The objects of kernels' and providers' plugins on this device.
+  [[nodiscard]] SharedObjects& shared() { return shared_; }
 
  private:
-  struct SharedObject;
-  using TableCopy = std::vector<uint64_t>;
   void close() noexcept;
-  // Returns a copy of a table that begins with its size, padded with zeros so that any table of these headers fits.
-  [[nodiscard]] TableCopy full_size(const void* given, const char* id, const std::string& plugin) const;
   [[nodiscard]] const void* table_by_id(const char* id, size_t bytes) const;
+  [[nodiscard]] OfferedTable adopt(const void* given, const char* id, const std::string& plugin) const;
 
   const DeviceType& type_;
   std::string who_;
@@ -92,16 +94,16 @@ class Device {
   tn_device_properties properties_ = {};
   tn_device lent_ = {};
   mutable std::mutex mutex_;
-  mutable std::map<std::string, TableCopy, std::less<>> tables_;  // the device's own, by id
+  mutable std::map<std::string, OfferedTable, std::less<>> tables_;  // the device's own, by id
   struct Provided {
     const Provider* provider;
-    TableCopy table;
+    OfferedTable table;
   };
   // Returns the providers of a table; finds them at the first call.
   [[nodiscard]] const std::vector<Provided>& provided(const std::string& id);
   FindProviders find_providers_;
   std::map<std::string, std::vector<Provided>> providers_;  // by id of the table
-  std::map<const tn_shared*, std::unique_ptr<SharedObject>> shared_;
+  SharedObjects shared_;
   std::mutex copying_;  // copy is a [run] function: one call at a time
 };
 
@@ -110,7 +112,8 @@ std::vector<Device::Offer<Table>> Device::offers(const char* id) {
   std::vector<Offer<Table>> all;
   for (const Provided& each : provided(id)) {
     const tn_provider& by = each.provider->table;
-    all.push_back({reinterpret_cast<const Table*>(each.table.data()), each.provider, by.name, by.shared});
+    if (const auto* table = each.table.as<Table>(); table != nullptr)
+      all.push_back({table, each.provider, by.name, by.shared});
   }
   if (const auto* own = primitives<Table>(id); own != nullptr) all.push_back({own, &type_, type_.plugin, nullptr});
   return all;
@@ -154,15 +157,23 @@ class Prepared {
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
+  // The object that prepare() passes on in `arguments`, or null. Call it before prepare().
+  void use(std::shared_ptr<SharedObject> shared) { shared_ = std::move(shared); }
   // Prepares the call with `function`, a prepare function of `by`; `arguments` are all but its last one. Call it once.
   // If that fails, the destructor frees the binding that the function set, if any.
   template <typename... Parameters, typename... Arguments>
   void prepare(const Origin& by, ErrorSink& errors, tn_status (*function)(Parameters...), Arguments... arguments) {
     by_ = by;
     who_ = errors.who();
-    errors.check(call_plugin(by, who_, {Tag::kSetup, "prepare"}, function, arguments..., &prepared_));
+    const TaggedFunction prepares = {Tag::kSetup, "prepare"};
+    const SetupLock setup = lock_setup(by, prepares);
+    const auto entered = enter();
+    errors.check(call_plugin(by, who_, prepares, function, arguments..., &prepared_));
   }
+  // Whether run() may have to wait for another call.
+  [[nodiscard]] bool waits() const { return shared_ != nullptr && shared_->is_one_at_a_time(); }
   tn_status run(const tn_execution& execution, const tn_call& call) const {
+    const auto entered = enter();
     return call_plugin(by_, who_, as(), prepared_.run, prepared_.binding, &execution, &call);
   }
   // The function that run() calls, and its record; for a caller that calls it itself, without checks.
@@ -176,6 +187,11 @@ class Prepared {
   [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
 
  private:
+  [[nodiscard]] std::unique_lock<std::mutex> enter() const {
+    return shared_ == nullptr ? std::unique_lock<std::mutex>() : shared_->enter();
+  }
+
+  std::shared_ptr<SharedObject> shared_;  // outlives the binding
   tn_prepared prepared_ = {};
   Origin by_;
   std::string who_;
@@ -216,8 +232,10 @@ std::string prepare_primitive(Device& device, const char* id,
     }
     Prepared made;
     try {
-      made.prepare(*offer.by, errors, offer.table->*prepare, device.instance_of(offer), device.services(), errors.get(),
-                   site);
+      const std::shared_ptr<SharedObject> shared = device.shared_of(offer);
+      made.use(shared);
+      made.prepare(*offer.by, errors, offer.table->*prepare, device.instance_of(shared.get()), device.services(),
+                   errors.get(), site);
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED || offer.by == &device.origin()) throw;
       continue;

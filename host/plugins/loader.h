@@ -30,10 +30,6 @@ struct LoadFrom {
 // short or lacks a required member.
 [[nodiscard]] Manifest describe(const tn_plugin& plugin);
 
-// Whether a table of primitives that a plugin returns by `id` may state this size: that of 0.2 or more, and whole
-// pointers. Ids that this host does not know: two members or more.
-[[nodiscard]] bool is_table_size(std::string_view id, uint32_t bytes);
-
 // Everything that a plugin offers, ready to be called.
 struct Components {
   std::vector<LayerType> layers;

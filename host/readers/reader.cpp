@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/plugins/error_sink.h"
+#include "host/plugins/offered_table.h"
 #include "host/readers/parallel_read.h"
 #include "host/readers/wrapper.h"
 #include "host/threads/thread_pool.h"
@@ -225,13 +226,10 @@ class PluginReader final : public CountingReader {
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
     sink_.check(status);
     if (instance_ == nullptr) fault("open returned TN_OK and no instance");
-    passes_ = static_cast<const tn_pass*>(extension(TN_PASS));
-    if (passes_ != nullptr && (!TN_HAS(passes_, tn_pass, begin) || passes_->begin == nullptr))
-      fault("the extension \"", TN_PASS, "\" is too short or has no begin");
-    records_ = static_cast<const tn_records*>(extension(TN_RECORDS));
-    if (records_ != nullptr && (!TN_HAS(records_, tn_records, text) || records_->count == nullptr ||
-                                records_->record == nullptr || records_->text == nullptr))
-      fault("the extension \"", TN_RECORDS, "\" is too short or lacks a function");
+    pass_table_ = extension(TN_PASS);
+    passes_ = pass_table_.as<tn_pass>();
+    records_table_ = extension(TN_RECORDS);
+    records_ = records_table_.as<tn_records>();
   }
 
   // Returns what the plugin is told of the known names: digests are of no use to it.
@@ -245,17 +243,19 @@ class PluginReader final : public CountingReader {
     return known;
   }
 
-  const void* extension(const char* id) {
-    if (type_.table.extension == nullptr) return nullptr;
-    return call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, type_.table.user, id);
+  OfferedTable extension(const char* id) {
+    try {
+      return extension_table(type_, who_, id);
+    } catch (const Error& error) {
+      throw error.component().empty() ? error.with_component(who_) : error;
+    }
   }
 
   // Call it after adopt_schema.
   void adopt_parallel_read() {
-    const auto* const table = static_cast<const tn_parallel_read*>(extension(TN_PARALLEL_READ));
+    parallel_table_ = extension(TN_PARALLEL_READ);
+    const auto* const table = parallel_table_.as<tn_parallel_read>();
     if (table == nullptr) return;
-    if (!TN_HAS(table, tn_parallel_read, read_at) || table->read_at == nullptr)
-      fault("the extension \"", TN_PARALLEL_READ, "\" is too short or has no read_at");
     if (!indexed()) fault("the extension \"", TN_PARALLEL_READ, "\" needs read_at and a known number of samples");
     for (const Slot& slot : slots_)
       if (slot.storage != TN_DENSE)
@@ -318,6 +318,7 @@ class PluginReader final : public CountingReader {
   const bool schema_alone_;
   const uint32_t shards_;
   void* instance_ = nullptr;
+  OfferedTable pass_table_, parallel_table_, records_table_;
   const tn_pass* passes_ = nullptr;
   const tn_parallel_read* parallel_ = nullptr;  // null: one thread reads
   const tn_records* records_ = nullptr;         // null: each sample is a record

@@ -69,6 +69,7 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
       sparse_(machine.sparse_gradients(used)),
       layout_(*machine.set()),
       skips_(plan.skips) {
+  const SharedObjects::Stream stream(machine.device()->shared(), &machine.access());
   for (size_t i = 0; i < plan.scalars.size(); ++i) {
     const tn_program_input& input = plan.program.inputs[2 + plan.states.size() + i];
     scalars_.push_back({plan.scalars[i], input.kind == TN_INT ? TN_I64 : TN_F32});

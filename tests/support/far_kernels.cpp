@@ -83,6 +83,9 @@ std::unique_ptr<FarPlugin> made(const tn_plugin& plugin, size_t number) {
     kernel.made.attributes = kernel.attributes.data();
     kernel.made.attributes_count = type->attributes_count;
     kernel.made.state_version = TN_HAS(type, tn_layer_description, state_version) ? type->state_version : 1;
+    kernel.made.inputs_known = type->inputs_count;
+    kernel.made.outputs_known = type->outputs_count;
+    kernel.made.parameters_known = type->parameters_count;
     result->list.push_back(&kernel.made);
   }
   if (result->list.empty()) return nullptr;

@@ -272,6 +272,20 @@ TEST(FusionPatterns, TheHighestScoreWinsAndMayChangeForASite) {
   EXPECT_TRUE(Model(wanted, &odd.plugin).fused_calls().empty());
 }
 
+// The types of the chain have four inputs, of which one is optional, two outputs, and parameters with a size.
+TEST(FusionPatterns, WithoutTheInputsOfTheChainArePassedOver) {
+  const auto is_used = [](const OnePattern& odd) {
+    const auto calls = Model({}, &odd.plugin).fused_calls();
+    return !calls.empty() && calls[0].at("kernel") == "odd_fusion";
+  };
+  OnePattern odd;
+  EXPECT_TRUE(is_used(odd)) << "nothing stated: the optional input is not connected";
+  odd.kernel.inputs_known = 4, odd.kernel.outputs_known = 2, odd.kernel.parameters_known = 8;
+  EXPECT_TRUE(is_used(odd));
+  odd.kernel.inputs_known = odd.kernel.outputs_known = 1;
+  EXPECT_TRUE(is_used(odd)) << "what it does not know is not used";
+}
+
 TEST(FusionPatterns, LiesAreTheKernelsFault) {
   OnePattern odd;
   odd.kernel.query = [](const tn_kernel_site*, tn_kernel_needs* needs) -> tn_status {

@@ -226,10 +226,12 @@ TEST_F(Migration, WrongTensorsAreFaults) {
 TEST_F(Migration, WrongTablesAreFaults) {
   save("first");
   Second::table.migrate = nullptr;
-  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT), kLayer + "its extension \"tenon.migrate/1\" has no function");
+  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT),
+            kLayer + "table \"tenon.migrate/1\" of tenon.test.migration has no function \"migrate\"");
   Second::table = hooked_table();
   Second::table.size = 8;
-  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT), kLayer + "its extension \"tenon.migrate/1\" of 8 bytes is not sound");
+  EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT),
+            kLayer + "table \"tenon.migrate/1\" of tenon.test.migration states a size of 8 bytes");
 }
 
 // ---- sharing

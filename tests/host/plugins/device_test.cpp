@@ -121,6 +121,64 @@ TEST(DeviceTables, UnsoundSizesAreTheDevicesFault) {
   EXPECT_THAT(message_of([&] { const Net net(host, "odd", 3, 2); }), HasSubstr("states a size of 3 bytes"));
 }
 
+// A device without memory of the host that lends a table of its own beside those of the cpu, of any size, with any of
+// its functions missing. None of them may be called: they are no functions.
+class LendingOddly : public WrappedCpu {
+ public:
+  LendingOddly(const char* id, uint32_t bytes, uint32_t size, size_t missing) : WrappedCpu("oddly") {
+    lent_id = id;
+    lent.assign(bytes / sizeof(uint64_t), 0x4141414141414141);
+    lent[0] = size;
+    lent[1 + missing] = 0;
+    type.properties = [](void*, const tn_errors*, tn_device_properties*) -> tn_status { return TN_OK; };
+    type.extension = [](void* user, const char* asked) -> const void* {
+      return lent_id == asked ? lent.data() : cpu().extension(user, asked);
+    };
+  }
+
+ private:
+  static inline std::string lent_id;
+  static inline std::vector<uint64_t> lent;
+};
+
+TEST(DeviceTables, WithoutAFunctionAreNotUsed) {
+  for (const auto& [id, bytes] : {std::pair<const char*, uint32_t>{TN_HOST_MEMORY, sizeof(tn_host_memory_table)},
+                                  {TN_CAPTURE, sizeof(tn_capture_table)},
+                                  {TN_PACKED_GEMM, sizeof(tn_packed_gemm_table)},
+                                  {TN_GATHER_GEMM, sizeof(tn_gather_gemm_table)},
+                                  {TN_GEMM_EPILOGUE, sizeof(tn_gemm_epilogue_table)}}) {
+    const size_t functions = bytes / sizeof(uint64_t) - (std::strcmp(id, TN_PACKED_GEMM) == 0 ? 2 : 1);
+    for (size_t missing = 0; missing < functions; ++missing) {
+      SCOPED_TRACE(std::string(id) + " without function " + std::to_string(missing));
+      LendingOddly oddly(id, bytes, bytes, missing);
+      const Host host({1, {plugin_folder()}, nullptr, {}});
+      host.add_plugin(&oddly.plugin);
+      const Net net(host, "oddly", 3, 2), near(host, "cpu", 3, 2);
+      for (int step = 0; step < 3; ++step)
+        for (const Net* each : {&net, &near}) {
+          each->machine.forward(each->feeds);
+          each->machine.backward();
+        }
+      EXPECT_EQ(net.machine.cost(), near.machine.cost());
+    }
+    for (uint32_t size = 0; size < bytes; size += 4) {
+      SCOPED_TRACE(std::string(id) + " of " + std::to_string(size) + " bytes");
+      LendingOddly oddly(id, bytes, size, 0);
+      const Host host({1, {plugin_folder()}, nullptr, {}});
+      host.add_plugin(&oddly.plugin);
+      const auto trains = [&] {
+        const Net net(host, "oddly", 3, 2);
+        net.machine.forward(net.feeds);
+      };
+      const bool is_asked = std::strcmp(id, TN_HOST_MEMORY) == 0 || std::strcmp(id, TN_CAPTURE) == 0;
+      const std::string message = message_of(trains);  // "": the net has no call of the table
+      if (is_asked || !message.empty()) {
+        EXPECT_THAT(message, HasSubstr("of tenon.test.wrapped states a size of " + std::to_string(size)));
+      }
+    }
+  }
+}
+
 // ---- late failures
 
 // Makes copies fail after they have been enqueued: the next function with an error sink reports it.

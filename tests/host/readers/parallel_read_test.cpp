@@ -160,7 +160,7 @@ TEST(ParallelRead, TablesAreChecked) {
   };
   const Error error = error_of([&] { open(behaviour, pool, type); });
   EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
-  EXPECT_THAT(error.message(), HasSubstr("\"tenon.parallel_read/1\" is too short or has no read_at"));
+  EXPECT_THAT(error.message(), HasSubstr("states a size of 8 bytes"));
   type.table = slow_type().table;
   type.table.read_at = nullptr;
   EXPECT_THAT(error_of([&] { open(behaviour, pool, type); }).message(), HasSubstr("needs read_at"));

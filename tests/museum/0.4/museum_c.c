@@ -165,6 +165,7 @@ static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepa
   if (made == NULL) return tn_fail(site->errors, TN_OUT_OF_MEMORY, NULL, "no memory for a binding");
   made->memory = memory;
   made->shift = tn_float(site->attributes, "shift", 0);
+  prepared->traits = TN_TRAIT_ANY_ALIGNMENT;
   prepared->binding = made;
   prepared->run = direction == TN_BACKWARD ? backward : forward;
   prepared->destroy = destroy;
@@ -181,7 +182,10 @@ static const tn_kernel kernel = {.size = sizeof(tn_kernel),
                                  .dtypes = dtypes,
                                  .supports = supports,
                                  .query = query,
-                                 .prepare = prepare};
+                                 .prepare = prepare,
+                                 .inputs_known = 1,
+                                 .outputs_known = 1,
+                                 .parameters_known = 1};
 
 /* ---- the updater: velocity = keep * velocity + gradient; parameter = parameter - learning_rate * velocity */
 

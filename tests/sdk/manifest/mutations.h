@@ -23,6 +23,12 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("plugin_isa", plugin.isa = NULL)
   MUTATION("plugin_abi", plugin.abi.major = 9)
   MUTATION("plugin_required", plugin.abi.required = TN_ABI_MINOR + 1)
+  MUTATION("plugin_required_newer", plugin.abi.built = plugin.abi.required = TN_ABI_MINOR + 1)
+  MUTATION("plugin_built_before", plugin.abi.built = plugin.abi.required = TN_ABI_OLDEST - 1)
+  MUTATION("plugin_size_newer", plugin.size += 8)
+  MUTATION("built_earlier", plugin.abi.built = plugin.abi.required = TN_ABI_OLDEST,
+           plugin.size = offsetof(tn_plugin, options_count), kernel.size = offsetof(tn_kernel, inputs_known))
+  MUTATION("built_later", plugin.abi.built = TN_ABI_MINOR + 1, plugin.size += 8, kernel.size += 16)
   MUTATION("layers_null", plugin.layers = NULL)
   MUTATION("layer_null", layers[1] = NULL)
   MUTATION("layer_twice", metric_description.type = "test_rich")

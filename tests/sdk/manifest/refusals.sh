@@ -48,6 +48,11 @@ TENON_TEST_MUTATION=long "$program" "$folder/note.c" "$folder/note.json"
 }
 
 TENON_TEST_MUTATION=reader_seek "$program" "$folder/note.c" "$folder/note.json" # a stream
+# Plugins of other versions that the host runs, whose structs are shorter or longer.
+TENON_TEST_MUTATION=built_earlier "$program" "$folder/note.c" "$folder/note.json"
+grep -qF '"built":2,"required":2}' "$folder/note.json"
+grep -qF '"options":[]' "$folder/note.json"
+TENON_TEST_MUTATION=built_later "$program" "$folder/note.c" "$folder/note.json"
 
 layer='plugin "tenon.test.rich", layer type "test_rich": '
 refused plugin_size 'the plugin: "size" of its descriptor'
@@ -61,6 +66,9 @@ refused plugin_license '"license" is null'
 refused plugin_isa '"isa" is null'
 refused plugin_abi 'built with 9.'
 refused plugin_required 'newer than what it is built with'
+refused plugin_required_newer 'requires 0.'
+refused plugin_built_before 'for plugins built with 0.2 or later'
+refused plugin_size_newer 'the plugin: "size" of its descriptor'
 refused layers_null '"layers" is null, but counts 2'
 refused layer_null 'entry 1 of "layers" is null'
 refused layer_twice 'plugin "tenon.test.rich": duplicate layer type "test_rich"'
