@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "check/floating_point.h"
+#include "check/older_host.h"
 
 namespace tenon::check {
 
@@ -24,6 +25,7 @@ namespace {
 std::mutex fault_lock;
 std::string first_fault;
 std::atomic<int64_t> runs, draws;
+uint16_t required_minor = TN_ABI_MINOR;  // of the plugin whose calls are guarded
 
 void blame(const std::string& fault) {
   const std::lock_guard<std::mutex> lock(fault_lock);
@@ -33,12 +35,12 @@ void blame(const std::string& fault) {
 constexpr unsigned char kPoison = 0xFF;  // as float32 and float64 a NaN
 constexpr uint64_t kAlignment = 64;
 
-// Memory that ends at a page without access, or up to 63 bytes before it, for the alignment.
+// Memory that ends at a page without access, or less than `alignment` bytes before it.
 class Block {
  public:
-  explicit Block(uint64_t bytes) : bytes_(bytes) {
+  explicit Block(uint64_t bytes, uint64_t alignment = kAlignment) : bytes_(bytes) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
     data_pages_ = (rounded + page - 1) / page * page;
     mapped_ = data_pages_ + 2 * page;
     void* const memory = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +88,9 @@ bool is_copied(const tn_tensor* tensor) {
 // The copies of the operands of one run.
 class Operands {
  public:
-  Operands(const tn_call& call, uint64_t workspace) : call_(call), workspace_(workspace) {
+  // traits: of the call. Operands of TN_TRAIT_ANY_ALIGNMENT are aligned like their elements.
+  Operands(const tn_call& call, uint64_t workspace, uint32_t traits)
+      : call_(call), workspace_(workspace), any_alignment_((traits & TN_TRAIT_ANY_ALIGNMENT) != 0) {
     for (uint32_t i = 0; i < call.inputs_count; ++i) {
       inputs_.push_back(is_copied(call.inputs[i]) ? copy(*call.inputs[i], true) : call.inputs[i]);
       if (is_copied(call.inputs[i])) blocks_.back()->protect();
@@ -113,10 +117,13 @@ class Operands {
 
  private:
   tn_tensor* copy(const tn_tensor& tensor, bool with_values) {
-    blocks_.push_back(std::make_unique<Block>(bytes_of(tensor)));
+    const uint32_t element = std::max(tensor.dl.dtype.bits / 8U, 1U);
+    const auto alignment = static_cast<uint32_t>(any_alignment_ ? element : kAlignment);
+    blocks_.push_back(std::make_unique<Block>(bytes_of(tensor), alignment));
     if (with_values && blocks_.back()->bytes() > 0)
       std::memcpy(blocks_.back()->data(), tn_data(&tensor), blocks_.back()->bytes());
     tensors_.push_back(tensor);
+    tensors_.back().alignment = alignment;
     tensors_.back().dl.data = blocks_.back()->data();
     tensors_.back().dl.byte_offset = 0;
     return &tensors_.back();
@@ -124,6 +131,7 @@ class Operands {
 
   tn_call call_;
   Block workspace_;
+  bool any_alignment_;
   std::deque<tn_tensor> tensors_;
   std::vector<std::unique_ptr<Block>> blocks_;
   size_t first_output_ = 0;
@@ -137,9 +145,10 @@ struct GuardedBinding {
 
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) try {
   const tn_prepared& given = static_cast<GuardedBinding*>(binding)->given;
-  const Operands operands(*call, given.workspace_bytes);
+  const Operands operands(*call, given.workspace_bytes, given.traits);
   const FloatingPoint mode = floating_point();
-  const tn_status status = given.run(given.binding, execution, operands.call());
+  const tn_execution context = older_execution(*execution, required_minor, given.traits);
+  const tn_status status = given.run(given.binding, &context, operands.call());
   if (!(floating_point() == mode)) blame("a call changes the floating-point mode");
   set_floating_point(mode);
   operands.finish(*call);
@@ -301,6 +310,7 @@ Kept& kept() {
 }  // namespace
 
 const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
+  required_minor = plugin.abi.required;
   tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
   std::vector<const tn_kernel*>& list = kept().lists.emplace_back();
   for (uint32_t i = 0; i < made.kernels_count; ++i) {
@@ -316,6 +326,7 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
 }
 
 const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind) {
+  required_minor = plugin.abi.required;
   tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
   for (uint32_t i = 0; i < made.devices_count; ++i) {
     kept().devices.push_back(plugin.devices[i]);
@@ -330,6 +341,7 @@ const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind
 }
 
 const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name) {
+  required_minor = plugin.abi.required;
   tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
   for (uint32_t i = 0; i < made.providers_count; ++i) {
     kept().providers.push_back(plugin.providers[i]);

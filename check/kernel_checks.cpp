@@ -10,6 +10,7 @@
 #include "check/layer_checks.h"
 #include "check/layer_gradients.h"
 #include "check/loaded.h"
+#include "check/older_host.h"
 #include "check/open_device.h"
 #include "check/parts.h"
 #include "check/refusing.h"
@@ -120,6 +121,24 @@ void check_chosen(Context& context) {
 }
 
 }  // namespace
+
+void check_older_host(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const tn_plugin& plugin = *loaded.descriptor();
+  if (plugin.abi.required == TN_ABI_MINOR) throw Skip("it requires hosts of this version");
+  const Host older = host_of(context, plugin_in_older_host(plugin, context.subject().type));
+  each_case(context, [&](const LayerCase& of) {
+    std::string failure;
+    try {
+      (void)bench_in(older, context, of).step(TN_F32, Bench::all());
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    const std::string fault = older_host_fault();
+    context.expect(fault.empty(), fault);
+    context.expect(failure.empty(), failure);
+  });
+}
 
 void check_guard_pages(Context& context) {
   if (context.subject().device.empty() && !has_kernels(context)) throw Skip("the plugin has no native kernel for it");

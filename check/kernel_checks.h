@@ -11,5 +11,7 @@ namespace tenon::check {
 void check_run(Context& context);
 void check_own_memory(Context& context);
 void check_guard_pages(Context& context);
+// Layers in the oldest host that the plugin requires.
+void check_older_host(Context& context);
 
 }  // namespace tenon::check

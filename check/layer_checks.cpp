@@ -355,6 +355,7 @@ const std::vector<Check>& layer_checks() {
       {"process", kProcessMeaning, check_process},
       {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
       {"guard pages", "native kernels and primitives run on operands between pages without access", check_guard_pages},
+      {"older host", "plan and lower need no more than the oldest host that the plugin requires", check_older_host},
       {"run", "native kernels neither allocate nor lock nor wait nor start threads nor print", check_run},
       {"gradient", "each gradient agrees with central differences of the forward in fp64", check_gradient},
       {"request", "a gradient alone is that among all; a second backward adds", check_request},

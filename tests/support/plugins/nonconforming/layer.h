@@ -28,6 +28,9 @@ TN_RESERVE_NOTE(4096);
 #ifndef BINDING
 #define BINDING NULL
 #endif
+#ifndef REQUIRED /* the oldest host */
+#define REQUIRED TN_ABI_MINOR
+#endif
 #ifndef DOC
 #define DOC "y = x * w"
 #endif
@@ -208,7 +211,7 @@ static const tn_layer_type layer = {.size = sizeof(tn_layer_type),
 };
 static const tn_layer_type* const layers[] = {&layer};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
-                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, REQUIRED, 0},
                                  .id = "bad." NAME,
                                  .version = "1.0.0",
                                  .doc = "A layer that may break a rule",
