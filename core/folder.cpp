@@ -37,6 +37,7 @@ void make_folder(const std::filesystem::path& folder) {
     return;
   }
   if (::mkdir(folder.c_str(), 0777) != 0) {
+    if (errno == EEXIST && ::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return;  // made meanwhile
     const int error = errno;
     refuse(error == ENOENT || error == ENOTDIR ? TN_NOT_FOUND : TN_IO,
            "cannot create the folder: ", std::generic_category().message(error));

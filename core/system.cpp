@@ -20,6 +20,10 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
+#include "core/files/descriptor.h"
+#include "core/files/destination.h"
+#include "core/files/file_lock.h"
+#include "core/files/folder_files.h"
 #include "core/folder.h"
 
 namespace tenon::core {
@@ -47,39 +51,6 @@ class SystemAllocator final : public Allocator {
     return memory;
   }
   void release(void* memory, uint64_t) noexcept override { std::free(memory); }
-};
-
-[[noreturn]] void fail_system(const std::filesystem::path& path, const char* what, int error) {
-  const bool absent = error == ENOENT || error == ENOTDIR;
-  const tn_status code = absent ? TN_NOT_FOUND : error == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO;
-  fail(code, SubjectName{path.string()}, path.string(), ": cannot ", what, ": ",
-       std::generic_category().message(error));
-}
-
-// Repeats a system call as long as a signal interrupts it.
-template <typename Call>
-auto uninterrupted(const Call& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-
-  [[nodiscard]] int get() const { return number_; }
-  // Returns the result of ::close; 0 if already closed.
-  int close() { return number_ < 0 ? 0 : ::close(std::exchange(number_, -1)); }
-
- private:
-  int number_;
 };
 
 class SystemInput final : public InputFile {
@@ -128,47 +99,52 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 class TemporaryName {
  public:
   explicit TemporaryName(const std::filesystem::path& path)
-      : prefix_(text(".", path.filename().string().substr(0, kMostOfTheName), ".", host(), "-")) {}
+      : prefix_(text(".", path.filename().string().substr(0, kMostOfTheName), mark())) {}
 
   [[nodiscard]] std::string of(pid_t process, int number) const { return text(prefix_, process, "-", number, kSuffix); }
-  // Returns the process that created a temporary file of this name; 0 if the name is not one of a temporary file here.
-  [[nodiscard]] pid_t process_of(const std::string& name) const {
+  // What the names of temporary files of this path begin with.
+  [[nodiscard]] const std::string& prefix() const { return prefix_; }
+  // Returns the process that created a temporary file of this name; 0 if the name is not one of a temporary file of
+  // this machine.
+  static pid_t process_of(const std::string& name) {
+    const std::string here = mark();
+    const size_t at = name.rfind(here);
     int process = 0, number = 0, end = 0;
-    if (name.rfind(prefix_, 0) != 0 ||
-        std::sscanf(name.c_str() + prefix_.size(), "%9d-%9d.tmp%n", &process, &number, &end) != 2)
+    if (at == std::string::npos || at < 2 || name[0] != '.' ||
+        std::sscanf(name.c_str() + at + here.size(), "%9d-%9d.tmp%n", &process, &number, &end) != 2)
       return 0;
-    return process > 0 && name == of(process, number) ? process : 0;
+    return process > 0 && name == text(name.substr(0, at), here, process, "-", number, kSuffix) ? process : 0;
   }
 
  private:
   static constexpr size_t kMostOfTheName = 180;  // bytes; file names have at most 255
   static constexpr const char* kSuffix = ".tmp";
 
-  // Returns the FNV-1a hash of the host's name in hex: the name itself may be long and contain any character.
-  static std::string host() {
+  // Returns ".HOST-": the FNV-1a hash of the host's name in hex, since the name itself may be long and contain any
+  // character.
+  static std::string mark() {
     struct utsname system = {};
     static_cast<void>(::uname(&system));
     uint32_t hash = 2166136261U;
     for (const char* at = system.nodename; *at != '\0'; ++at)
       hash = (hash ^ static_cast<unsigned char>(*at)) * 16777619U;
-    char digits[9] = {};
-    static_cast<void>(std::snprintf(digits, sizeof digits, "%08x", hash));
+    char digits[11] = {};
+    static_cast<void>(std::snprintf(digits, sizeof digits, ".%08x-", hash));
     return digits;
   }
 
   std::string prefix_;
 };
 
-// Removes temporary files of killed processes that were saving to the same path. Removes a file only if its name says
+// Removes temporary files of killed processes whose names begin with `prefix`. Removes a file only if its name says
 // that it was created on this machine by a process that has ended, if this user owns it, and if nobody holds the lock
 // that its creator takes. Ignores failures: they must not fail the save.
-void remove_leftovers(const std::filesystem::path& path) try {
-  const TemporaryName names(path);
+void remove_temporaries(const std::filesystem::path& folder, const std::string& prefix) try {
   std::error_code unlisted;
-  for (const std::string& name : names_in(folder_of(path), unlisted)) {
-    const pid_t process = names.process_of(name);
+  for (const std::string& name : names_in(folder, unlisted)) {
+    const pid_t process = name.starts_with(prefix) ? TemporaryName::process_of(name) : 0;
     if (process == 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
-    const std::filesystem::path found = folder_of(path) / name;
+    const std::filesystem::path found = folder / name;
     const Descriptor file(::open(found.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status = {};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0) continue;
@@ -200,31 +176,35 @@ class Temporary {
 
   [[nodiscard]] int file() const { return file_.get(); }
   int close() { return file_.close(); }
-  int rename(const std::filesystem::path& to) {
-    const int result = ::rename(path_.c_str(), to.c_str());
+  // anew: whether a file of this name is an error, EEXIST.
+  int rename(const std::filesystem::path& to, bool anew) {
+    const int result = anew ? rename_anew(to) : ::rename(path_.c_str(), to.c_str());
     if (result == 0) path_.clear();
     return result;
   }
 
  private:
+  int rename_anew(const std::filesystem::path& to) const {
+    const int result = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+    if (result == 0 || (errno != EINVAL && errno != ENOSYS)) return result;
+    // A file system without this flag: a second name instead, which is refused as well if there is such a file.
+    if (::link(path_.c_str(), to.c_str()) != 0) return -1;
+    ::unlink(path_.c_str());
+    return 0;
+  }
+
   std::filesystem::path path_;  // empty once it is renamed
   Descriptor file_;
 };
 
-// Returns `path` with links resolved if it exists: a link to a file stays, and its target is replaced.
-std::filesystem::path destination(const std::filesystem::path& path) {
-  if (!path.has_filename()) fail(TN_INVALID, SubjectName{path.string()}, "\"", path.string(), "\" names no file");
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
-  return error ? path : real;
-}
-
 class SystemOutput final : public FileSystem::Output {
  public:
-  explicit SystemOutput(const std::filesystem::path& path)
-      : path_(refuse_special(destination(path))), made_((remove_leftovers(path_), path_)) {
+  // anew: whether a file of this name is an error when the file is renamed.
+  SystemOutput(const std::filesystem::path& path, bool anew)
+      : anew_(anew), path_(refuse_special(destination(path))), made_(without_leftovers(path_)) {
     struct stat old = {}, made = {};
-    const bool replaces = ::stat(path_.c_str(), &old) == 0 && ::fstat(made_.file(), &made) == 0;
+    const bool replaces =
+        ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode) && ::fstat(made_.file(), &made) == 0;
     if (replaces && old.st_mode != made.st_mode && ::fchmod(made_.file(), old.st_mode & 07777) != 0)
       fail_system(path_, "keep its permissions", errno);
   }
@@ -244,7 +224,8 @@ class SystemOutput final : public FileSystem::Output {
     require_whole();
     if (uninterrupted([&] { return ::fsync(made_.file()); }) != 0) fail_broken("write it to the disk");
     if (made_.close() != 0) fail_broken("close it");
-    if (made_.rename(path_) != 0) fail_broken("rename the finished file to it");
+    if (made_.rename(path_, anew_) != 0)
+      fail_broken(anew_ && errno == EEXIST ? "create it" : "rename the finished file to it");
     whole_ = false;
     const Descriptor folder(uninterrupted([&] { return ::open(folder_of(path_).c_str(), O_RDONLY | O_CLOEXEC); }));
     // EINVAL: a file system that cannot sync folders.
@@ -259,6 +240,10 @@ class SystemOutput final : public FileSystem::Output {
       fail(TN_INVALID, SubjectName{path.string()}, path.string(), ": not a regular file");
     return path;
   }
+  static const std::filesystem::path& without_leftovers(const std::filesystem::path& path) {
+    remove_temporaries(folder_of(path), TemporaryName(path).prefix());
+    return path;
+  }
   void require_whole() const {
     if (!whole_)
       fail(TN_MISUSE, SubjectName{path_.string()}, path_.string(), ": already committed, or an earlier write failed");
@@ -269,19 +254,25 @@ class SystemOutput final : public FileSystem::Output {
     fail_system(path_, what, error);
   }
 
+  const bool anew_;
   std::filesystem::path path_;
   Temporary made_;
   bool whole_ = true;  // every write so far succeeded, and the file is not renamed yet
 };
 
-class SystemFiles final : public FileSystem {
+class SystemFiles final : public FileSystem, public FolderFiles {
  public:
   std::unique_ptr<InputFile> open(const std::filesystem::path& path) override {
     return std::make_unique<SystemInput>(path);
   }
   std::unique_ptr<Output> replace(const std::filesystem::path& path) override {
-    return std::make_unique<SystemOutput>(path);
+    return std::make_unique<SystemOutput>(path, false);
   }
+  std::unique_ptr<Output> create(const std::filesystem::path& path) override {
+    return std::make_unique<SystemOutput>(path, true);
+  }
+  void remove_leftovers(const std::filesystem::path& folder) override { remove_temporaries(folder, "."); }
+  std::unique_ptr<FolderFiles::Lock> lock(const std::filesystem::path& path) override { return lock_file(path); }
 };
 
 class SystemClock final : public Clock {
