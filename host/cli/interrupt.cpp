@@ -51,6 +51,7 @@ Interrupt::Interrupt(const Cancel& cancel) : cancel_(cancel) {
   install(SIGTERM, action, before_term_);
   action.sa_flags = static_cast<int>(SA_RESTART);
   install(SIGHUP, action, before_hup_);
+  install(SIGXCPU, action, before_xcpu_);
   action.sa_handler = explain;
   sigaction(SIGALRM, &action, &before_alarm_);
 }
@@ -61,6 +62,7 @@ Interrupt::~Interrupt() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
   sigaction(SIGHUP, &before_hup_, nullptr);
+  sigaction(SIGXCPU, &before_xcpu_, nullptr);
   to_request = nullptr;
 }
 

@@ -126,10 +126,7 @@ class Inclusion {
   // file: what is read, after all links were followed; path: its name in messages.
   static std::string read(const fs::path& file, const std::string& path) {
     std::error_code error;
-    const fs::file_status status = fs::status(file, error);
-    if (fs::exists(status) && !fs::is_regular_file(status))  // a pipe might block
-      throw Failure(kIo, "\"" + path + "\" is not a regular file");
-    return read_job_file(fs::exists(status) ? file.string() : path);
+    return read_job_file(fs::exists(file, error) ? file.string() : path, path);
   }
 
   const std::string& job_;
@@ -140,7 +137,13 @@ class Inclusion {
 
 }  // namespace
 
-std::string read_job_file(const std::string& path) {
+std::string read_job_file(const std::string& path, const std::string& name) {
+  std::error_code none;
+  const fs::file_status status = fs::status(path, none);
+  // A pipe that has a name might block, and a device never end. One that the program was started with has no name: its
+  // link leads to no file.
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::canonical(path, none).empty())
+    throw Failure(kIo, "\"" + name + "\" is not a regular file");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   const auto io_failure = [&path](const char* verb) {

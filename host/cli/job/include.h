@@ -13,8 +13,9 @@ using toml_file::Place;
 
 constexpr size_t kLargestJob = 4 << 20;  // bytes of all files of a job; far more than any job has
 
-// Throws Failure: kNotFound or kIo for the file itself, kBadConfig for a file that is larger than kLargestJob.
-[[nodiscard]] std::string read_job_file(const std::string& path);
+// name: the path in messages. Throws Failure: kNotFound or kIo for the file itself, kBadConfig for a file that is
+// larger than kLargestJob.
+[[nodiscard]] std::string read_job_file(const std::string& path, const std::string& name);
 
 // Parses the job file `path` of this text, and joins it with all files that it includes; see docs/formats.md. The
 // result has no key "include". Throws Failure with the place of the [include] at fault.

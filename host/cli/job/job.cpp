@@ -253,7 +253,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& sets) {
-  return parse_job(read_job_file(path), path, sets);
+  return parse_job(read_job_file(path, path), path, sets);
 }
 
 }  // namespace tenon::cli

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -152,6 +153,32 @@ TEST_F(Include, MissingFiles) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   write("job.toml", include("\"pipe\""));
   EXPECT_EQ(refused(kIo), "job.toml:2: [include]: \"pipe\" is not a regular file");
+}
+
+// A pipe without a writer would block for ever.
+TEST_F(Include, TheJobItselfIsARegularFileOrAnOpenPipe) {
+  const auto refusal = [](const std::string& name) -> std::string {
+    try {
+      (void)read_job_file(name, name);
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.exit(), kIo);
+      return failure.what();
+    }
+    return "not refused";
+  };
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", path("link.toml"));
+  std::filesystem::create_symlink("loop.toml", path("loop.toml"));
+  for (const std::string& name : {path("pipe"), path("link.toml"), std::string("/dev/zero"), path(".")})
+    EXPECT_EQ(refusal(name), '"' + name + "\" is not a regular file");
+  EXPECT_THAT(refusal(path("loop.toml")), HasSubstr("cannot open the job file"));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "seed = 3\n", 9), 9);
+  ::close(ends[1]);
+  const std::string open = "/proc/self/fd/" + std::to_string(ends[0]);
+  EXPECT_EQ(read_job_file(open, open), "seed = 3\n") << "as a shell passes <(...)";
+  ::close(ends[0]);
 }
 
 TEST_F(Include, StaysInTheFolderOfTheJob) {
