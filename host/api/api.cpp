@@ -320,6 +320,20 @@ uint64_t tn_plugin_call(char* text, uint64_t size) {
   return length;
 }
 
+tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn_error* error) {
+  return api::guarded(error, [&] {
+    const std::string to = api::string(path, "path");
+    if (size > 0) (void)api::required(static_cast<const char*>(bytes), "bytes");
+    const auto file = tenon::core::system_files()->replace(to);
+    file->write(bytes, size);
+    file->commit();
+  });
+}
+
+tn_status tn_file_check(const char* path, tn_error* error) {
+  return api::guarded(error, [&] { (void)tenon::core::system_files()->replace(api::string(path, "path")); });
+}
+
 tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error) {
   return api::guarded(error, [&] {
     api::required(host, "host");
@@ -327,7 +341,9 @@ tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_erro
   });
 }
 
-void tn_host_destroy(tn_host* host) { delete host; }
+void tn_host_destroy(tn_host* host) {
+  if (host != nullptr) host->end();
+}
 
 tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {

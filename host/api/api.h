@@ -10,11 +10,29 @@
 #include <string>
 #include <vector>
 
+#include "host/api/call_gate.h"
 #include "host/api/host.h"
 
+// What the pointer of an application points to. It outlives the host for a while, for calls that come too late.
 struct tn_host {
-  explicit tn_host(const tenon::host::HostOptions& options) : host(options) {}
-  tenon::host::Host host;
+  explicit tn_host(const tenon::host::HostOptions& options) : host(std::make_unique<tenon::host::Host>(options)) {}
+
+  // What tn_host_destroy does.
+  void end() noexcept;
+  // Frees the host if a call in flight has destroyed it and no call is in flight any more.
+  void end_if_last() noexcept;
+
+  tenon::host::CallGate gate;
+  std::unique_ptr<tenon::host::Host> host;  // null when it is freed
+
+ private:
+  void free() noexcept;
+
+  std::mutex last_mutex_;
+  std::atomic<bool> by_call_{false};  // destroyed within a call
+  std::atomic<bool> alone_{false};    // destroyed in a forked child, which lacks the other threads
+  std::atomic<bool> claimed_{false};  // a thread frees the host, or has
+  std::atomic<bool> freed_{false};
 };
 
 namespace tenon::host::api {
@@ -41,14 +59,35 @@ tn_status guarded(tn_error* error, Work&& work) noexcept {
   }
 }
 
-// Makes one call on a host: refuses a null host and a forked process, turns exceptions into a status.
+// A call in flight, for which the end of the host waits.
+class CallInFlight {
+ public:
+  explicit CallInFlight(tn_host& host) : host_(host), counter_(host.gate.enter()) {}
+  ~CallInFlight() {
+    if (counter_ == nullptr || host_.gate.leave(counter_)) host_.end_if_last();
+  }
+  CallInFlight(const CallInFlight&) = delete;
+  CallInFlight& operator=(const CallInFlight&) = delete;
+
+  // False if the host is destroyed, or is about to be.
+  [[nodiscard]] bool is_entered() const { return counter_ != nullptr; }
+
+ private:
+  tn_host& host_;
+  CallGate::Counter* const counter_;
+};
+
+// Makes one call on a host: refuses a null or destroyed host and a forked process, turns exceptions into a status.
 template <typename Work>
 tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   if (host == nullptr) return set_error(error, TN_MISUSE, "the host is null", "", "host");
+  const CallInFlight call(*host);
+  if (!call.is_entered()) return set_error(error, TN_MISUSE, "the host was destroyed", "", "host");
   return guarded(error, [&] {
-    host->host.require_own_process();
-    work(host->host);
-    if (host->host.tags) host->host.tags->check();
+    Host& it = *host->host;
+    it.require_own_process();
+    work(it);
+    if (it.tags) it.tags->check();
   });
 }
 

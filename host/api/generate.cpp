@@ -52,7 +52,7 @@ DecodingOptions decoding_options(const tn_generate_options& given) {
   return options;
 }
 
-GenerationInput generation_input(const tn_generate_options& given) {
+GenerationInput generation_input(const Host& host, const tn_generate_options& given) {
   GenerationInput input;
   input.feeds = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
   input.unknown = api::unknown_feeds(given.flags);
@@ -62,7 +62,9 @@ GenerationInput generation_input(const tn_generate_options& given) {
     input.sink = [sink = given.sink, user = given.user](int64_t sample, int64_t result, int64_t id) {
       return sink(user, sample, result, id) == 0;
     };
-  if (given.poll != nullptr) input.poll = [poll = given.poll, user = given.user] { return poll(user) == 0; };
+  input.poll = [&host, poll = given.poll, user = given.user] {
+    return !host.ending && (poll == nullptr || poll(user) == 0);
+  };
   return input;
 }
 
@@ -120,7 +122,7 @@ tn_status tn_generate(tn_host* host, tn_generator generator, const tn_generate_o
     const Use use(held->mark, "generator");
     api::sized(result, "result");
     const DecodingOptions decoding = decoding_options(given);
-    const GenerationInput input = generation_input(given);
+    const GenerationInput input = generation_input(it, given);
     const SetRead read(held->parameters->gate);
     held->generator->set_version(read.version());
     held->generated = held->generator->run(decoding, input);

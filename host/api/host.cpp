@@ -129,13 +129,18 @@ std::vector<std::shared_ptr<Device>> Host::devices(const std::vector<std::string
   return result;
 }
 
-const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> metrics) {
+std::vector<tn_metric> table_of(const std::vector<MetricValue>& values) {
+  std::vector<tn_metric> table;
+  for (const MetricValue& value : values) table.push_back({value.name.c_str(), value.value});
+  return table;
+}
+
+const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> values, Lent kind) {
   const std::lock_guard lock(lent_mutex_);
-  Lent& lent = lent_[std::this_thread::get_id()];
-  lent.values = std::move(metrics);
-  lent.metrics.clear();
-  for (const MetricValue& metric : lent.values) lent.metrics.push_back({metric.name.c_str(), metric.value});
-  return lent.metrics;
+  Borrowed& lent = lent_[std::this_thread::get_id()];
+  const auto number = static_cast<size_t>(kind);
+  lent.values[number] = std::move(values);
+  return lent.tables[number] = table_of(lent.values[number]);
 }
 
 const NamesTable& Host::lend(std::vector<SlotNames> names) {

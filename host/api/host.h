@@ -185,6 +185,12 @@ class OutputLease : public Lease {
   const std::shared_ptr<HeldMachine> machine_;
 };
 
+// The values as the C API has them, borrowed.
+[[nodiscard]] std::vector<tn_metric> table_of(const std::vector<MetricValue>& values);
+
+// Values that a host lends to the threads of the application.
+enum class Lent { kMetrics, kCosts };
+
 // The object behind tn_host. Its members may be used by any thread at any time.
 class Host {
  public:
@@ -201,7 +207,9 @@ class Host {
 
   // Throws TN_MISUSE in a forked child.
   void require_own_process() const;
+  [[nodiscard]] bool is_in_forked_child() const { return fork_mark_.in_child(); }
 
+  std::atomic<bool> ending{false};  // set when the host is destroyed: calls that can be cancelled are
   std::shared_ptr<CountingAllocator> allocator;
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Clock> clock;
@@ -227,22 +235,22 @@ class Host {
   HandleTable<std::shared_ptr<OpenCond>> conds;
   HandleTable<std::shared_ptr<HeldGenerator>> generators;
 
-  // Keeps metrics that the calling thread borrows, until it borrows metrics again.
-  const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
+  // Keeps values that the calling thread borrows, until it borrows values of this kind again.
+  const std::vector<tn_metric>& lend(std::vector<MetricValue> values, Lent kind);
   // The same for names.
   const NamesTable& lend(std::vector<SlotNames> names);
 
  private:
   // What a thread borrows.
-  struct Lent {
-    std::vector<MetricValue> values;
-    std::vector<tn_metric> metrics;
+  struct Borrowed {
+    std::vector<MetricValue> values[2];
+    std::vector<tn_metric> tables[2];  // of values
     std::unique_ptr<NamesTable> names;
   };
   const ForkMark fork_mark_;
   std::map<std::string, std::shared_ptr<Device>> devices_;  // by kind:number; used with the lock of registry.setup()
   std::mutex lent_mutex_;
-  std::map<std::thread::id, Lent> lent_;
+  std::map<std::thread::id, Borrowed> lent_;
 };
 
 }  // namespace tenon::host

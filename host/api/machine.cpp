@@ -84,18 +84,35 @@ tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_er
                            [&](Host&, const HeldMachine& held) { api::required(cost, "cost") = held.machine->cost(); });
 }
 
-tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
-                             tn_error* error) {
+namespace {
+
+// Lends what a machine measured in its last forward.
+tn_status lend_measured(tn_host* host, tn_machine machine, Lent kind, const tn_metric** values, uint32_t* count,
+                        tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
-    api::required(metrics, "metrics");
+    api::required(values, kind == Lent::kMetrics ? "metrics" : "costs");
     api::required(count, "count");
     const Machine& asked = *held.machine;
     ResultSums result(asked, it.registry);
     if (asked.samples() > 0) result.add(asked);
-    const std::vector<tn_metric>& lent = it.lend(result.metrics());
-    *metrics = lent.data();
+    TestResult measured = result.measured();
+    const std::vector<tn_metric>& lent =
+        it.lend(std::move(kind == Lent::kMetrics ? measured.metrics : measured.costs), kind);
+    *values = lent.data();
     *count = static_cast<uint32_t>(lent.size());
   });
+}
+
+}  // namespace
+
+tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
+                             tn_error* error) {
+  return lend_measured(host, machine, Lent::kMetrics, metrics, count, error);
+}
+
+tn_status tn_machine_costs(tn_host* host, tn_machine machine, const tn_metric** costs, uint32_t* count,
+                           tn_error* error) {
+  return lend_measured(host, machine, Lent::kCosts, costs, count, error);
 }
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {

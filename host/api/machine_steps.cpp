@@ -32,6 +32,7 @@ tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_opt
     if (count > 0) api::required(costs, "costs");
     SampleRange minibatch(arrays);
     const auto step = [&](int64_t first) {
+      if (it.ending) fail(TN_CANCELLED, "the host is being destroyed");
       minibatch.move(first, std::min(given.samples, samples - first));
       const SetWrite write(held.parameters->gate);
       trained.forward(minibatch.arrays());

@@ -42,15 +42,16 @@ tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machin
 tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user, tn_error* error) {
   return call_metrics(host, metrics, error, [&](Host&, const HeldMetrics& held) {
     api::required(sink, "sink");
-    const std::vector<MetricValue> results = held.sums.metrics();
-    std::vector<tn_metric> list;
-    for (const MetricValue& result : results) list.push_back({result.name.c_str(), result.value});
+    const TestResult measured = held.sums.measured();
+    const std::vector<tn_metric> list = table_of(measured.metrics), costs = table_of(measured.costs);
     tn_metrics_values values = {};
     values.size = sizeof values;
     values.metrics_count = static_cast<uint32_t>(list.size());
-    values.cost = held.sums.cost();
-    values.samples = held.sums.samples();
+    values.cost = measured.cost;
+    values.samples = measured.samples;
     values.metrics = list.data();
+    values.costs = costs.data();
+    values.costs_count = static_cast<uint32_t>(costs.size());
     sink(user, &values);
   });
 }

@@ -73,7 +73,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   if (options.cancel != nullptr) run.cancel = options.cancel->requested;
   run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch,
                                                         std::move(feeding), *host.clock, run.parameters->gate,
-                                                        options.pass_batches, run.cancel.get()});
+                                                        options.pass_batches, run.cancel.get(), &host.ending});
   return run;
 }
 
@@ -162,7 +162,8 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
   if (given.keep != 0) options.keep = given.keep;
   if (given.best != nullptr) options.best = given.best;
   options.best_is_highest = given.best_is_highest != 0;
-  constexpr Start kStarts[] = {Start::kFresh, Start::kResume, Start::kResumeInexactly};
+  constexpr Start kStarts[] = {Start::kFresh, Start::kResume, Start::kResumeInexactly, Start::kResumeOrFresh,
+                               Start::kResumeInexactlyOrFresh};
   if (given.start >= std::size(kStarts))
     fail(TN_INVALID, SubjectName{"start"}, "options.checkpoint.start is ", given.start, "; expected TN_START_*");
   options.start = kStarts[given.start];
@@ -315,8 +316,7 @@ class LentMachine {
 
 // Calls the application's handler and takes over what it has set.
 void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
-  std::vector<tn_metric> metrics;
-  for (const MetricValue& metric : event.metrics) metrics.push_back({metric.name.c_str(), metric.value});
+  const std::vector<tn_metric> metrics = table_of(event.metrics);
   tn_event told = {};
   told.size = sizeof told;
   told.kind = static_cast<int32_t>(event.kind);
@@ -332,6 +332,9 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   told.checkpoint = event.checkpoint.empty() ? nullptr : event.checkpoint.c_str();
   told.skipped = static_cast<uint32_t>(event.skipped);
   told.reason = static_cast<uint32_t>(event.reason);
+  const std::vector<tn_metric> costs = table_of(event.costs);
+  told.costs = costs.data();
+  told.costs_count = static_cast<uint32_t>(costs.size());
   LentMachine lent(host, run);
   told.machine = lent.handle();
   options.handler(options.user, &told);
@@ -361,13 +364,16 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
     api::sized(result, "result");
     const Run run = prepare(it, given, false);
     TestResult tested = test(*run.request);
-    const std::vector<tn_metric>& metrics = it.lend(std::move(tested.metrics));
+    const std::vector<tn_metric>& metrics = it.lend(std::move(tested.metrics), Lent::kMetrics);
+    const std::vector<tn_metric>& costs = it.lend(std::move(tested.costs), Lent::kCosts);
     tn_test_result made = {};
     made.cost = tested.cost;
     made.samples = tested.samples;
     made.seconds = tested.seconds;
     made.metrics = metrics.data();
     made.metrics_count = static_cast<uint32_t>(metrics.size());
+    made.costs = costs.data();
+    made.costs_count = static_cast<uint32_t>(costs.size());
     api::give(result, "result", made);
   });
 }

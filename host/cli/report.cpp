@@ -16,6 +16,11 @@ json metrics_json(const std::vector<Metric>& metrics) {
   return result;
 }
 
+// Adds each of several costs to an object that has their sum.
+void add_costs(json& object, const std::vector<Metric>& costs) {
+  if (!costs.empty()) object["costs"] = metrics_json(costs);
+}
+
 std::string rate_text(int64_t samples, double seconds) {
   return seconds > 0 ? std::to_string(std::llround(static_cast<double>(samples) / seconds)) + " samples/s" : "";
 }
@@ -29,9 +34,10 @@ const char* reason_text(uint32_t reason) {
 
 }  // namespace
 
-std::string shown(const double* cost, const std::vector<Metric>& metrics) {
+std::string shown(const double* cost, const std::vector<Metric>& costs, const std::vector<Metric>& metrics) {
   std::string result = cost == nullptr ? "" : "  cost " + shown(*cost);
-  for (const Metric& metric : metrics) result += "  " + metric.name + " " + shown(metric.value);
+  for (const std::vector<Metric>* const values : {&costs, &metrics})
+    for (const Metric& value : *values) result += "  " + value.name + " " + shown(value.value);
   return result;
 }
 
@@ -115,7 +121,7 @@ void Report::end_pass(const Event& told) {
   passes_done_ = told.pass() + 1;
   cost_ = told.cost();
   event("end_pass", told, true);
-  console_.line(pass_label(passes_done_) + shown(&cost_, told.metrics()) + "  " +
+  console_.line(pass_label(passes_done_) + shown(&cost_, told.costs(), told.metrics()) + "  " +
                 rate_text(told.samples(), told.seconds()));
   if (told.skipped() > 0)
     console_.line(std::to_string(told.skipped()) + " steps so far were skipped: their gradients were not finite");
@@ -140,6 +146,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
                  {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
                  {"seconds", number(told.seconds())},
                  {"learning_rate", number(told.scheduled_rate())}};
+  if (with_result) add_costs(object, told.costs());
   if (told.skipped() > 0) object["skipped"] = told.skipped();
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
   if (told.kind() == TN_END_TRAINING) object["reason"] = reason_text(told.reason());
@@ -149,15 +156,17 @@ void Report::event(const char* name, const Event& told, bool with_result) {
 
 void Report::test(const TestResult& result, int64_t passes_done, const std::string& label, bool has_cost) {
   const json cost = has_cost ? number(result.cost) : json(nullptr);
-  console_.event({{"event", "test"},
-                  {"pass", passes_done},
-                  {"batch", 0},
-                  {"samples", result.samples},
-                  {"cost", cost},
-                  {"metrics", metrics_json(result.metrics)},
-                  {"seconds", number(result.seconds)},
-                  {"test", {{"cost", cost}, {"metrics", metrics_json(result.metrics)}}}});
-  console_.line(label + shown(has_cost ? &result.cost : nullptr, result.metrics) + "  (" +
+  json test = {{"cost", cost}, {"metrics", metrics_json(result.metrics)}};
+  add_costs(test, result.costs);
+  json object = {{"event", "test"},
+                 {"pass", passes_done},
+                 {"batch", 0},
+                 {"samples", result.samples},
+                 {"seconds", number(result.seconds)},
+                 {"test", test}};
+  object.update(test);
+  console_.event(object);
+  console_.line(label + shown(has_cost ? &result.cost : nullptr, result.costs, result.metrics) + "  (" +
                 std::to_string(result.samples) + " samples, " + shown_seconds(result.seconds) + ")");
   check(result.metrics, "the test");
 }

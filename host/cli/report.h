@@ -10,8 +10,10 @@
 
 namespace tenon::cli {
 
-// "  cost 0.5312  accuracy 0.8134", to follow a label. cost: null if there is no cost.
-[[nodiscard]] std::string shown(const double* cost, const std::vector<Metric>& metrics);
+// "  cost 0.5312  kl 0.0213  rebuilt 0.5099  accuracy 0.8134", to follow a label. cost: null if there is no cost.
+// costs: each of several.
+[[nodiscard]] std::string shown(const double* cost, const std::vector<Metric>& costs,
+                                const std::vector<Metric>& metrics);
 
 class Report {
  public:

@@ -42,6 +42,11 @@ void check_save_path(const std::string& path) {
   if (!fs::is_directory(folder, error)) refuse(kNotFound, "there is no folder \"" + folder.string() + "\"");
   if (const int failure = try_to_write(folder); failure != 0)
     refuse(kIo, "folder \"" + folder.string() + "\": " + std::generic_category().message(failure));
+  try {
+    check_file(path);
+  } catch (const Error& planted) {
+    refuse(exit_code(planted.code()), planted.what());
+  }
 }
 
 std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, const std::string& path,

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <optional>
+#include <regex>
 
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
@@ -30,6 +32,17 @@ struct TrainArguments {
   [[nodiscard]] bool resumes() const { return resume || resume_inexact || !resume_from.empty(); }
 };
 
+// Whether a folder has a checkpoint. A folder that cannot be listed has none: the library says why.
+bool has_checkpoint(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    static const std::regex kName("checkpoint(-(0|[1-9][0-9]{0,17})){2}\\.safetensors");
+    if (std::regex_match(entry->path().filename().string(), kName)) return true;
+  }
+  return false;
+}
+
 class Training {
  public:
   Training(const TrainArguments& arguments, Job job, LogFormat format)
@@ -38,6 +51,8 @@ class Training {
         console_(format, arguments.common.quiet),
         save_(save_path()),
         average_save_(job_.average && !arguments.no_save ? job_.average->save : std::nullopt),
+        goes_on_(arguments.resumes() && job_.checkpoint &&
+                 (!arguments.resume_from.empty() || has_checkpoint(job_.checkpoint->folder))),
         host_(arguments.common.host(job_)),
         initial_(load_initial()),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false,
@@ -64,7 +79,8 @@ class Training {
     if (test_) require_samples(*job_.test, test_->samples);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
     if (initial_) {
-      console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
+      if (!goes_on_)
+        console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
       options_.parameters.set_names(initial_->parameters.names());
       initial_.reset();
     }
@@ -92,7 +108,7 @@ class Training {
       if (event.kind() == TN_END_TRAINING && event.reason() == TN_REASON_EARLY)
         console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
       if (event.kind() != TN_TEST) return;
-      tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics()};
+      tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics(), event.costs()};
       if (report_.passes_done() < job_.passes) report_.test(*tested_, report_.passes_done(), "  test");
     };
     fit_and_train();
@@ -121,9 +137,12 @@ class Training {
     options.keep = static_cast<uint32_t>(given.keep);
     options.best = given.best;
     options.best_is_highest = given.best_is_highest;
-    options.start = arguments_.resume_inexact ? TN_START_RESUME_INEXACTLY
-                    : arguments_.resumes()    ? TN_START_RESUME
-                                              : TN_START_FRESH;
+    // What was initialised and fitted for a first start is replaced if there is a checkpoint by now, but a training
+    // that skipped this must resume.
+    options.start = arguments_.resume_inexact
+                        ? (goes_on_ ? TN_START_RESUME_INEXACTLY : TN_START_RESUME_INEXACTLY_OR_FRESH)
+                    : arguments_.resumes() ? (goes_on_ ? TN_START_RESUME : TN_START_RESUME_OR_FRESH)
+                                           : TN_START_FRESH;
     options.from = arguments_.resume_from;
     options.outputs = outputs_;
     return options;
@@ -131,7 +150,7 @@ class Training {
 
   [[nodiscard]] std::optional<Model> load_initial() const {
     if (!job_.init) return std::nullopt;
-    if (arguments_.resumes())
+    if (!arguments_.resume_from.empty())
       throw Failure(kBadConfig, job_.init->place +
                                     ": key \"init\": a training that resumes takes all values from its "
                                     "checkpoint; remove the key");
@@ -145,6 +164,8 @@ class Training {
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
   void tell(const Event& event) {
     try {
+      if (event.kind() == TN_BEGIN_TRAINING && arguments_.resumes() && event.checkpoint().empty())
+        console_.line("nothing to resume in " + job_.checkpoint->folder + ": the training begins anew");
       report_.tell(event);
     } catch (const Failure&) {
       if (Interrupt::signal() != SIGHUP) throw;
@@ -153,7 +174,7 @@ class Training {
 
   // A training that resumes has the fitted buffers of its checkpoint.
   void fit_and_train() {
-    if (!job_.fit.empty() && !arguments_.resumes()) {
+    if (!job_.fit.empty() && !goes_on_) {
       const int64_t samples = topology_.placed(
           [&] { return fit(host_, job_, topology_, options_.parameters, names_of(*job_.train, train_)); });
       if (samples < 0) return;
@@ -230,6 +251,7 @@ class Training {
   Job job_;
   Console console_;
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
+  const bool goes_on_;                              // from a checkpoint
   Host host_;
   std::optional<Model> initial_;  // the model of [init], until its values are taken
   OpenReader train_;
@@ -249,7 +271,8 @@ int run_train(const Arguments& arguments) {
       "train", {"JOB.toml"},
       "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
       "With [checkpoint] in the job, --resume continues an interrupted training: the result is the same,\n"
-      "bit for bit, as without the interruption.\n"
+      "bit for bit, as without the interruption. Without a checkpoint it begins anew, so that one command\n"
+      "serves the first start and all others.\n"
       "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
       "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
       "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
@@ -273,7 +296,7 @@ int run_train(const Arguments& arguments) {
     if (file.empty()) options.fail("--resume-from: expected the name of a file, got an empty text");
   };
   options.list.add_options()("resume", po::bool_switch(&given.resume),
-                             "continue from the newest checkpoint in the folder of [checkpoint]")(
+                             "continue from the newest checkpoint in the folder of [checkpoint], if there is one")(
       "resume-from", po::value(&given.resume_from)->value_name("FILE")->notifier(named_from),
       "continue from this checkpoint")("resume-inexact", po::bool_switch(&given.resume_inexact),
                                        "continue also with other kernels or another device");

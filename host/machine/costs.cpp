@@ -55,7 +55,8 @@ std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowere
     const ValueId inverse = inverses.of(graph, graph.spec(per_sample).shape[0].symbol, number);
     GraphWriter nodes(graph, number, false, compute);
     const double coefficient = leaf.layer->coefficient;
-    costs.push_back({per_sample, nodes.pointwise(mean_times(coefficient), {per_sample, inverse}, 0)[0], coefficient});
+    costs.push_back({per_sample, nodes.pointwise(mean_times(coefficient), {per_sample, inverse}, 0)[0], coefficient,
+                     output_name(output)});
   }
   return costs;
 }

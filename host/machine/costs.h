@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -17,6 +18,7 @@ struct Cost {
   ValueId per_sample = kNoValue;  // [samples], or [rows] of a ragged dimension
   ValueId mean = kNoValue;        // []: the mean times the coefficient
   double coefficient = 1;
+  std::string name;  // of the output
 };
 
 // Scalars with 1 / size of a symbol (0 for a size of 0), in the compute type. The machine writes them before each

@@ -89,7 +89,9 @@ class Machine {
   void drop_outputs();
 
   [[nodiscard]] int64_t samples() const { return shards_ == nullptr ? samples_ : whole_samples(); }
-  [[nodiscard]] double cost() const;  // sum of the means of the cost outputs
+  [[nodiscard]] double cost() const;                // sum of costs()
+  [[nodiscard]] std::vector<double> costs() const;  // the means of the cost outputs, times their coefficients
+  [[nodiscard]] std::vector<std::string> cost_names() const;
   // Throws TN_NOT_KEPT if the value was not kept; the message says how to keep it.
   [[nodiscard]] ArrayView output(const LayerOutput& output) const;
   // Returns a gradient since the last update or, until the next forward, the one that the update used; of a row-sparse
@@ -152,6 +154,7 @@ class Machine {
   void start_backward();
   void finish_backward();
   [[nodiscard]] double own_cost() const;
+  [[nodiscard]] std::vector<double> own_costs() const;
   [[nodiscard]] std::vector<double> own_metric_state(const LayerRef& metric) const;
   void reset_own_carried();
   [[nodiscard]] Carried own_carried() const;

@@ -157,6 +157,16 @@ double Shards::cost() const {
   return sum;
 }
 
+std::vector<double> Shards::costs() const {
+  std::vector<double> sums;
+  for (const Machine* machine : machines_) {
+    const std::vector<double> costs = machine->own_costs();
+    sums.resize(costs.size());
+    for (size_t i = 0; i < costs.size(); ++i) sums[i] += costs[i];
+  }
+  return sums;
+}
+
 std::vector<double> Shards::metric_state(const LayerRef& metric) const {
   std::vector<double> sum = machines_.front()->own_metric_state(metric);
   for (const auto& other : others_) {

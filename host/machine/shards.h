@@ -47,6 +47,7 @@ class Shards {
 
   [[nodiscard]] int64_t samples() const;
   [[nodiscard]] double cost() const;
+  [[nodiscard]] std::vector<double> costs() const;
   [[nodiscard]] std::vector<double> metric_state(const LayerRef& metric) const;
   // Joined copies in the order of the samples, borrowed until the next forward or the next call for the same name.
   [[nodiscard]] ArrayView output(const LayerOutput& output);

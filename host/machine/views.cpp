@@ -25,6 +25,20 @@ double Machine::own_cost() const {
   return sum;
 }
 
+std::vector<double> Machine::costs() const { return shards_ == nullptr ? own_costs() : shards_->costs(); }
+
+std::vector<double> Machine::own_costs() const {
+  std::vector<double> values;
+  for (const Cost& cost : model_.costs) values.push_back(scalar(cost.mean));
+  return values;
+}
+
+std::vector<std::string> Machine::cost_names() const {
+  std::vector<std::string> names;
+  for (const Cost& cost : model_.costs) names.push_back(cost.name);
+  return names;
+}
+
 std::vector<double> Machine::metric_state(const LayerRef& metric) const {
   return shards_ == nullptr ? own_metric_state(metric) : shards_->metric_state(metric);
 }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "host/readers/wrapper.h"
+#include "host/threads/own_thread.h"
 #include "host/threads/signals_blocked.h"
 
 namespace tenon::host {
@@ -180,6 +181,7 @@ class ReadAhead {
   }
 
   void run() noexcept {
+    mark_own_thread();
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return stop_ || (!hold_ && !failed_ && filled_ < ring_.size()); });

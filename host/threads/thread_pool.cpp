@@ -26,6 +26,7 @@
 #include "core/floating_point_mode.h"
 #include "core/plugin_call.h"
 #include "host/threads/gate.h"
+#include "host/threads/own_thread.h"
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
@@ -150,6 +151,7 @@ void ThreadPool::State::stop() noexcept {
 }
 
 void ThreadPool::State::work(int32_t worker) {
+  mark_own_thread();
   uint32_t seen = 0;
   for (;;) {
     sit_out(worker);

@@ -46,7 +46,7 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& path, cons
     records.push_back(encode(of_group));
   }
   CheckpointParts parts;
-  parts.metadata[kVersion] = kCheckpointVersion;
+  parts.metadata[kVersion] = version_of(record);
   for (size_t i = 0; i < records.size(); ++i)
     parts.tensors.push_back(
         {record_name(i), "U8", {static_cast<int64_t>(records[i].size())}, records[i].data(), records[i].size()});
@@ -75,9 +75,11 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
   if (version == header_.metadata.end())
     refuse("not a checkpoint: expected the metadata \"", kVersion, "\", got none",
            header_.topology.empty() ? "" : "; it is a model file");
-  if (version->second != kCheckpointVersion && version->second != kFirstCheckpointVersion)
-    refuse("metadata \"", kVersion, "\": expected version \"", kFirstCheckpointVersion, "\" or \"", kCheckpointVersion,
-           "\", got \"", version->second, "\": the checkpoint is of another version of Tenon");
+  if (version->second != kCheckpointVersion && version->second != kFirstCheckpointVersion &&
+      version->second != kCheckpointVersionOfCosts)
+    refuse("metadata \"", kVersion, "\": expected version \"", kFirstCheckpointVersion, "\", \"", kCheckpointVersion,
+           "\" or \"", kCheckpointVersionOfCosts, "\", got \"", version->second,
+           "\": the checkpoint is of another version of Tenon");
   if (!header_.verified) refuse("the checkpoint has no checksum");
   record_ = record_of(record_name(0));
   run_ = parse("run", record_.run);

@@ -174,6 +174,10 @@ void check(const CheckpointRecord& record, const RecordInput& input) {
 
 }  // namespace
 
+const char* version_of(const CheckpointRecord& record) {
+  return record.loop.sums.costs.empty() ? kCheckpointVersion : kCheckpointVersionOfCosts;
+}
+
 std::string encode(const CheckpointRecord& record) {
   std::string bytes;
   RecordOutput output(bytes);
@@ -183,6 +187,7 @@ std::string encode(const CheckpointRecord& record) {
   const std::vector<double> early_best = listed(record.loop.early_stop.best);
   for_each_later_field(record, early_best, put);
   put("tests.due", static_cast<uint64_t>(record.loop.tests.due ? 1 : 0));
+  if (version_of(record) == std::string(kCheckpointVersionOfCosts)) put("sums.costs", record.loop.sums.costs);
   return bytes;
 }
 
@@ -204,6 +209,7 @@ CheckpointRecord decode(const std::string& bytes, const std::string& file, const
     if (due > 1) input.fail_record("field \"tests.due\": expected 0 or 1, got ", due);
     record.loop.tests.due = due == 1;
   }
+  if (version == kCheckpointVersionOfCosts) take("sums.costs", record.loop.sums.costs);
   input.finish();
   take_one("best", best, record.best);
   take_one("early_stop.best", early_best, record.loop.early_stop.best);

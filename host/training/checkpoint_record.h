@@ -25,6 +25,7 @@ struct PassSums {
   double cost = 0;  // of the means of minibatches, times their samples
   int64_t samples = 0;
   std::vector<std::vector<double>> metrics;  // the states of the metrics
+  std::vector<double> costs;                 // as cost, of each of two or more costs; else empty
 };
 
 // When the next test is made.
@@ -75,9 +76,12 @@ struct CheckpointRecord {
 };
 
 // The number of the record's layout, in the metadata of a checkpoint. It rises with each change. Version 1 ended with
-// `best`.
+// `best`, version 2 before `sums.costs`; it is still written if there are not several costs.
 constexpr const char* kCheckpointVersion = "2";
 constexpr const char* kFirstCheckpointVersion = "1";
+constexpr const char* kCheckpointVersionOfCosts = "3";
+// Returns the version in which a record is written.
+[[nodiscard]] const char* version_of(const CheckpointRecord& record);
 
 [[nodiscard]] std::string encode(const CheckpointRecord& record);
 // Decodes untrusted bytes of one of these versions: allocates at most a fixed multiple of them. Throws TN_BAD_DATA

@@ -13,7 +13,6 @@
 
 #include "core/error.h"
 #include "core/folder.h"
-#include "host/training/checkpoint_file.h"
 #include "host/training/data_digest.h"
 #include "host/training/resume_check.h"
 
@@ -25,31 +24,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBest = "best.safetensors";
 constexpr const char* kBestAverage = "best-average.safetensors";
+constexpr const char* kLock = ".training.lock";
 
-// "checkpoint-2-40.safetensors": 2 passes and 40 minibatches of the next one are done.
-std::string name_of(int64_t pass, int64_t batch) { return text("checkpoint-", pass, "-", batch, ".safetensors"); }
-
-struct Found {
-  int64_t pass = 0, batch = 0;
-  auto operator<=>(const Found&) const = default;
-  [[nodiscard]] std::string name() const { return name_of(pass, batch); }
-};
-
-// Returns the checkpoints in a folder, oldest first; none if it does not exist.
-std::vector<Found> checkpoints_in(const fs::path& folder) {
-  std::error_code error;
-  std::vector<Found> found;
-  for (const std::string& name : names_in(folder, error)) {
-    long long pass = 0, batch = 0;
-    if (std::sscanf(name.c_str(), "checkpoint-%18lld-%18lld.safetensors", &pass, &batch) == 2 && pass >= 0 &&
-        batch >= 0 && name == name_of(pass, batch))
-      found.push_back({pass, batch});
+// Files in which a name must be new.
+class NewFiles final : public FileSystem {
+ public:
+  explicit NewFiles(FileSystem& of) : of_(of) {}
+  std::unique_ptr<InputFile> open(const fs::path& path) override { return of_.open(path); }
+  std::unique_ptr<Output> replace(const fs::path& path) override {
+    auto* const files = dynamic_cast<FolderFiles*>(&of_);
+    return files == nullptr ? of_.replace(path) : files->create(path);
   }
-  if (error && error.value() != ENOENT)
-    fail(TN_IO, SubjectName{folder.string()}, folder.string(), ": cannot list the folder: ", error.message());
-  std::sort(found.begin(), found.end());
-  return found;
-}
+
+ private:
+  FileSystem& of_;
+};
 
 void check(const CheckpointOptions& options) {
   const auto refuse = [](const char* field, const auto&... parts) {
@@ -98,53 +87,95 @@ void check_stored(const CheckpointedTraining& training) {
 
 }  // namespace
 
+std::string Checkpoints::Found::name() const { return text("checkpoint-", pass, "-", batch, ".safetensors"); }
+
+std::vector<Checkpoints::Found> Checkpoints::checkpoints_in(const fs::path& folder) {
+  std::error_code error;
+  std::vector<Found> found;
+  for (const std::string& name : names_in(folder, error)) {
+    long long pass = 0, batch = 0;
+    if (std::sscanf(name.c_str(), "checkpoint-%18lld-%18lld.safetensors", &pass, &batch) == 2 && pass >= 0 &&
+        batch >= 0 && name == Found{pass, batch}.name())
+      found.push_back({pass, batch});
+  }
+  if (error && error.value() != ENOENT)
+    fail(TN_IO, SubjectName{folder.string()}, folder.string(), ": cannot list the folder: ", error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions options)
     : training_(training), options_(std::move(options)), best_(options_.best_is_highest) {
   check(options_);
   check_stored(training_);
-  if (options_.start != Start::kFresh) resume();
-  make_folder(options_.folder);
-  require_writable(options_.folder);
+  const bool must_resume = options_.start == Start::kResume || options_.start == Start::kResumeInexactly;
+  std::error_code unknown;
+  const bool exists = fs::exists(options_.folder, unknown);
+  if (exists || (options_.from.empty() && !must_resume)) lock();
   const std::vector<Found> found = checkpoints_in(options_.folder);
+  if (must_resume && options_.from.empty() && found.empty())
+    fail(TN_NOT_FOUND, SubjectName{options_.folder.string()}, options_.folder.string(),
+         ": the folder has no checkpoint to resume from");
   if (options_.start == Start::kFresh && !found.empty())
     fail(TN_INVALID, SubjectName{options_.folder.string()}, options_.folder.string(),
          ": the folder has checkpoints of another training, the newest is ", found.back().name(),
          "; resume from them, remove them or use another folder");
+  for (const Found& each : found) own_.insert(each.name());
+  for (const char* const best : {kBest, kBestAverage})
+    if (fs::exists(options_.folder / best, unknown)) own_.insert(best);
+  if (!options_.from.empty() || !found.empty()) resume(found);
+  if (!exists && !options_.from.empty()) lock();  // a folder is created only after the checkpoint was read
   written_at_ = training_.clock.now();
 }
 
-void Checkpoints::resume() {
-  fs::path file = options_.from;
-  std::optional<Found> before;
-  if (file.empty()) {
-    const std::vector<Found> found = checkpoints_in(options_.folder);
-    if (found.empty())
-      fail(TN_NOT_FOUND, SubjectName{options_.folder.string()}, options_.folder.string(),
-           ": the folder has no checkpoint to resume from");
-    file = options_.folder / found.back().name();
-    if (found.size() > 1) before = found[found.size() - 2];
+// Two trainings in one folder would replace and remove each other's checkpoints.
+void Checkpoints::lock() {
+  make_folder(options_.folder);
+  require_writable(options_.folder);
+  auto* const files = dynamic_cast<FolderFiles*>(&training_.files);
+  if (files == nullptr) return;
+  try {
+    lock_ = files->lock(options_.folder / kLock);
+  } catch (const Error& error) {
+    throw error.with_context(options_.folder.string() + ": a training has its folder alone");
+  }
+  files->remove_leftovers(options_.folder);
+}
+
+void Checkpoints::resume(const std::vector<Found>& found) {
+  const fs::path file = options_.from.empty() ? options_.folder / found.back().name() : options_.from;
+  const auto naming_the_one_before = [&](const Error& error) -> Error {
+    if (!options_.from.empty() || found.size() < 2) return error;
+    const fs::path before = options_.folder / found[found.size() - 2].name();
+    return {error.code(), text(error.message(), "; the checkpoint before it is ", before.string()), error.component(),
+            error.subject()};
+  };
+  const std::shared_ptr<Allocator>& allocator = training_.machine.set()->allocator();
+  std::optional<CheckpointFile> checkpoint;
+  try {
+    checkpoint.emplace(training_.files, file, allocator);
+  } catch (const Error& error) {
+    if (error.code() == TN_OUT_OF_MEMORY) throw;
+    throw naming_the_one_before(error);
   }
   try {
-    read(file);
+    read(file, *checkpoint);
   } catch (const ReaderError&) {
     throw;
   } catch (const Error& error) {
-    if (error.code() != TN_BAD_DATA || !before) throw;
-    throw Error(error.code(),
-                text(error.message(), "; the checkpoint before it is ", (options_.folder / before->name()).string()),
-                error.component(), error.subject());
+    if (error.code() != TN_BAD_DATA) throw;
+    throw naming_the_one_before(error);
   }
   resumed_from_ = file.string();
 }
 
-void Checkpoints::read(const fs::path& file) {
+void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
-  CheckpointFile checkpoint(training_.files, file, set->allocator());
   const CheckpointRecord& record = checkpoint.record();
   nlohmann::json stored = checkpoint.run(), present = training_.run;
   stored["topology"] = without_names(checkpoint.topology());
   present["topology"] = without_names(training_.topology.to_json());
-  check_same_run(file.string(), stored, present, options_.start == Start::kResumeInexactly);
+  check_same_run(file.string(), stored, present, resumes_inexactly());
   const auto states =
       training_.updater.read_states(set, [&](const Updater::StateValues& state) { checkpoint.read(state); });
   std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};
@@ -161,7 +192,7 @@ void Checkpoints::read(const fs::path& file) {
   };
   try {
     try {
-      if (options_.start != Start::kResumeInexactly) check_data(file.string(), record.loop.data);
+      if (!resumes_inexactly()) check_data(file.string(), record.loop.data);
       move(place.reader_pass, place.reader_position);
     } catch (const Error& error) {
       throw ReaderError(error);
@@ -206,25 +237,35 @@ bool Checkpoints::is_due_after_pass(int64_t passes_done) const {
 
 std::string Checkpoints::write(const LoopState& state) {
   if (last_ == state.place || !std::isfinite(state.sums.cost) || !is_finite(*training_.machine.set())) return "";
-  const fs::path file = options_.folder / name_of(state.place.pass, state.place.batch);
-  write_file(file, state);
+  const std::string name = Found{state.place.pass, state.place.batch}.name();
+  write_file(name, state);
   last_ = state.place;
   batches_ = 0;
   written_at_ = training_.clock.now();
   remove_oldest(state.place);
-  return file.string();
+  return (options_.folder / name).string();
 }
 
 void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) {
   if (options_.best.empty()) return;
   // Before the other checkpoint of this place, which contains the value.
   if (!best_.take(compared(options_.best, measured))) return;
-  write_file(options_.folder / kBest, state);
+  write_file(kBest, state);
   if (training_.averages == nullptr) return;
-  write_model_of(training_.files, options_.folder / kBestAverage, training_.topology, *training_.averages->set());
+  write_own(kBestAverage, [&](FileSystem& files, const fs::path& file) {
+    write_model_of(files, file, training_.topology, *training_.averages->set());
+  });
 }
 
-void Checkpoints::write_file(const fs::path& file, const LoopState& state) const {
+template <typename Write>
+void Checkpoints::write_own(const std::string& name, const Write& write) {
+  if (lock_ != nullptr) lock_->require();
+  NewFiles anew(training_.files);
+  write(own_.contains(name) ? training_.files : anew, options_.folder / name);
+  own_.insert(name);
+}
+
+void Checkpoints::write_file(const std::string& name, const LoopState& state) {
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
   CheckpointRecord record;
   record.run = training_.run.dump();
@@ -240,17 +281,23 @@ void Checkpoints::write_file(const fs::path& file, const LoopState& state) const
     record.averaged = training_.averages->seen();
     averages = training_.averages->values();
   }
-  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), averages, record,
-                   {progress.begin() + 1, progress.end()});
+  write_own(name, [&](FileSystem& files, const fs::path& file) {
+    write_checkpoint(files, file, training_.topology, *set, training_.updater.states(set), averages, record,
+                     {progress.begin() + 1, progress.end()});
+  });
 }
 
 // Ignores failures: a checkpoint too many does no harm.
-void Checkpoints::remove_oldest(const TrainingPlace& newest) const {
+void Checkpoints::remove_oldest(const TrainingPlace& newest) {
   std::vector<Found> found = checkpoints_in(options_.folder);
-  std::erase_if(found, [&](const Found& each) { return each > Found{newest.pass, newest.batch}; });
+  std::erase_if(found, [&](const Found& each) {
+    return each > Found{newest.pass, newest.batch} || !own_.contains(each.name());
+  });
   std::error_code ignored;
-  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < found.size(); ++i)
+  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < found.size(); ++i) {
     fs::remove(options_.folder / found[i].name(), ignored);
+    own_.erase(found[i].name());
+  }
 }
 
 }  // namespace tenon::host

@@ -6,13 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/files/folder_files.h"
 #include "core/system.h"
 #include "core/topology.h"
 #include "host/readers/reader.h"
 #include "host/training/averages.h"
+#include "host/training/checkpoint_file.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/training_loop.h"
 #include "host/training/updater_groups.h"
@@ -22,14 +25,15 @@ namespace tenon::host {
 
 using namespace core;
 
-enum class Start { kFresh, kResume, kResumeInexactly };
+// The last two begin anew where there is no checkpoint.
+enum class Start { kFresh, kResume, kResumeInexactly, kResumeOrFresh, kResumeInexactlyOrFresh };
 
 struct CheckpointOptions {
   std::filesystem::path folder;
   int64_t every_batches = 0, every_passes = 0;  // 0: not by these
   double every_seconds = 0;
   int64_t keep = 3;              // the newest checkpoints that stay
-  std::string best;              // "cost" or a metric, of a test or pass; empty: none
+  std::string best;              // "cost", a cost or a metric, of a test or pass; empty: none
   bool best_is_highest = false;  // else the lowest
   Start start = Start::kFresh;
   std::filesystem::path from;  // the checkpoint to resume from; empty: the newest in the folder
@@ -50,8 +54,9 @@ struct CheckpointedTraining {
 
 class Checkpoints {
  public:
-  // Creates the folder if necessary. A fresh start is refused (TN_INVALID) if it has checkpoints. A resume reads its
-  // checkpoint into parameters, updater and reader; if it fails, these are unchanged.
+  // Creates the folder if necessary, and locks it: TN_IO if another training has it. A fresh start is refused
+  // (TN_INVALID) if it has checkpoints. A resume reads its checkpoint into parameters, updater and reader; if it fails,
+  // these are unchanged.
   Checkpoints(const CheckpointedTraining& training, CheckpointOptions options);
 
   // Return the state to continue from, null after a fresh start, and the file that it was read from.
@@ -68,10 +73,27 @@ class Checkpoints {
   void keep_best(const TestResult& measured, const LoopState& state);
 
  private:
-  void resume();
-  void read(const std::filesystem::path& file);
-  void write_file(const std::filesystem::path& file, const LoopState& state) const;
-  void remove_oldest(const TrainingPlace& newest) const;
+  // A checkpoint by its name, "checkpoint-2-40.safetensors": 2 passes and 40 minibatches of the next one are done.
+  struct Found {
+    int64_t pass = 0, batch = 0;
+    auto operator<=>(const Found&) const = default;
+    [[nodiscard]] std::string name() const;
+  };
+
+  // Returns the checkpoints in a folder, oldest first; none if it does not exist.
+  static std::vector<Found> checkpoints_in(const std::filesystem::path& folder);
+  [[nodiscard]] bool resumes_inexactly() const {
+    return options_.start == Start::kResumeInexactly || options_.start == Start::kResumeInexactlyOrFresh;
+  }
+  void lock();
+  void resume(const std::vector<Found>& found);
+  void read(const std::filesystem::path& file, CheckpointFile& checkpoint);
+  void write_file(const std::string& name, const LoopState& state);
+  // Writes a file by `write`, which gets the files to write with: the file replaces another one of the name only if
+  // this training wrote that, or found it when it began.
+  template <typename Write>
+  void write_own(const std::string& name, const Write& write);
+  void remove_oldest(const TrainingPlace& newest);
   void check_data(const std::string& file, const DataDigest& data) const;
   [[nodiscard]] std::string watched_best() const {
     return watched(options_.best, options_.best_is_highest, training_.tests);
@@ -79,6 +101,8 @@ class Checkpoints {
 
   CheckpointedTraining training_;
   CheckpointOptions options_;
+  std::unique_ptr<FolderFiles::Lock> lock_;  // of the folder; null: its file system has no locks
+  std::set<std::string> own_;  // the names of files in the folder that this training may replace and remove
   std::optional<LoopState> resumed_;
   std::string resumed_from_;
   std::optional<TrainingPlace> last_;  // of the last checkpoint that was written or read

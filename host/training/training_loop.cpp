@@ -2,7 +2,6 @@
 #include "host/training/training_loop.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/attribute.h"
@@ -13,102 +12,6 @@
 #include "host/training/validation.h"
 
 namespace tenon::host {
-
-ResultSums::ResultSums(const Machine& machine, Registry& registry) {
-  for (const MetricUse& use : machine.metrics())
-    metrics_.push_back({use.layer, &registry.layer(use.layer->type), std::vector<double>(use.state.size(), 0.0)});
-}
-
-void ResultSums::clear() {
-  for (Metric& metric : metrics_) std::fill(metric.state.begin(), metric.state.end(), 0.0);
-  cost_sum_ = 0;
-  samples_ = 0;
-}
-
-void ResultSums::add(const Machine& machine) {
-  for (Metric& metric : metrics_) {
-    const std::vector<double> state = machine.metric_state(metric.layer);
-    for (size_t i = 0; i < state.size(); ++i) metric.state[i] += state[i];
-  }
-  cost_sum_ += machine.cost() * static_cast<double>(machine.samples());
-  samples_ += machine.samples();
-}
-
-void ResultSums::add(const ResultSums& other) {
-  const auto same = [](const Metric& a, const Metric& b) {
-    return a.layer->type == b.layer->type && a.layer->attributes == b.layer->attributes &&
-           a.state.size() == b.state.size();
-  };
-  if (!std::equal(metrics_.begin(), metrics_.end(), other.metrics_.begin(), other.metrics_.end(), same))
-    fail(TN_INVALID, "the metrics to merge have other types or attributes");
-  for (size_t i = 0; i < metrics_.size(); ++i)
-    for (size_t k = 0; k < metrics_[i].state.size(); ++k) metrics_[i].state[k] += other.metrics_[i].state[k];
-  cost_sum_ += other.cost_sum_;
-  samples_ += other.samples_;
-}
-
-double ResultSums::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
-
-PassSums ResultSums::sums() const {
-  PassSums result{cost_sum_, samples_, {}};
-  for (const Metric& metric : metrics_) result.metrics.push_back(metric.state);
-  return result;
-}
-
-void ResultSums::set(const PassSums& sums) {
-  if (sums.metrics.size() != metrics_.size())
-    fail(TN_BAD_DATA, "sums of ", sums.metrics.size(), " metrics; expected ", metrics_.size());
-  for (size_t i = 0; i < metrics_.size(); ++i)
-    if (sums.metrics[i].size() != metrics_[i].state.size())
-      fail(TN_BAD_DATA, "metric \"", metrics_[i].layer->name, "\": ", sums.metrics[i].size(), " sums; expected ",
-           metrics_[i].state.size());
-  for (size_t i = 0; i < metrics_.size(); ++i) metrics_[i].state = sums.metrics[i];
-  cost_sum_ = sums.cost;
-  samples_ = sums.samples;
-}
-
-std::vector<MetricValue> ResultSums::metrics() const {
-  struct Named {
-    std::string layer;
-    MetricValue metric;
-  };
-  std::vector<Named> all;
-  for (const Metric& metric : metrics_) {
-    std::vector<MetricValue> values;
-    const AttributesView attributes(metric.type->description.attributes, metric.layer->attributes);
-    const std::string who = "metric \"" + metric.layer->name + "\"";
-    struct Results {
-      uint32_t size;
-      void* self;
-    };
-    const Loan<Results> results(metric.type->tags, &values, "metric's result", who);
-    const tn_metric_result result = [](void* self, const char* name, double value) {
-      const LoanUse use(self);
-      auto* const list = use.object<std::vector<MetricValue>>();
-      if (list != nullptr) list->push_back({name == nullptr ? "" : name, value});
-    };
-    ErrorSink sink(who, metric.type->tags);
-    const tn_finalizer finalizer = {sizeof finalizer, static_cast<uint32_t>(metric.state.size()),
-                                    attributes.get(), metric.state.data(),
-                                    sink.get(),       result,
-                                    results->self,    metric.type->table.user};
-    sink.check(call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize, &finalizer));
-    std::set<std::string> names;
-    for (MetricValue& value : values) {
-      if (value.name.empty() || !is_utf8(value.name) || !names.insert(value.name).second)
-        fail(TN_PLUGIN_FAULT, ComponentName{who},
-             "finalize gives a value whose name is empty, not UTF-8 or not the only one");
-      all.push_back({metric.layer->name, std::move(value)});
-    }
-  }
-  std::vector<MetricValue> result;
-  for (const Named& named : all) {
-    const auto same_name = [&](const Named& other) { return other.metric.name == named.metric.name; };
-    const bool unique = std::count_if(all.begin(), all.end(), same_name) == 1;
-    result.push_back({unique ? named.metric.name : named.layer + "." + named.metric.name, named.metric.value});
-  }
-  return result;
-}
 
 Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
                const std::map<std::string, std::string>& slot_map)
@@ -403,6 +306,7 @@ class Training {
     event.samples = result.samples;
     event.cost = result.cost;
     event.metrics = result.metrics;
+    event.costs = result.costs;
     handler_(event);
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
     if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
@@ -463,7 +367,9 @@ TestResult test(const LoopInputs& inputs) {
     result.add(inputs.machine);
     return true;
   });
-  return {result.cost(), result.samples(), inputs.clock.now() - began, result.metrics()};
+  TestResult measured = result.measured();
+  measured.seconds = inputs.clock.now() - began;
+  return measured;
 }
 
 void infer(const LoopInputs& inputs, const std::function<bool(const Machine&)>& sink) {

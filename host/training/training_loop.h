@@ -47,13 +47,14 @@ struct Event {
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
-  uint64_t skipped = 0;           // steps of the training so far, by updaters
-  double seconds = 0;             // since the pass began; Test: that it took
-  double learning_rate = 0;       // before the schedule; may be changed by the handler
-  double scheduled_rate = 0;      // after the schedule: of the last update, else of the first
-  bool stop = false;              // may be set by the handler
-  std::string checkpoint;         // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
-  Reason reason = Reason::kNone;  // EndTraining: why
+  std::vector<MetricValue> costs;  // each of two or more costs; else empty
+  uint64_t skipped = 0;            // steps of the training so far, by updaters
+  double seconds = 0;              // since the pass began; Test: that it took
+  double learning_rate = 0;        // before the schedule; may be changed by the handler
+  double scheduled_rate = 0;       // after the schedule: of the last update, else of the first
+  bool stop = false;               // may be set by the handler
+  std::string checkpoint;          // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
+  Reason reason = Reason::kNone;   // EndTraining: why
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -63,6 +64,7 @@ struct TestResult {
   int64_t samples = 0;
   double seconds = 0;
   std::vector<MetricValue> metrics;
+  std::vector<MetricValue> costs;  // each of two or more costs; else empty
 };
 
 // Cost and metrics, summed over minibatches.
@@ -72,15 +74,15 @@ class ResultSums {
   void clear();
   // Adds the machine's last minibatch.
   void add(const Machine& machine);
-  // Adds the minibatches of other sums. Throws TN_INVALID if these are of other metrics; changes nothing then.
+  // Adds the minibatches of other sums. Throws TN_INVALID if these are of other metrics, or of another number of costs;
+  // changes nothing then.
   void add(const ResultSums& other);
   [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] double cost() const;  // mean over samples; 0 without samples
+  [[nodiscard]] double cost() const { return mean(cost_sum_); }  // 0 without samples
   [[nodiscard]] PassSums sums() const;
   // Throws TN_BAD_DATA if the sums are of other metrics; changes nothing then.
   void set(const PassSums& sums);
-  [[nodiscard]] std::vector<MetricValue> metrics() const;
-  [[nodiscard]] TestResult measured() const { return {cost(), samples(), 0, metrics()}; }
+  [[nodiscard]] TestResult measured() const;
 
  private:
   struct Metric {
@@ -89,7 +91,15 @@ class ResultSums {
     std::vector<double> state;
   };
   std::vector<Metric> metrics_;
+  [[nodiscard]] std::vector<MetricValue> metrics() const;
+  // Each of two or more costs, under a name that is not one of `metrics`.
+  [[nodiscard]] std::vector<MetricValue> costs(const std::vector<MetricValue>& metrics) const;
+  [[nodiscard]] double mean(double sum) const { return samples_ == 0 ? 0 : sum / static_cast<double>(samples_); }
+
   double cost_sum_ = 0;
+  std::vector<std::string> cost_names_;  // of two or more costs; else empty
+  std::vector<double> cost_sums_;        // of these
+  bool costs_known_ = true;              // whether the sums are those of all samples
   int64_t samples_ = 0;
 };
 
@@ -126,9 +136,14 @@ struct LoopInputs {
   Clock& clock;
   SetGate& gate;             // of the machine's set
   int64_t pass_batches = 0;  // minibatches of a pass; of test and infer at most; 0: as many as a pass of the reader has
-  const std::atomic<bool>* cancel = nullptr;  // set by other threads: ends the loop; null: nothing does
+  // Set by other threads: end the loop. null: nothing does.
+  const std::atomic<bool>* cancel = nullptr;
+  const std::atomic<bool>* ending = nullptr;  // of the host
 
-  [[nodiscard]] bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_cancelled() const { return is_set(cancel) || is_set(ending); }
+
+ private:
+  static bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && flag->load(std::memory_order_relaxed); }
 };
 
 class Averages;

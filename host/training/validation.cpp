@@ -10,8 +10,9 @@ namespace tenon::host {
 
 std::optional<double> value_of(const std::string& name, const TestResult& measured) {
   if (name == "cost") return measured.cost;
-  for (const MetricValue& metric : measured.metrics)
-    if (metric.name == name) return metric.value;
+  for (const std::vector<MetricValue>* const values : {&measured.costs, &measured.metrics})
+    for (const MetricValue& value : *values)
+      if (value.name == name) return value.value;
   return std::nullopt;
 }
 
@@ -22,7 +23,8 @@ double compared(const std::string& name, const TestResult& measured) {
 void require_value(const std::string& name, const TestResult& measured, const char* where, const char* option) {
   if (value_of(name, measured)) return;
   std::vector<std::string> known = {"cost"};
-  for (const MetricValue& metric : measured.metrics) known.push_back(metric.name);
+  for (const std::vector<MetricValue>* const values : {&measured.costs, &measured.metrics})
+    for (const MetricValue& value : *values) known.push_back(value.name);
   fail(TN_INVALID, SubjectName{option}, where, ": ", option, " is \"", name, "\", which the training does not have",
        suggestion(name, known));
 }

@@ -12,7 +12,7 @@ namespace tenon::host {
 
 using namespace core;
 
-// Returns "cost" or a metric of that name; empty if there is none.
+// Returns "cost", or the cost or metric of that name; empty if there is none.
 [[nodiscard]] std::optional<double> value_of(const std::string& name, const TestResult& measured);
 // Returns the value for comparisons: NaN if there is none, or if nothing was measured because there were no samples.
 [[nodiscard]] double compared(const std::string& name, const TestResult& measured);
@@ -38,7 +38,7 @@ class Best {
 };
 
 struct EarlyStopOptions {
-  std::string metric;  // "cost" or a metric
+  std::string metric;  // "cost", one of several costs, or a metric
   bool best_is_highest = false;
   int64_t patience = 1;  // measurements in a row without improvement
   double min_delta = 0;

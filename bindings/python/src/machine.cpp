@@ -92,6 +92,7 @@ void bind_machines(nb::module_& module) {
              unlocked([&] { tenon::set_gradient(machine, name, values.array); });
            })
       .def("cost", released(&Machine::cost))
+      .def("costs", [](const Machine& machine) { return dict_of(unlocked([&] { return machine.costs(); })); })
       .def("metrics", [](const Machine& machine) { return dict_of(unlocked([&] { return machine.metrics(); })); })
       .def("plan", released(&Machine::plan))
       .def("reset_carried", released(&Machine::reset_carried))
@@ -137,7 +138,7 @@ void bind_metrics(nb::module_& module) {
       .def("read",
            [](const tenon::Metrics& metrics) {
              const tenon::Metrics::Values values = unlocked([&] { return metrics.read(); });
-             return nb::make_tuple(values.cost, values.samples, dict_of(values.metrics));
+             return nb::make_tuple(values.cost, values.samples, dict_of(values.metrics), dict_of(values.costs));
            })
       .def("merge",
            [](const tenon::Metrics& metrics, const tenon::Metrics& from) { unlocked([&] { metrics.merge(from); }); })

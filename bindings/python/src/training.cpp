@@ -123,7 +123,7 @@ nb::object test(const nb::dict& given) {
   const nb::object none = nb::none();
   options.handler = handler_from(none, none);
   const tenon::TestResult result = unlocked([&] { return tenon::test(options); });
-  return nb::make_tuple(result.cost, result.samples, dict_of(result.metrics), result.seconds);
+  return nb::make_tuple(result.cost, result.samples, dict_of(result.metrics), result.seconds, dict_of(result.costs));
 }
 
 // sink(list of arrays) receives the outputs of each minibatch.
@@ -146,7 +146,8 @@ void bind_event(nb::module_& module) {
              const Event& event = live.get();
              return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
                                    dict_of(event.metrics()), event.seconds(), event.learning_rate(),
-                                   event.scheduled_rate(), event.checkpoint(), event.reason(), event.skipped());
+                                   event.scheduled_rate(), event.checkpoint(), event.reason(), event.skipped(),
+                                   dict_of(event.costs()));
            })
       .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
       .def("machine", [](const LiveEvent& live) { return live.get().machine(); })
@@ -171,7 +172,7 @@ void bind_training(nb::module_& module) {
       {"BEGIN_PASS", TN_BEGIN_PASS},           {"END_PASS", TN_END_PASS},
       {"BEGIN_ITERATION", TN_BEGIN_ITERATION}, {"END_ITERATION", TN_END_ITERATION},
       {"CHECKPOINT", TN_CHECKPOINT},           {"TEST", TN_TEST},
-      {"START_FRESH", TN_START_FRESH},         {"START_RESUME", TN_START_RESUME}};
+      {"START_FRESH", TN_START_FRESH},         {"START_RESUME_OR_FRESH", TN_START_RESUME_OR_FRESH}};
   for (const auto& [name, value] : constants) module.attr(name) = value;
 }
 

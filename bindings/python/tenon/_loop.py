@@ -48,6 +48,7 @@ class _State:
     began: float = field(default_factory=time.perf_counter)
     seconds: float | None = None  # of a test
     reason: int = 0
+    costs: dict[str, float] = field(default_factory=dict)
 
 
 class _Live:
@@ -64,7 +65,7 @@ class _Live:
         state, rate = self._state, float(getattr(self._updater, "learning_rate", 0.0))
         seconds = time.perf_counter() - state.began if state.seconds is None else state.seconds
         return (self._kind, state.pass_id, state.batch_id, state.samples, state.cost, state.metrics, seconds, rate,
-                rate, "", state.reason, 0)  # fmt: skip
+                rate, "", state.reason, 0, state.costs)  # fmt: skip
 
     def machine(self) -> Any:
         self._check()
@@ -102,7 +103,7 @@ class _Early:
 
     def measure(self, state: _State) -> None:
         """Takes a measurement; raises _Stopped after too many without an improvement."""
-        values = {"cost": state.cost, **state.metrics}
+        values = {"cost": state.cost, **state.costs, **state.metrics}
         if self._metric not in values:
             raise error.NotFoundError(
                 f'early_stop: the training has no metric "{self._metric}"; it has {", ".join(values)}'
@@ -174,10 +175,10 @@ def train(
                 empty = True
 
     def whole_pass(pass_id: int, batch_id: int, began: float) -> _State:
-        cost, samples, metrics = total.read()
+        cost, samples, metrics, costs = total.read()
         if not samples:
-            cost, metrics = unmeasured(metrics)
-        return _State(pass_id, batch_id, samples, cost, metrics, began)
+            cost, costs, metrics = unmeasured(costs, metrics)
+        return _State(pass_id, batch_id, samples, cost, metrics, began, costs=costs)
 
     state, told = _State(), False
     try:
@@ -197,14 +198,14 @@ def train(
                     told = True
                     spoilt(pass_id, batch_id, machine.cost)
                 emit(_core.END_ITERATION, _State(pass_id, batch_id, machine.samples, machine.cost, machine.metrics,
-                                                 state.began))  # fmt: skip
+                                                 state.began, costs=machine.costs))  # fmt: skip
             state = whole_pass(pass_id, state.batch_id, state.began)
             emit(_core.END_PASS, state)
             measured = state
             if test is not None:
                 result = test()
                 measured = _State(pass_id, state.batch_id, result.samples, result.cost, result.metrics,
-                                  seconds=result.seconds)  # fmt: skip
+                                  seconds=result.seconds, costs=result.costs)  # fmt: skip
                 emit(_core.TEST, measured)
             if early is not None:
                 early.measure(measured)

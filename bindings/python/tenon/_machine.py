@@ -54,6 +54,12 @@ class Machine:
         return cost
 
     @property
+    def costs(self) -> dict[str, float]:
+        """Each of two or more costs by the name of its layer, times its coefficient: their sum is `cost`. Else empty."""
+        costs: dict[str, float] = self.core.costs()
+        return costs
+
+    @property
     def metrics(self) -> dict[str, float]:
         """The metrics over the minibatch."""
         metrics: dict[str, float] = self.core.metrics()

@@ -135,7 +135,7 @@ class LocalTrainer:
         self._sgd.train(self.network.outputs, self.network.parameters, self._data("train_data"), [keep, *handlers],
                         device=self._devices)  # fmt: skip
         self.passes += 1
-        return trainer.Result(done[0].cost, done[0].metrics, done[0].samples, done[0].seconds)
+        return trainer.Result(done[0].cost, done[0].metrics, done[0].samples, done[0].seconds, done[0].costs)
 
     def testOnePass(self) -> trainer.Result:
         """Measures cost and metrics over test_data."""

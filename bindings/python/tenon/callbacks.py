@@ -24,17 +24,16 @@ __all__ = ["BestModel", "CSVLog", "EarlyStop", "Progress", "TensorBoard"]
 
 
 def _value(happened: event.Event, metric: str) -> float:
-    """Returns the cost or a metric of an event."""
-    if metric == "cost":
-        return float(happened.cost)
-    if metric not in happened.metrics:
-        known = ["cost", *happened.metrics]
+    """Returns the cost, one of several costs, or a metric of an event."""
+    values = {"cost": happened.cost, **happened.costs, **happened.metrics}
+    if metric not in values:
+        known = list(values)
         raise error.NotFoundError(
             f'the training has no metric "{metric}"; it has {", ".join(known)}{error.suggestion(metric, known)}',
             "callbacks",
             metric,
         )
-    return float(happened.metrics[metric])
+    return float(values[metric])
 
 
 def _shown(handler: object, **arguments: Any) -> str:
@@ -49,6 +48,7 @@ class _Best:
     def __init__(self, metric: str, highest: bool | None, min_delta: float) -> None:
         self.metric = _check.text(metric, "metric", "callbacks")
         self.highest = metric != "cost" if highest is None else highest
+        self._by_name = highest is None
         self.min_delta = min_delta
         self.value = math.nan
         self.tested = False
@@ -62,6 +62,8 @@ class _Best:
         elif not isinstance(happened, event.EndPass) or self.tested:
             return None
         found = _value(happened, self.metric)
+        if self._by_name and self.metric in happened.costs:
+            self.highest = False
         if math.isnan(found):
             return False
         gain = found - self.value if self.highest else self.value - found
@@ -74,8 +76,8 @@ class _Best:
 class EarlyStop:
     """Ends the training after `patience` measurements without an improvement by more than min_delta.
 
-    metric: "cost" or a metric; highest: whether the best value is the highest, default for metrics. A measurement is a
-    test of the training (test=), or, without tests, a pass.
+    metric: "cost", one of several costs, or a metric; highest: whether the best value is the highest, default for
+    metrics. A measurement is a test of the training (test=), or, without tests, a pass.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class CSVLog:
         if not isinstance(happened, (event.EndPass, event.Test)):
             return
         first = not self._columns
-        self._columns = self._columns or ["event", "pass", "cost", "seconds", *happened.metrics]
+        self._columns = self._columns or ["event", "pass", "cost", "seconds", *happened.costs, *happened.metrics]
         fresh = first and not (self.append and os.path.exists(self.path))
         mode = "w" if fresh else "a"
         with _check.files(self.path, "callbacks"), open(self.path, mode, newline="", encoding="utf-8") as file:
@@ -156,7 +158,7 @@ class CSVLog:
                 writer.writeheader()
             kind = "test" if isinstance(happened, event.Test) else "pass"
             row: dict[str, Any] = {"event": kind, "pass": happened.pass_id, "cost": happened.cost}
-            writer.writerow({**row, "seconds": f"{happened.seconds:.3f}", **happened.metrics})
+            writer.writerow({**row, "seconds": f"{happened.seconds:.3f}", **happened.costs, **happened.metrics})
 
     def __repr__(self) -> str:
         return _shown(self, path=self.path, append=self.append)
@@ -182,7 +184,7 @@ class TensorBoard:
             for file in self._files.values():
                 file.close()
             self._files = {}
-        values = {"cost": happened.cost, **happened.metrics}
+        values = {"cost": happened.cost, **happened.costs, **happened.metrics}
         if isinstance(happened, (event.EndPass, event.Test)):
             kind = "test" if isinstance(happened, event.Test) else "train"
             self._file(kind).scalars(happened.pass_id + 1, values)
@@ -218,7 +220,8 @@ class Progress:
         self._shown = -1.0
 
     def __call__(self, happened: event.Event) -> None:
-        metrics = "".join(f"  {name} {value:.4f}" for name, value in happened.metrics.items())
+        values = {**happened.costs, **happened.metrics}
+        metrics = "".join(f"  {name} {value:.4f}" for name, value in values.items())
         text = f"pass {happened.pass_id + 1}  cost {happened.cost:.4f}{metrics}"
         if isinstance(happened, event.BeginTraining):
             self._cell, self._lines, self._batches, self._shown = None, [], 0, -1.0

@@ -26,23 +26,23 @@ class Reason(enum.IntEnum):
 class Event:
     """The base of all events.
 
-    pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; metrics: by
-    name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it; reason: of
+    pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; costs:
+    each of two or more by name, as in Result; metrics: by name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it; reason: of
     EndTraining, a Reason; skipped: steps so far that were not updated, since gradients were not finite (see compute in
     SGD.train). Cost and metrics of a pass or a test without samples are nan.
     """
 
-    __slots__ = ("_live", "batch_id", "checkpoint", "cost", "learning_rate", "metrics", "pass_id", "reason", "samples",
+    __slots__ = ("_live", "batch_id", "checkpoint", "cost", "costs", "learning_rate", "metrics", "pass_id", "reason", "samples",
                  "scheduled_rate", "seconds", "skipped")  # fmt: skip
 
     def __init__(self, live: Any) -> None:
         self._live = live
         (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
-         self.scheduled_rate, self.checkpoint, self.reason, self.skipped) = live.read()  # fmt: skip
+         self.scheduled_rate, self.checkpoint, self.reason, self.skipped, self.costs) = live.read()  # fmt: skip
         if self.reason:
             self.reason = Reason(self.reason)
         if not self.samples and isinstance(self, (EndPass, Test, EndTraining)):
-            self.cost, self.metrics = unmeasured(self.metrics)
+            self.cost, self.costs, self.metrics = unmeasured(self.costs, self.metrics)
 
     @property
     def machine(self) -> Machine:
@@ -63,13 +63,13 @@ class Event:
         self._live.set_learning_rate(_check.number(rate, "learning_rate", "event"))
 
     def __repr__(self) -> str:
-        metrics = "".join(f", {name}={value:.6g}" for name, value in self.metrics.items())
+        metrics = "".join(f", {name}={value:.6g}" for name, value in {**self.costs, **self.metrics}.items())
         return f"{type(self).__name__}(pass_id={self.pass_id}, batch_id={self.batch_id}, cost={self.cost:.6g}{metrics})"
 
 
-def unmeasured(metrics: dict[str, float]) -> tuple[float, dict[str, float]]:
-    """Returns cost and metrics over no samples: nan."""
-    return math.nan, dict.fromkeys(metrics, math.nan)
+def unmeasured(costs: dict[str, float], metrics: dict[str, float]) -> tuple[float, dict[str, float], dict[str, float]]:
+    """Returns cost, costs and metrics over no samples: nan."""
+    return math.nan, dict.fromkeys(costs, math.nan), dict.fromkeys(metrics, math.nan)
 
 
 class BeginTraining(Event):

@@ -209,11 +209,12 @@ class MachineMetrics:
         self._total.merge(other._total)
 
     def read(self) -> dict[str, float]:
-        """Returns {"cost": the mean cost over samples, metric: value} over the minibatches so far."""
+        """Returns {"cost": the mean cost over samples, metric: value} over the minibatches so far, with each of several
+        costs, as in tenon.trainer.Result."""
         if self._total is None:
             raise error.MisuseError("the metrics have no minibatch yet: call append", "metric")
-        cost, _, metrics = self._total.read()
-        return {"cost": cost, **metrics}
+        cost, _, metrics, costs = self._total.read()
+        return {"cost": cost, **costs, **metrics}
 
     def flush(self) -> dict[str, float]:
         """Returns the same as read, and forgets the minibatches so far."""

@@ -34,21 +34,30 @@ BATCH = 128  # samples of a minibatch where the reader says nothing
 
 @dataclass
 class Result:
-    """What a test measured: the mean cost, the metrics by name, the number of samples and the seconds."""
+    """What a test measured: the mean cost, the metrics by name, the number of samples and the seconds.
+
+    costs: with two or more costs each of them, by the name of its layer ("<layer>.cost" if that is "cost" or the name of a
+    metric): what it adds to `cost`, its mean times its coefficient. Else empty.
+    """
 
     cost: float
     metrics: dict[str, float] = field(default_factory=dict)
     samples: int = 0
     seconds: float = 0.0
+    costs: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        metrics = "".join(f", {name}={value:.6g}" for name, value in self.metrics.items())
+        metrics = "".join(f", {name}={value:.6g}" for name, value in {**self.costs, **self.metrics}.items())
         return f"Result(cost={self.cost:.6g}{metrics}, samples={self.samples})"
 
 
 @dataclass
 class Checkpoint:
-    """Checkpoints of a training in a folder; resume: continue the newest one of the folder if there is one."""
+    """Checkpoints of a training in a folder.
+
+    resume: True continues from the newest checkpoint of the folder, and begins anew if there is none, so that one program
+    serves the first start and all others; False refuses a folder that has checkpoints.
+    """
 
     folder: str
     every_passes: int = 1
@@ -285,13 +294,13 @@ class SGD:
         cores = layers.make(chosen, types)
         known = _set(parameters).known()
         opened, pairs = _open(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
-        cost, samples, metrics, seconds = _core.test(
+        cost, samples, metrics, seconds, costs = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
              "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
         )  # fmt: skip
         if not samples:
-            cost, metrics = event.unmeasured(metrics)
-        return Result(cost, metrics, samples, seconds)
+            cost, costs, metrics = event.unmeasured(costs, metrics)
+        return Result(cost, metrics, samples, seconds, costs)
 
 
 _updaters = updater
@@ -328,8 +337,7 @@ def _checkpoint(given: Checkpoint | str) -> dict[str, Any]:
     }
     for name in ("every_passes", "every_batches"):
         fields[name] = _check.whole(getattr(options, name), name, of)
-    written = os.path.isdir(options.folder) and any(each.endswith(".safetensors") for each in os.listdir(options.folder))
-    fields["start"] = _core.START_RESUME if options.resume and written else _core.START_FRESH
+    fields["start"] = _core.START_RESUME_OR_FRESH if options.resume else _core.START_FRESH
     return fields
 
 

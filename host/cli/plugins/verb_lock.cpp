@@ -1,6 +1,5 @@
 // tenon plugins lock: writes the plugin set that a job needs. SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -29,17 +28,12 @@ int lock_here(const Job& job, const JobOptions& common, const std::string& outpu
     std::cout << text;
     return kDone;
   }
-  const fs::path part = output + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
+  replace_file(output, text);
   std::error_code error;
   // Whatever the umask: a set that others may write is refused.
-  if (file)
-    fs::permissions(
-        part, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read, error);
-  if (file && !error) fs::rename(part, output, error);
-  if (!file || error) throw Failure(kIo, output + ": it cannot be written" + (error ? ": " + error.message() : ""));
+  fs::permissions(
+      output, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read, error);
+  if (error) throw Failure(kIo, output + ": its permissions cannot be set: " + error.message());
   std::cout << plain("locked " + output) << "\n";
   return kDone;
 }

@@ -37,6 +37,14 @@ TENON_API const char* tn_status_text(tn_status status);
  * message of a crash: the library installs no handler itself. */
 TENON_API uint64_t tn_plugin_call(char* text, uint64_t size);
 
+/* Writes a file as tn_model_save does: to a temporary name beside it, synced, then renamed. A link is followed, and its
+ * target replaced. TN_IO if another user may have planted the file or a link on the way to it: in a folder that is
+ * sticky and writable by all, such as /tmp, an entry must belong to this user or to the owner of the folder. */
+TENON_API tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn_error* error);
+/* Returns what would keep tn_file_replace and tn_model_save from writing this file now: creates the temporary file and
+ * removes it again. */
+TENON_API tn_status tn_file_check(const char* path, tn_error* error);
+
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
 /* Allocates the memory of tensors, parameters and arenas, all of it. Called from any thread. */
@@ -86,7 +94,14 @@ typedef struct tn_host_options {
  * tn_host_plugins lists it with the reason. A wrong plugin set does: TN_NOT_FOUND if it or a file that it names does
  * not exist, TN_BAD_CONFIG if its text is wrong, TN_REFUSED if others may change it. */
 TENON_API tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error);
-/* Frees everything of the host. Null is ignored. */
+/* Frees everything of the host. Null is ignored. Any thread, also beside calls on the host: trainings, tests,
+ * inferences, steps and generations in flight are cancelled as by tn_cancel_request (generations and tn_machine_steps
+ * return TN_CANCELLED), and the function waits until all calls in flight have ended: for a reader of the application,
+ * too. Calls that begin later return TN_MISUSE, also after the function has returned, until 64 further hosts are
+ * destroyed. A second tn_host_destroy waits for the first, then does nothing. Within a call on the host, such as in a
+ * handler, it does not wait: the call is cancelled, further calls return TN_MISUSE, and the last call in flight frees
+ * the host when it ends. Nor does it wait in a function of the application that a thread of the library runs, such as
+ * that of a buffered reader: another thread frees the host when the function has returned. */
 TENON_API void tn_host_destroy(tn_host* host);
 
 typedef struct tn_host_counters {
@@ -309,6 +324,11 @@ TENON_API tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine
                                                tn_array* values, tn_error* error);
 /* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
+/* The costs whose sum tn_machine_cost returns, if there are two or more; else *count is 0. Each is what it adds to the
+ * sum: its mean times its `coefficient`. The name is that of the layer; "<layer>.cost" if the layer has the name of a
+ * metric or is called "cost". Borrowed until this thread's next call of tn_machine_costs or tn_test on this host. */
+TENON_API tn_status tn_machine_costs(tn_host* host, tn_machine machine, const tn_metric** costs, uint32_t* count,
+                                     tn_error* error);
 /* Values of the machine's metrics over the last forward, borrowed until this thread's next call of tn_machine_metrics
  * or tn_test on this host. */
 TENON_API tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
@@ -384,6 +404,10 @@ typedef struct tn_event {
   tn_machine machine;
   uint32_t reason;  /* END_TRAINING: TN_REASON_*; else 0 */
   uint32_t skipped; /* steps so far that the training's updaters skipped, see TN_BF16 */
+  /* With two or more costs, each of them, as in tn_machine_costs; else none. Means over the same samples as `cost`. */
+  const tn_metric* costs;
+  uint32_t costs_count;
+  uint32_t reserved;
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
@@ -400,41 +424,6 @@ typedef struct tn_updater_group {
   uint32_t parameters_count;     /* at least 1 */
   uint32_t reserved;
 } tn_updater_group;
-
-enum {
-  TN_START_FRESH = 0, /* TN_INVALID if the folder has checkpoints */
-  TN_START_RESUME = 1,
-  TN_START_RESUME_INEXACTLY = 2 /* also with other kernels or another device, which may round otherwise */
-};
-
-/* Checkpoints of a training (docs/checkpoints.md). One is written every so many minibatches, seconds or passes, and
- * whenever the training ends: after the last pass, because a handler stopped it, or because the reader failed. It is
- * complete and on disk under its name, or not there. None is written while the cost of the pass is not finite. If one
- * cannot be written, the training fails, and those before it are unchanged. */
-typedef struct tn_checkpoint_options {
-  uint32_t size;
-  uint32_t keep;         /* the newest checkpoints that stay; 0: 3 */
-  const char* folder;    /* created if only it is missing */
-  int64_t every_batches; /* 0: not by minibatches; likewise below */
-  int64_t every_passes;
-  double every_seconds;
-  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off. With
-   * tn_train_options.test: of each test instead, and with averages the averaged model as best-average.safetensors. */
-  const char* best;
-  uint32_t best_is_highest; /* 0: the lowest value is the best */
-  /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
-   * would have had without the interruption, and gives the same bits. The checkpoint replaces the values of
-   * `parameters` and the states and learning rate of `updater`, and moves `reader`. TN_INVALID lists all differences if
-   * it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device. TN_NOT_FOUND
-   * without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
-  uint32_t start;
-  const char* from; /* the checkpoint to resume from; null: the newest in the folder */
-  /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
-   * parameters of the set must belong to some output. */
-  const tn_layer* outputs;
-  uint32_t outputs_count;
-  uint32_t reserved;
-} tn_checkpoint_options;
 
 typedef struct tn_train_options {
   uint32_t size;
@@ -479,6 +468,10 @@ typedef struct tn_test_result {
   int64_t samples;
   double seconds;
   const tn_metric* metrics; /* borrowed until this thread's next tn_test or tn_machine_metrics on the host */
+  /* With two or more costs, each of them, as in tn_machine_costs; else none. Borrowed like metrics. */
+  const tn_metric* costs;
+  uint32_t costs_count;
+  uint32_t reserved;
 } tn_test_result;
 
 /* Trains for `passes` passes, or until a handler, a cancel token or early stopping ends it; then it returns TN_OK, and

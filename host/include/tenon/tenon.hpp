@@ -45,6 +45,16 @@ struct HostOptions {
   bool time_calls = false;                           // whether machines measure the time of each call
 };
 
+// Writes a file, and checks whether it could be written, as tn_file_replace and tn_file_check document it.
+inline void replace_file(const std::string& path, const std::string& bytes) {
+  const char* const given = detail::c_text(path, "path");
+  detail::checked([&](tn_error* error) { return tn_file_replace(given, bytes.data(), bytes.size(), error); });
+}
+inline void check_file(const std::string& path) {
+  const char* const given = detail::c_text(path, "path");
+  detail::checked([&](tn_error* error) { return tn_file_check(given, error); });
+}
+
 class Host {
  public:
   explicit Host(const HostOptions& options = {}) {

@@ -345,6 +345,12 @@ inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count
   for (uint32_t i = 0; i < count; ++i) result.push_back({metrics[i].name, metrics[i].value});
   return result;
 }
+// The costs of a struct, which is shorter if the library is of an older version.
+template <typename Struct>
+std::vector<Metric> costs_from(const Struct& from) {
+  if (!TN_HAS(&from, Struct, costs_count)) return {};
+  return metrics_from(from.costs, from.costs_count);
+}
 
 // Stores exceptions that the application threw in a callback from C, each under a number. The subject of the C error
 // carries the number, by which the failing call finds and rethrows the exception. Any thread.

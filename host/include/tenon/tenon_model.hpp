@@ -208,6 +208,13 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
     detail::checked([&](tn_error* error) { return tn_machine_cost(host(), handle(), &result, error); });
     return result;
   }
+  // Each of two or more costs by name, as tn_machine_costs documents them; else empty.
+  [[nodiscard]] std::vector<Metric> costs() const {
+    const tn_metric* costs = nullptr;
+    uint32_t count = 0;
+    detail::checked([&](tn_error* error) { return tn_machine_costs(host(), handle(), &costs, &count, error); });
+    return detail::metrics_from(costs, count);
+  }
   // The values over the last forward.
   [[nodiscard]] std::vector<Metric> metrics() const {
     const tn_metric* list = nullptr;

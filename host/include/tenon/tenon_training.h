@@ -55,11 +55,53 @@ typedef struct tn_test_options {
 typedef struct tn_early_stop_options {
   uint32_t size;
   uint32_t best_is_highest; /* 0: the lowest value is the best */
-  const char* metric;       /* "cost" or a metric */
+  const char* metric;       /* "cost", one of several costs (tn_machine_costs), or a metric */
   int64_t patience;         /* the training ends after so many measurements in a row without improvement; at least 1 */
   double min_delta; /* at least 0: a value improves if it is better than the best by more than this. One that is not
                        finite never does. */
 } tn_early_stop_options;
+
+/* ---- checkpoints ----------------------------------------------------------------------------------------------- */
+
+enum {
+  TN_START_FRESH = 0, /* TN_INVALID if the folder has checkpoints */
+  TN_START_RESUME = 1,
+  TN_START_RESUME_INEXACTLY = 2, /* also with other kernels or another device, which may round otherwise */
+  /* The same two, but a training without a checkpoint begins anew: one value for the first start and all others.
+   * `from`, if set, must exist. BEGIN_TRAINING has a `checkpoint` if the training resumed. */
+  TN_START_RESUME_OR_FRESH = 3,
+  TN_START_RESUME_INEXACTLY_OR_FRESH = 4
+};
+
+/* Checkpoints of a training (docs/checkpoints.md). One is written every so many minibatches, seconds or passes, and
+ * whenever the training ends: after the last pass, because a handler stopped it, or because the reader failed. It is
+ * complete and on disk under its name, or not there. None is written while the cost of the pass is not finite. If one
+ * cannot be written, the training fails, and those before it are unchanged. A training has its folder alone: while
+ * another one uses it, of whatever process, tn_train returns TN_IO and names the process. */
+typedef struct tn_checkpoint_options {
+  uint32_t size;
+  uint32_t keep;         /* the newest checkpoints that stay; 0: 3 */
+  const char* folder;    /* created if only it is missing */
+  int64_t every_batches; /* 0: not by minibatches; likewise below */
+  int64_t every_passes;
+  double every_seconds;
+  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off. With
+   * tn_train_options.test: of each test instead, and with averages the averaged model as best-average.safetensors. */
+  const char* best;         /* or one of several costs, by its name in tn_machine_costs */
+  uint32_t best_is_highest; /* 0: the lowest value is the best */
+  /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
+   * would have had without the interruption, and gives the same bits. The checkpoint replaces the values of
+   * `parameters` and the states and learning rate of `updater`, and moves `reader`. TN_INVALID lists all differences if
+   * it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device. TN_NOT_FOUND
+   * without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
+  uint32_t start;
+  const char* from; /* the checkpoint to resume from; null: the newest in the folder */
+  /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
+   * parameters of the set must belong to some output. */
+  const tn_layer* outputs;
+  uint32_t outputs_count;
+  uint32_t reserved;
+} tn_checkpoint_options;
 
 /* ---- averages of the parameters -------------------------------------------------------------------------------- */
 

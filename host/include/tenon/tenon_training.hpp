@@ -22,7 +22,10 @@ class Event {
  public:
   // host: that of the training; null: the event has no machine.
   explicit Event(tn_event* event, detail::HostRef host = nullptr)
-      : event_(event), metrics_(detail::metrics_from(event->metrics, event->metrics_count)), host_(std::move(host)) {}
+      : event_(event),
+        metrics_(detail::metrics_from(event->metrics, event->metrics_count)),
+        costs_(detail::costs_from(*event)),
+        host_(std::move(host)) {}
 
   [[nodiscard]] int kind() const { return event_->kind; }  // TN_END_PASS and so on
   [[nodiscard]] int64_t pass() const { return event_->pass; }
@@ -30,6 +33,8 @@ class Event {
   [[nodiscard]] int64_t samples() const { return event_->samples; }
   [[nodiscard]] double cost() const { return event_->cost; }
   [[nodiscard]] const std::vector<Metric>& metrics() const { return metrics_; }
+  // Each of two or more costs by name, as in tn_machine_costs; else empty.
+  [[nodiscard]] const std::vector<Metric>& costs() const { return costs_; }
   [[nodiscard]] double seconds() const { return event_->seconds; }
   // learning_rate: before the schedule; scheduled_rate: after it, the rate of the last update.
   [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
@@ -52,7 +57,7 @@ class Event {
 
  private:
   tn_event* event_;
-  std::vector<Metric> metrics_;
+  std::vector<Metric> metrics_, costs_;
   detail::HostRef host_;
 };
 using EventHandler = std::function<void(Event&)>;
@@ -182,6 +187,7 @@ struct TestResult {
   int64_t samples = 0;
   double seconds = 0;
   std::vector<Metric> metrics;
+  std::vector<Metric> costs = {};  // each of two or more, as in tn_machine_costs; else empty
 };
 
 namespace detail {
@@ -348,7 +354,8 @@ inline TestResult test(const TrainOptions& options) {
     run.rethrow();
     return status;
   });
-  return {result.cost, result.samples, result.seconds, detail::metrics_from(result.metrics, result.metrics_count)};
+  return {result.cost, result.samples, result.seconds, detail::metrics_from(result.metrics, result.metrics_count),
+          detail::costs_from(result)};
 }
 
 // `sink` receives the outputs of each minibatch, borrowed during the call; it returns false to end the pass early.

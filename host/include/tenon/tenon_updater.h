@@ -94,6 +94,9 @@ typedef struct tn_metrics_values {
   double cost;     /* mean over samples; 0 without samples or without a cost */
   int64_t samples; /* of all minibatches */
   const tn_metric* metrics;
+  const tn_metric* costs; /* with two or more costs, each of them, as in tn_machine_costs; else none */
+  uint32_t costs_count;
+  uint32_t reserved;
 } tn_metrics_values;
 /* Receives values that are borrowed during the call. It must not call the host. */
 typedef void (*tn_metrics_sink)(void* user, const tn_metrics_values* values);

@@ -141,6 +141,7 @@ class Metrics : public detail::Owned<tn_metrics, tn_metrics_release> {
     double cost = 0;  // mean over samples
     int64_t samples = 0;
     std::vector<Metric> metrics;
+    std::vector<Metric> costs = {};  // each of two or more, as in tn_machine_costs; else empty
   };
   // Over the minibatches so far.
   [[nodiscard]] Values read() const {
@@ -151,7 +152,8 @@ class Metrics : public detail::Owned<tn_metrics, tn_metrics_release> {
     const tn_metrics_sink sink = [](void* user, const tn_metrics_values* values) {
       auto& to = *static_cast<Target*>(user);
       try {
-        to.values = {values->cost, values->samples, detail::metrics_from(values->metrics, values->metrics_count)};
+        to.values = {values->cost, values->samples, detail::metrics_from(values->metrics, values->metrics_count),
+                     detail::costs_from(*values)};
       } catch (...) {
         to.failure = std::current_exception();
       }

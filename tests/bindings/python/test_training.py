@@ -1,5 +1,7 @@
 """train, test and infer. SPDX-License-Identifier: Apache-2.0"""
 
+import subprocess
+import sys
 import traceback
 
 import numpy as np
@@ -179,6 +181,79 @@ def test_a_training_resumes_from_its_checkpoints(tmp_path):
     resumed = trained(ARRAYS, 4, checkpoint=str(tmp_path))[1]
     for name in whole:
         np.testing.assert_array_equal(whole[name], resumed[name])
+
+
+def test_one_program_serves_every_start(tmp_path):
+    (tmp_path / "best.safetensors").write_text("of a training that was killed before its first checkpoint")
+    begun = []
+
+    def note(event):
+        if isinstance(event, tenon.event.BeginTraining):
+            begun.append(event.checkpoint)
+
+    for passes in (1, 2):
+        trained(ARRAYS, passes, checkpoint=str(tmp_path), event_handler=note)
+    assert not begun[0] and begun[1].endswith("checkpoint-1-0.safetensors")
+
+
+def test_a_folder_of_checkpoints_belongs_to_one_training(tmp_path):
+    refused = []
+
+    def train_beside(event):
+        if isinstance(event, tenon.event.EndIteration) and not refused:
+            with pytest.raises(tenon.error.Error, match="another call of this process holds this lock"):
+                trained(ARRAYS, 1, checkpoint=str(tmp_path))
+            refused.append(event)
+
+    trained(ARRAYS, 1, checkpoint=str(tmp_path), event_handler=train_beside)
+    assert refused
+
+
+class Sgd(tenon.updater.Base):
+    def update_parameter(self, name, parameter, gradient, state):
+        parameter -= self.learning_rate * gradient
+
+
+@pytest.mark.parametrize("updater", [tenon.updater.Sgd(learning_rate=0.01), Sgd()])
+def test_several_costs_are_reported_by_name(updater):
+    model = classifier()
+    small = tenon.layer.square_error(model.score, model.score * 0.0, coefficient=0.5, name="small")
+    outputs = [model.cost, small, model.accuracy]
+    parameters = tenon.parameters.create(outputs)
+    name = model.cost.name if model.cost.name != "cost" else "cost.cost"
+    seen = []
+
+    def note(event):
+        if isinstance(event, (tenon.event.EndIteration, tenon.event.EndPass, tenon.event.EndTraining)):
+            seen.append(event)
+            assert list(event.costs) == [name, "small"]
+            assert sum(event.costs.values()) == pytest.approx(event.cost)
+
+    stop = {"metric": "small", "best_is_highest": True, "min_delta": 1e9}
+    tenon.train(outputs, parameters, ARRAYS, note, passes=9, updater=updater, early_stop=stop)
+    assert seen[-1].pass_id == 1 and "small" in repr(seen[-1])
+    result = tenon.test(outputs, parameters, ARRAYS)
+    assert sum(result.costs.values()) == pytest.approx(result.cost) and "small=" in repr(result)
+    assert tenon.test([small], parameters, ARRAYS).cost == pytest.approx(result.costs["small"])
+    assert tenon.test([model.cost], parameters, ARRAYS).costs == {}
+
+
+def test_the_interpreter_ends_beside_a_training(tmp_path):
+    program = """
+import threading, time, numpy as np, tenon
+x = tenon.layer.data("x", tenon.data_type.dense_vector(2))
+cost = tenon.layer.square_error(tenon.layer.fc(x, size=2), x)
+parameters = tenon.parameters.create(cost)
+begun = threading.Event()
+def train():
+    tenon.train(cost, parameters, {"x": np.ones((64, 2))}, lambda event: begun.set(), passes=10**9)
+threading.Thread(target=train, daemon=True).start()
+begun.wait()
+del parameters, cost, x
+print("ends")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
 
 
 def test_several_devices_compute_shards_of_a_minibatch():

@@ -198,6 +198,8 @@ AT(tn_event, checkpoint, 80);
 AT(tn_event, machine, 88);
 AT(tn_event, reason, 96);
 AT(tn_event, skipped, 100);
+AT(tn_event, costs, 104);
+AT(tn_event, costs_count, 112);
 GROWS(tn_checkpoint_options, 80);
 AT(tn_checkpoint_options, size, 0);
 AT(tn_checkpoint_options, keep, 4);
@@ -294,6 +296,8 @@ AT(tn_test_result, cost, 8);
 AT(tn_test_result, samples, 16);
 AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
+AT(tn_test_result, costs, 40);
+AT(tn_test_result, costs_count, 48);
 
 /* tenon/tenon_cond.h */
 FROZEN(tn_cond, 8);
@@ -465,5 +469,7 @@ AT(tn_metrics_values, metrics_count, 4);
 AT(tn_metrics_values, cost, 8);
 AT(tn_metrics_values, samples, 16);
 AT(tn_metrics_values, metrics, 24);
+AT(tn_metrics_values, costs, 32);
+AT(tn_metrics_values, costs_count, 40);
 
 int main(void) { return 0; }

@@ -1,6 +1,7 @@
 // tenon train with [checkpoint] and --resume. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "tests/host/cli/calls.h"
@@ -62,7 +63,7 @@ class CheckpointTest : public CallTest {
 
 TEST_F(CheckpointTest, AnInterruptedTrainingResumesToTheSameModel) {
   const std::string expected = uninterrupted();
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     fs::remove_all(path("saves"));
     const Outcome stopped = interrupt(signal);
     EXPECT_EQ(stopped.exit, kSignalled + signal);
@@ -118,6 +119,75 @@ TEST_F(CheckpointTest, MistakesInUpdaterGroupsNameTheGroup) {
               AllOf(HasSubstr("job.toml:52: [[updater_group]] 1: "), HasSubstr("did you mean \"momentum\"?")));
 }
 
+// A pod or a unit of systemd has one command for the first start and for all others.
+TEST_F(CheckpointTest, OneCommandServesEveryStart) {
+  const std::string expected = uninterrupted();
+  const std::string anew = "nothing to resume in saves: the training begins anew\n";
+  for (const char* option : {"--resume", "--resume-inexact"}) {
+    fs::remove_all(path("saves"));
+    EXPECT_THAT(train({option, "--passes", "1"}).out, HasSubstr(anew)) << "no folder";
+    const Outcome second = train({option});
+    EXPECT_THAT(second.out, AllOf(HasSubstr("resumed from saves/checkpoint-1-0"), testing::Not(HasSubstr(anew))));
+    EXPECT_EQ(read("model.safetensors"), expected);
+    fs::remove_all(path("saves"));
+    fs::create_directory(path("saves"));
+    EXPECT_THAT(train({option, "--passes", "1"}).out, HasSubstr(anew)) << "an empty folder";
+  }
+  fs::remove_all(path("saves"));
+  const std::vector<json> told = parsed(train({"--resume", "--passes", "1", "--log-format", "json"}).out);
+  EXPECT_EQ(told.at(0).at("event"), "begin_training");
+  EXPECT_FALSE(told.at(0).contains("path"));
+  EXPECT_EQ(train({"--resume", "--passes", "2", "--log-format", "json"}).exit, kDone);
+}
+
+// Names that only look like those of checkpoints.
+TEST_F(CheckpointTest, OtherFilesAreNothingToResume) {
+  fs::create_directory(path("saves"));
+  for (const char* name : {"checkpoint-old.safetensors", "checkpoint-1-2.safetensors~", "xcheckpoint-1-2.safetensors",
+                           ".checkpoint-1-2.safetensors.0123abcd-7-0.tmp", "checkpoint-01-2.safetensors"})
+    write(std::string("saves/") + name, "x");
+  EXPECT_THAT(train({"--resume", "--passes", "1"}).out, HasSubstr("nothing to resume in saves"));
+}
+
+TEST_F(CheckpointTest, AKilledFirstStartBeginsAnew) {
+  const std::string expected = uninterrupted();
+  const Outcome killed = shell(
+      "\"$TENON\" train job.toml --resume --passes 1000000 --set checkpoint.every_batches=1000000 >out & pid=$!\n"
+      "until grep -q 'pass   *3/' out; do sleep 0.01; done; kill -9 $pid; wait $pid; ls -A saves >left");
+  EXPECT_EQ(killed.exit, 0) << killed.error;
+  EXPECT_EQ(read("left"), ".training.lock\n");
+  EXPECT_THAT(train({"--resume"}).out, HasSubstr("nothing to resume"));
+  EXPECT_EQ(read("model.safetensors"), expected);
+  EXPECT_FALSE(exists("saves/.training.lock"));
+}
+
+// A save that was killed leaves its temporary file until the training starts again.
+TEST_F(CheckpointTest, LeftoversOfAKilledSaveGoAtTheNextStart) {
+  const Outcome killed = shell(
+      "\"$TENON\" train job.toml --passes 1000000 --set checkpoint.every_batches=1 >out & pid=$!\n"
+      "for try in $(seq 500); do\n"
+      "  until ls -A saves 2>&1 | grep -q '[.]tmp$'; do :; done; kill -STOP $pid\n"
+      "  if ls -A saves | grep -q '[.]tmp$'; then break; fi; kill -CONT $pid\n"
+      "done; kill -9 $pid; wait $pid; ls -A saves | grep -c '[.]tmp$'");
+  EXPECT_EQ(killed.out, "1\n") << killed.error;
+  done(run_train, {"job.toml", "--resume", "--passes", "1"});
+  for (const std::string& name : saves()) EXPECT_THAT(name, StartsWith("checkpoint-"));
+}
+
+TEST_F(CheckpointTest, TwoTrainingsDoNotShareAFolder) {
+  write("other.toml", read("job.toml"));
+  const Outcome both = shell(
+      "\"$TENON\" train job.toml --seed 3 --passes 1000000 >out & one=$!\n"
+      "until grep -q 'pass   *2/' out; do sleep 0.01; done\n"
+      "\"$TENON\" train other.toml --seed 4 --save other.safetensors; echo $?\n"
+      "\"$TENON\" train other.toml --seed 4 --resume --save other.safetensors; echo $?\n"
+      "kill -TERM $one; wait $one; echo $?");
+  EXPECT_EQ(both.out, "74\n74\n143\n");
+  EXPECT_THAT(both.error, ContainsRegex("saves: a training has its folder alone: saves/.training.lock: process [0-9]+ "
+                                        "holds this lock"));
+  train({"--resume", "--passes", "1"});  // all files are of one training
+}
+
 TEST_F(CheckpointTest, ResumeFromNamesACheckpoint) {
   const std::string expected = uninterrupted();
   train({"--set", "checkpoint.keep=100"});
@@ -170,6 +240,24 @@ TEST_F(CheckpointTest, EventsNameTheFiles) {
 }
 
 // The lines of a resumed pass are those of the whole pass, except for the speed.
+TEST_F(CheckpointTest, SeveralCostsAreReportedByName) {
+  const std::string penalty =
+      "\n[[layer]]\nname = \"zeros\"\ntype = \"scale_shift\"\ninputs = [\"score\"]\nscale = 0.0\n"
+      "\n[[layer]]\nname = \"small\"\ntype = \"square_error\"\ninputs = [\"score\", \"zeros\"]\ncoefficient = 0.001\n";
+  write("job.toml", job() + penalty + table("best = \"small\"\nmode = \"min\"") +
+                        "\n[early_stop]\nmetric = \"cost.cost\"\nmode = \"min\"\npatience = 9\n");
+  const Outcome told = train({});
+  EXPECT_THAT(told.out, ContainsRegex("pass 4/4  cost [0-9.e-]+  cost.cost [0-9.e-]+  small [0-9.e-]+  accuracy "));
+  EXPECT_THAT(told.out, ContainsRegex("\ntest  cost [0-9.e-]+  cost.cost [0-9.e-]+  small [0-9.e-]+  accuracy "));
+  EXPECT_TRUE(exists("saves/best.safetensors"));
+  EXPECT_THAT(done(run_test, {"job.toml"}).out, HasSubstr("  small "));
+  const std::vector<json> tested = parsed(done(run_test, {"job.toml", "--log-format", "json"}).out);
+  const json& result = tested.at(0);
+  EXPECT_NEAR(result.at("costs").at("cost.cost").get<double>() + result.at("costs").at("small").get<double>(),
+              result.at("cost").get<double>(), 1e-6);
+  EXPECT_EQ(result.at("test").at("costs"), result.at("costs"));
+}
+
 TEST_F(CheckpointTest, ThePassOfAResumeIsReportedAsAWhole) {
   const auto without_speed = [](const Outcome& outcome) {
     std::vector<std::string> result;
@@ -268,8 +356,6 @@ TEST_F(CheckpointTest, AFolderOfAnotherTrainingIsRefused) {
 }
 
 TEST_F(CheckpointTest, ResumingNeedsACheckpoint) {
-  EXPECT_THAT(failure(kNotFound, run_train, {"job.toml", "--resume"}),
-              HasSubstr("saves: the folder has no checkpoint to resume from"));
   EXPECT_THAT(failure(kNotFound, run_train, {"job.toml", "--resume-from", "absent"}), HasSubstr("absent"));
   write("job.toml", job());
   for (const char* option : {"--resume", "--resume-inexact", "--resume-from=x"})

@@ -143,6 +143,9 @@ TEST_F(FitTest, AResumedTrainingHasTheSameBits) {
   EXPECT_EQ(stopped.exit, kSignalled + SIGTERM);
   const Outcome resumed = done(run_train, {"job.toml", "--resume"});
   EXPECT_THAT(resumed.error, Not(HasSubstr("fitted")));
+  std::filesystem::remove_all(path("saves"));
+  EXPECT_THAT(done(run_train, {"job.toml", "--resume", "--passes", "1"}).error, HasSubstr("fitted to 45 samples: x\n"))
+      << "a first start";
   EXPECT_EQ(read("model.safetensors"), expected);
 }
 

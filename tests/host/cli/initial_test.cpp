@@ -122,12 +122,17 @@ TEST_F(InitialTest, WrongKeysNameTheLine) {
                         "\"score.weight\""));
 }
 
-TEST_F(InitialTest, ItExcludesAResume) {
+TEST_F(InitialTest, OneCommandInitialisesAndResumes) {
   write_job("init = \"base.safetensors\"");
   write("job.toml", read("job.toml") + "\n[checkpoint]\nfolder = \"saves\"\n");
-  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--resume"}),
+  done(run_train, {"job.toml", "--save", "whole.safetensors"});
+  std::filesystem::remove_all(path("saves"));
+  EXPECT_THAT(done(run_train, {"job.toml", "--resume", "--passes", "1"}).error,
+              HasSubstr("4 parameters from base.safetensors"));
+  EXPECT_THAT(done(run_train, {"job.toml", "--resume"}).error, testing::Not(HasSubstr("base.safetensors")));
+  EXPECT_EQ(read("model.safetensors"), read("whole.safetensors"));
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--resume-from", "saves/checkpoint-1-0.safetensors"}),
               HasSubstr("job.toml:1: key \"init\": a training that resumes takes all values from its checkpoint"));
-  done(run_train, {"job.toml", "--passes", "1"});
   write("job.toml", "init = \"saves/checkpoint-1-0.safetensors\"\n" + job());
   EXPECT_EQ(untrained(), values("saves/checkpoint-1-0.safetensors")) << "a checkpoint is a model";
 }

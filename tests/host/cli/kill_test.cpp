@@ -22,11 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 class Killed : public ProgramTest {
  protected:
-  // Starts the program with the job; its output goes to the file "output".
-  [[nodiscard]] pid_t start(bool resume) const {
+  // Starts the program with the job, always by the same command; its output goes to the file "output".
+  [[nodiscard]] pid_t start() const {
     const std::string name = tenon_tests::program(), job = path("job.toml"), save = path("model.safetensors");
-    std::vector<std::string> texts = {name, "train", job, "--save", save, "--threads", "2"};
-    if (resume) texts.emplace_back("--resume");
+    std::vector<std::string> texts = {name, "train", job, "--save", save, "--threads", "2", "--resume"};
     std::vector<char*> arguments;
     for (std::string& text : texts) arguments.push_back(text.data());
     arguments.push_back(nullptr);
@@ -68,7 +67,7 @@ TEST_F(Killed, TrainingsResumeToTheSameModel) {
   text.replace(text.find("size = 8\n"), 9, "size = 8\ndrop_rate = 0.25\n");
   write("job.toml", text);
   const auto began = Clock::now();
-  ASSERT_TRUE(ended(start(false), std::chrono::minutes(2)));
+  ASSERT_TRUE(ended(start(), std::chrono::minutes(2)));
   const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began);
   const std::string expected = read("model.safetensors");
   ASSERT_FALSE(expected.empty());
@@ -86,10 +85,9 @@ TEST_F(Killed, TrainingsResumeToTheSameModel) {
   // On a busy machine a start may take so long that most kills come before the first checkpoint: then more are needed.
   const auto kills_more = [&] { return killed < kills || (resumed < kills / 10 && killed < 10 * kills); };
   while (kills_more() || trainings == 0 || has_checkpoint()) {
-    const bool resume = has_checkpoint();
-    resumed += resume ? 1 : 0;
+    resumed += has_checkpoint() ? 1 : 0;
     const auto time = kills_more() ? std::chrono::microseconds(moment(random)) : std::chrono::minutes(2);
-    if (!ended(start(resume), time)) {
+    if (!ended(start(), time)) {
       ++killed;
       continue;
     }
