@@ -227,11 +227,11 @@ TEST_F(Migration, WrongTablesAreFaults) {
   save("first");
   Second::table.migrate = nullptr;
   EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT),
-            kLayer + "table \"tenon.migrate/1\" of tenon.test.migration has no function \"migrate\"");
+            kLayer + "table \"tenon.migrate/1\" of tenon.test.versions has no function \"migrate\"");
   Second::table = hooked_table();
   Second::table.size = 8;
   EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT),
-            kLayer + "table \"tenon.migrate/1\" of tenon.test.migration states a size of 8 bytes");
+            kLayer + "table \"tenon.migrate/1\" of tenon.test.versions states a size of 8 bytes");
 }
 
 // ---- sharing
