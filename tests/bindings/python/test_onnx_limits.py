@@ -102,8 +102,10 @@ def test_constants_that_exporters_compute():
     got = tenon.infer(load.outputs[0], load, np.eye(4, dtype=np.float32))
     assert np.allclose(got, factors * weight.T + weight.sum(1))
     wide = np.ones((4, 3_000_000), np.float32)
-    turned = model([made("Transpose", "w"), helper.make_node("MatMul", ["x", "c"], ["y"])], w=wide.T)
-    assert next(iter(tenon.onnx.load(turned).values())).shape == (4, 3_000_000)
+    nodes = [made("Transpose", "w"), helper.make_node("MatMul", ["x", "c"], ["y"])]
+    written = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(np.ascontiguousarray(wide.T)))
+    for turned in (model(nodes, w=wide.T), model([written, *nodes])):
+        assert next(iter(tenon.onnx.load(turned).values())).shape == (4, 3_000_000)
 
 
 def damaged_tensor(**fields):

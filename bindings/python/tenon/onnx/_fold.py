@@ -17,7 +17,7 @@ from tenon.onnx._graph import MOVING, SAMPLES, Node
 from tenon.onnx._values import Array, Refusal
 
 _ELEMENTS, _TIMES = 2**23, 8  # that may be computed: a number, and so many times those that the file has
-_PRODUCTS = 64  # multiplications that count as an element
+_PRODUCTS = 1024  # multiplications that count as an element
 _STEPS = 64  # elements that a step of an operator counts whose reference is a loop of Python
 Count = Callable[[Node, Sequence[Array]], int]
 
@@ -27,6 +27,10 @@ class Budget:
 
     def __init__(self, stored: int) -> None:
         self._most = self._left = _ELEMENTS + _TIMES * stored
+
+    def add(self, stored: int) -> None:
+        """Adds what more elements of the file allow."""
+        self._most, self._left = self._most + _TIMES * stored, self._left + _TIMES * stored
 
     def take(self, elements: int) -> None:
         """Refuses a result that is too large, before it is computed."""
@@ -131,6 +135,8 @@ def fold(node: Node, constants: Sequence[Array | None], budget: Budget) -> list[
         raise Refusal("graphs inside of operators are not understood")
     if any(value.dtype == np.int64 and (value == SAMPLES).any() for value in given.values()) and node.op not in MOVING:
         raise Refusal("calculates with the number of samples")
+    if "sparse_value" in node.attributes:
+        raise Refusal("sparse constants are not understood")
     if node.op != "Constant":
         if any(value.dtype.kind in "OSTU" for value in given.values()) or node.attributes.get("to") == 8:
             raise Refusal("its inputs are constant, and its texts are not understood")
@@ -145,4 +151,7 @@ def fold(node: Node, constants: Sequence[Array | None], budget: Budget) -> list[
     except Exception as failure:
         raise Refusal(f"its inputs are constant, but it cannot be computed: {failure}") from failure
     made = iter(results)
-    return [np.asarray(next(made)) if name else np.zeros(0) for name in node.outputs]
+    found = [np.asarray(next(made)) if name else np.zeros(0) for name in node.outputs]
+    if node.op == "Constant":
+        budget.add(sum(each.size for each in found))
+    return found
