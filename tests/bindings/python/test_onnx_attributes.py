@@ -119,6 +119,7 @@ CHANGED = [
     (node("Flatten", axis=0), "axis is 0", {}),
     (node("LayerNormalization", "s", axis=2), "axis is 2", {"s": numbers(6, 5)}),
     (node("Softmax", axis=7), "axis is 7", {}),
+    (node("Softmax", axis=-(2**62)), "axis is -4611", {}),
     (node("Dropout", "rate", "training"), "training_mode", {"rate": np.float32(0.3), "training": np.bool_(True)}),
     (node("Slice", "a", "b", "axes", "steps"), "the step of axis 2 is 2",
      {"a": ints(0), "b": ints(6), "axes": ints(2), "steps": ints(2)}),

@@ -144,8 +144,9 @@ def _softmax(type: str) -> Operator:
         old = node.version < 13  # flattened to a matrix at the axis
         axis = int(node.get("axis", 1 if old else -1))
         axis += value.rank if axis < 0 else 0
-        long = [number for number in range(axis, value.rank) if number > 0 and value.dims[number - 1] > 1]
-        if not 0 < axis < value.rank or (old and len(long) > 1):
+        inside = 0 < axis < value.rank
+        long = [number for number in range(axis, value.rank) if value.dims[number - 1] > 1] if inside else []
+        if not inside or (old and len(long) > 1):
             raise Refusal(f"axis is {axis} for an input {value.text}")
         if old and long:
             [axis] = long
