@@ -317,6 +317,19 @@ TEST_F(Idx, NamesComeFromTheAttribute) {
   EXPECT_THAT(error_of([&] { open({{"file", Strings{"a"}}}); }).message(), HasSubstr("files"));
 }
 
+TEST_F(Idx, NanIsRefusedUnlessItIsAllowed) {
+  put("floats", header(0x0D, {2, 2}) + Bytes(12, '\0') + Bytes{'\xFF', '\xC0', 0, 0});
+  put("infinite", header(0x0D, {2, 2}) + Bytes(12, '\0') + Bytes{'\x7F', '\x80', 0, 0});
+  const auto read = [&](const char* file, const char* nan) {
+    all_of(*open({{"files", Strings{file}}, {"nan", std::string(nan)}}));
+  };
+  const Error error = error_of([&] { read("floats", "refuse"); });
+  EXPECT_EQ(error.code(), TN_BAD_DATA);
+  EXPECT_THAT(error.message(), HasSubstr("floats: sample 1: number 1 is nan"));
+  read("floats", "allow");
+  read("infinite", "refuse");
+}
+
 TEST_F(Idx, ClassesAreCheckedAtOpen) {
   put("images", header(8, {4, 2}) + ramp(8));
   put("labels", header(8, {4}) + Bytes({0, 2, 1, 2}));

@@ -1,4 +1,6 @@
 // The reader npy: headers, element types, archives, damage. SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "tests/support/reader_check.h"
 
 namespace tenon_tests {
@@ -103,6 +105,21 @@ TEST_F(Npy, EveryTypeAndVersion) {
   EXPECT_THAT(values<int32_t>(file(npy(header(">i4", "(1,)"), {0, 1, 2, 3}))), ElementsAre(0x10203));
   EXPECT_THAT(values<int64_t>(file(npy(header(">i8", "(1,)"), {0, 0, 0, 0, 0, 1, 2, 3}))), ElementsAre(0x10203));
   EXPECT_THAT(values<uint8_t>(file(npy(header("|b1", "(3,)"), {0, 1, 7}))), ElementsAre(0, 1, 1));
+}
+
+TEST_F(Npy, NanIsRefusedUnlessItIsAllowed) {
+  const auto bits = [](auto... numbers) { return (values_of(std::vector{numbers}) + ...); };
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const auto expect_nan = [&](const Bytes& content) {
+    expect_refused(content, TN_BAD_DATA, "sample 1: number 1 is nan; nan = \"allow\" reads such numbers");
+    EXPECT_EQ(all(file(content, {{"nan", std::string("allow")}})).size(), 2u);
+  };
+  expect_nan(npy(header("<f4", "(2, 2)"), bits(1.0F, 2.0F, -infinity, -nan)));
+  expect_nan(npy(header("<f8", "(2, 2)"), bits(1.0, 2.0, 3.0, static_cast<double>(nan))));
+  expect_nan(npy(header("<f2", "(2, 2)"), bits(uint16_t{0}, uint16_t{0x7C00}, uint16_t{0xFC00}, uint16_t{0x7C01})));
+  expect_nan(npy(header(">f4", "(2, 2)"), Bytes(12, '\0') + Bytes{'\x7F', '\xC0', 0, 0}));
+  EXPECT_THAT(values<float>(file(npy(header("<f4", "(2,)"), bits(infinity, -infinity)))),
+              ElementsAre(infinity, -infinity));
 }
 
 TEST_F(Npy, HeadersAreReadStrictly) {

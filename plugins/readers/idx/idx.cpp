@@ -8,6 +8,7 @@
 
 #include "idx_file.h"
 #include "inflation.h"
+#include "nan.h"
 
 namespace tenon::idx {
 
@@ -97,6 +98,7 @@ class Idx {
         "number of classes of the label files: their values must be below it; or one number for each file, 0 if "
         "unknown"));
     files::Inflation::describe(d);
+    files::describe_nan(d);
   }
 
   explicit Idx(const tn::ReaderOpen& open) {
@@ -113,8 +115,12 @@ class Idx {
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   [[nodiscard]] int64_t samples() const { return files_.front().samples; }
   void read(int64_t index, tn::Samples& to) const {
-    for (size_t slot = 0; slot < files_.size(); ++slot)
-      std::memcpy(to.dense(slot), sample(files_[slot], index), files_[slot].sample_bytes);
+    for (size_t slot = 0; slot < files_.size(); ++slot) {
+      const File& file = files_[slot];
+      const uint8_t* const values = sample(file, index);
+      if (!nan_) files::refuse_nan(file.dtype, values, file.sample_bytes, file.path, shard_.sample(index));
+      std::memcpy(to.dense(slot), values, file.sample_bytes);
+    }
   }
   void ahead(int64_t index) const {
     for (const File& file : files_) tn::prefetch(sample(file, index), file.sample_bytes);
@@ -126,6 +132,8 @@ class Idx {
   }
 
   void add_file(const std::string& path, const tn::ReaderOpen& open) {
+    nan_ = files::allows_nan(open.attributes());
+    shard_ = open.shard();
     files_.push_back(read_file(path, open));
     const File& first = files_.front();
     const File& file = files_.back();
@@ -135,6 +143,8 @@ class Idx {
                             std::to_string(file.all_samples));
   }
 
+  bool nan_ = false;  // whether floats may be NaN
+  tn::Shard shard_;
   std::vector<File> files_;
   std::vector<tn::ReaderSlot> slots_;
 };

@@ -9,6 +9,7 @@
 #include "archive.h"
 #include "header.h"
 #include "inflation.h"
+#include "nan.h"
 #include "source.h"
 
 namespace tenon::npy {
@@ -93,6 +94,7 @@ class Npy {
   }
 
   tn::Shard shard_;
+  bool nan_;  // whether floats may be NaN
   std::vector<Array> arrays_;
   std::vector<tn::ReaderSlot> slots_;
   std::vector<size_t> numbers_;  // of the arrays, among all
@@ -153,9 +155,10 @@ void Npy::describe(tn::ReaderDescription& d) {
   d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
                   .at_least(0)
                   .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order"));
+  files::describe_nan(d);
 }
 
-Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()) {
+Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()), nan_(files::allows_nan(open.attributes())) {
   const tn::Attributes attributes = open.attributes();
   const files::SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                       static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
@@ -281,6 +284,7 @@ void Npy::read(int64_t index, tn::Samples& to) {
       throw tn::Failure(TN_BAD_DATA, array.source.path(),
                         "sample " + std::to_string(shard_.sample(index)) + ": expected a value from 0 to " +
                             std::to_string(array.limit - 1) + ", got " + std::to_string(value));
+    if (!nan_) files::refuse_nan(array.header.dtype, values, bytes, array.source.path(), shard_.sample(index));
   }
 }
 

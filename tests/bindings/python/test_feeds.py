@@ -119,6 +119,18 @@ def test_nan_of_sequences_and_sparse_vectors():
             tenon.infer(output, parameters, given, nan="allow")
 
 
+def test_files_of_arrays_refuse_nan(line, tmp_path):
+    for dtype in ("f2", "f4", "f8", ">f4"):
+        files = [str(tmp_path / "x.npy"), str(tmp_path / "t.npy")]
+        np.save(files[0], np.array([[1], [NAN], [-np.inf]], dtype))
+        np.save(files[1], np.ones((3, 1), np.float32))
+        for call in (line.train, lambda reader: tenon.infer(line.cost, line.parameters, reader)):
+            with pytest.raises(tenon.error.BadDataError, match="x.npy: sample 1: number 0 is nan"):
+                call(tenon.reader.npy(files=files))
+    allowed = tenon.reader.npy(files=files, nan="allow")
+    assert np.isnan(tenon.infer(line.cost, line.parameters, allowed)).tolist()[1]
+
+
 def test_infinity_is_a_number(line):
     assert np.isinf(tenon.infer(line.x * 1, line.parameters, {"x": np.array([[np.inf]])})).all()
 
