@@ -26,6 +26,7 @@ class ChainSearch {
     first.described = described_.front();
     first.cases = json::array();
     for (LayerCase& begin : layer_cases(first, most_, plans_alone_)) {
+      if (begin.kind == CaseKind::kAttributes) continue;
       ChainLayer layer;
       layer.type = first.type;
       layer.attributes = std::exchange(begin.attributes, json::object());
@@ -40,7 +41,7 @@ class ChainSearch {
  private:
   void extend(const LayerCase& of) {
     const size_t next = of.chain.size();
-    if (found_.size() >= most_ || tries_ >= kMostTries) return;
+    if ((found_.size() >= most_ && of.kind == CaseKind::kUsual) || tries_ >= kMostTries) return;
     if (next == described_.size()) {
       if (is_chosen(of)) found_.push_back(of);
       return;

@@ -142,8 +142,8 @@ void check_rows(Context& context) {
 std::vector<Check> made(const std::vector<Check>& own) {
   std::vector<Check> result = own;
   for (const Check& check : layer_checks())
-    for (const char* name :
-         {"step", "process", "guard pages", "gradient", "float32", "repeat", "threads", "batch", "empty"})
+    for (const char* name : {"step", "process", "guard pages", "gradient", "float32", "repeat", "threads", "batch",
+                             "empty", "memory sharing"})
       if (std::string(check.name) == name) result.push_back(check);
   return result;
 }

@@ -4,10 +4,13 @@
 #include <tenon/attribute.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::check {
 
 namespace {
+
+constexpr double kMostBound = 128;  // a bound of an integer beyond is none: a size would take too much memory
 
 // Plausible values of a declared attribute, the default first; null stands for "not given".
 std::vector<json> values_of(const json& attribute) {
@@ -27,7 +30,8 @@ std::vector<json> values_of(const json& attribute) {
       for (const bool value : {false, true}) add_if(value != attribute.value("initial", json(nullptr)), value);
       break;
     case TN_ATTR_INT:
-      for (const int64_t value : {2, 3, 1, 4, 0, -1}) add_if(fits(static_cast<double>(value)), value);
+      for (const int64_t value : {2, 3, 1, 4, 0, -1, 7}) add_if(fits(static_cast<double>(value)), value);
+      for (const double value : {low, high}) add_if(std::abs(value) <= kMostBound, static_cast<int64_t>(value));
       break;
     case TN_ATTR_FLOAT:
       for (const double value : {0.5, 1.0, 2.0, 0.25, 1.5}) add_if(fits(value), value);
@@ -51,6 +55,24 @@ std::vector<json> values_of(const json& attribute) {
 }
 
 }  // namespace
+
+std::vector<std::vector<json>> branch_values(const json& schema) {
+  std::vector<std::vector<json>> result;
+  for (const json& attribute : schema) {
+    std::vector<json> values = values_of(attribute);
+    const int kind = attribute.at("kind").get<int>();
+    const auto is_inside = [&](const json& value) {
+      return !value.is_number() ||
+             (value != attribute.value("minimum", json()) && value != attribute.value("maximum", json()));
+    };
+    if (kind == TN_ATTR_INT) values.erase(std::remove_if(values.begin(), values.end(), is_inside), values.end());
+    if (kind != TN_ATTR_INT && kind != TN_ATTR_BOOL && kind != TN_ATTR_STRING) values.clear();
+    values.erase(std::remove(values.begin(), values.end(), json(nullptr)), values.end());
+    values.erase(std::remove(values.begin(), values.end(), attribute.value("initial", json(nullptr))), values.end());
+    result.push_back(std::move(values));
+  }
+  return result;
+}
 
 std::vector<json> drawn_attributes(const json& schema, std::mt19937_64& random) {
   std::vector<std::vector<json>> values;

@@ -26,6 +26,7 @@ std::mutex fault_lock;
 std::string first_fault;
 std::atomic<int64_t> runs, draws;
 uint16_t required_minor = TN_ABI_MINOR;  // of the plugin whose calls are guarded
+std::atomic<bool> shares;
 
 void blame(const std::string& fault) {
   const std::lock_guard<std::mutex> lock(fault_lock);
@@ -51,7 +52,18 @@ class Block {
     data_ = begin_ + (data_pages_ - rounded);
     if (data_pages_ > 0) std::memset(begin_, kPoison, data_pages_);
   }
-  ~Block() { munmap(base_, mapped_); }
+  // Keeps the addresses without access for a while: a pointer to them must not be used after the run.
+  ~Block() {
+    constexpr size_t kMost = 1024;
+    static std::mutex lock;
+    static std::deque<std::pair<void*, uint64_t>> past;
+    mmap(base_, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    const std::lock_guard<std::mutex> guard(lock);
+    past.emplace_back(base_, mapped_);
+    if (past.size() <= kMost) return;
+    munmap(past.front().first, past.front().second);
+    past.pop_front();
+  }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -85,48 +97,83 @@ bool is_copied(const tn_tensor* tensor) {
   return tensor != nullptr && (tensor->storage == TN_DENSE || tensor->storage == TN_RAGGED);
 }
 
-// The copies of the operands of one run.
+// Per result of a call the number of the operand whose memory it may have, or -1. A shorter list: -1 of the rest.
+using Pairs = std::vector<int32_t>;
+
+// The copies of the operands of one run. Results have the memory of the operands in `pairs`.
 class Operands {
  public:
   // traits: of the call. Operands of TN_TRAIT_ANY_ALIGNMENT are aligned like their elements.
-  Operands(const tn_call& call, uint64_t workspace, uint32_t traits)
+  Operands(const tn_call& call, uint64_t workspace, uint32_t traits, const Pairs& pairs = {})
       : call_(call), workspace_(workspace), any_alignment_((traits & TN_TRAIT_ANY_ALIGNMENT) != 0) {
+    std::vector<Block*> of_inputs;
     for (uint32_t i = 0; i < call.inputs_count; ++i) {
-      inputs_.push_back(is_copied(call.inputs[i]) ? copy(*call.inputs[i], true) : call.inputs[i]);
-      if (is_copied(call.inputs[i])) blocks_.back()->protect();
+      of_inputs.push_back(is_copied(call.inputs[i]) ? copy(*call.inputs[i], true) : nullptr);
+      inputs_.push_back(of_inputs[i] == nullptr ? call.inputs[i] : &tensors_.back());
     }
-    first_output_ = blocks_.size();
-    for (uint32_t i = 0; i < call.outputs_count; ++i)
-      outputs_.push_back(is_copied(call.outputs[i]) ? copy(*call.outputs[i], call.requests[i] == TN_REQUEST_ADD)
-                                                    : call.outputs[i]);
+    for (uint32_t i = 0; i < call.outputs_count; ++i) {
+      const tn_tensor* const to = call.outputs[i];
+      const int32_t from = i < pairs.size() ? pairs[i] : -1;
+      Block* block = nullptr;
+      if (is_copied(to) && from >= 0 && of_inputs.at(static_cast<size_t>(from)) != nullptr &&
+          call.requests[i] == TN_REQUEST_WRITE && of_inputs[static_cast<size_t>(from)]->bytes() == bytes_of(*to)) {
+        std::swap(block, of_inputs[static_cast<size_t>(from)]);
+        add(*to, *block);
+        any_shared_ = true;
+      } else if (is_copied(to)) {
+        block = copy(*to, call.requests[i] == TN_REQUEST_ADD);
+      }
+      results_.push_back(block);
+      outputs_.push_back(block == nullptr ? call.outputs[i] : &tensors_.back());
+    }
+    for (const Block* input : of_inputs)
+      if (input != nullptr) input->protect();
     call_.inputs = inputs_.data();
     call_.outputs = outputs_.data();
     call_.workspace = workspace == 0 ? nullptr : workspace_.data();
   }
   [[nodiscard]] const tn_call* call() const { return &call_; }
+  [[nodiscard]] bool any_shared() const { return any_shared_; }
   void finish(const tn_call& given) const {
     if (workspace_.overrun()) blame("a call writes outside of its workspace");
-    size_t block = first_output_;
     for (uint32_t i = 0; i < given.outputs_count; ++i) {
-      if (!is_copied(given.outputs[i])) continue;
-      const Block& from = *blocks_[block++];
-      if (from.overrun()) blame("a call writes outside of operand " + std::to_string(i) + " of its results");
-      if (from.bytes() > 0) std::memcpy(tn_data(given.outputs[i]), from.data(), from.bytes());
+      const Block* const from = results_[i];
+      if (from == nullptr) continue;
+      if (from->overrun()) blame("a call writes outside of operand " + std::to_string(i) + " of its results");
+      if (from->bytes() > 0) std::memcpy(tn_data(given.outputs[i]), from->data(), from->bytes());
     }
+  }
+  // Blames the call if a result differs from that of another run, in which none had the memory of an operand.
+  void compare(const Operands& apart, const Pairs& pairs) const {
+    for (size_t i = 0; i < results_.size(); ++i)
+      for (uint64_t at = 0; results_[i] != nullptr && at < results_[i]->bytes(); ++at) {
+        const unsigned char expected = apart.results_[i]->data()[at];
+        if (results_[i]->data()[at] == expected || expected == kPoison) continue;
+        std::string shared;
+        for (size_t k = 0; k < pairs.size(); ++k)
+          if (pairs[k] >= 0)
+            shared += (shared.empty() ? "" : ", and ") + ("result " + std::to_string(k)) +
+                      " has the memory of operand " + std::to_string(pairs[k]);
+        return blame("result " + std::to_string(i) + " of a call differs where " + shared +
+                     ", as its kernel's query or the contract of its table allows");
+      }
   }
 
  private:
-  tn_tensor* copy(const tn_tensor& tensor, bool with_values) {
-    const uint32_t element = std::max(tensor.dl.dtype.bits / 8U, 1U);
-    const auto alignment = static_cast<uint32_t>(any_alignment_ ? element : kAlignment);
-    blocks_.push_back(std::make_unique<Block>(bytes_of(tensor), alignment));
-    if (with_values && blocks_.back()->bytes() > 0)
-      std::memcpy(blocks_.back()->data(), tn_data(&tensor), blocks_.back()->bytes());
+  Block* copy(const tn_tensor& tensor, bool with_values) {
+    Block& block = *blocks_.emplace_back(std::make_unique<Block>(bytes_of(tensor), alignment_of(tensor)));
+    if (with_values && block.bytes() > 0) std::memcpy(block.data(), tn_data(&tensor), block.bytes());
+    add(tensor, block);
+    return &block;
+  }
+  [[nodiscard]] uint32_t alignment_of(const tn_tensor& tensor) const {
+    return any_alignment_ ? std::max(tensor.dl.dtype.bits / 8U, 1U) : static_cast<uint32_t>(kAlignment);
+  }
+  void add(const tn_tensor& tensor, const Block& block) {
     tensors_.push_back(tensor);
-    tensors_.back().alignment = alignment;
-    tensors_.back().dl.data = blocks_.back()->data();
+    tensors_.back().alignment = alignment_of(tensor);
+    tensors_.back().dl.data = block.data();
     tensors_.back().dl.byte_offset = 0;
-    return &tensors_.back();
   }
 
   tn_call call_;
@@ -134,26 +181,33 @@ class Operands {
   bool any_alignment_;
   std::deque<tn_tensor> tensors_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  size_t first_output_ = 0;
+  std::vector<Block*> results_;  // of each output; null: where it was
+  bool any_shared_ = false;
   std::vector<const tn_tensor*> inputs_;
   std::vector<tn_tensor*> outputs_;
 };
 
 struct GuardedBinding {
   tn_prepared given;
+  Pairs pairs;
 };
 
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) try {
-  const tn_prepared& given = static_cast<GuardedBinding*>(binding)->given;
+  const auto& [given, pairs] = *static_cast<GuardedBinding*>(binding);
   const Operands operands(*call, given.workspace_bytes, given.traits);
   const FloatingPoint mode = floating_point();
   const tn_execution context = older_execution(*execution, required_minor, given.traits);
   const tn_status status = given.run(given.binding, &context, operands.call());
   if (!(floating_point() == mode)) blame("a call changes the floating-point mode");
   set_floating_point(mode);
+  std::unique_ptr<Operands> shared;  // begins with the values that were there
+  if (shares && !pairs.empty()) shared = std::make_unique<Operands>(*call, given.workspace_bytes, given.traits, pairs);
   operands.finish(*call);
   ++runs;
-  return status;
+  if (status != TN_OK || shared == nullptr || !shared->any_shared()) return status;
+  const tn_status again = given.run(given.binding, &context, shared->call());
+  if (again == TN_OK) shared->compare(operands, pairs);
+  return again;
 } catch (const std::bad_alloc&) {
   return tn_fail(execution->errors, TN_OUT_OF_MEMORY, nullptr, "no memory for guarded operands");
 }
@@ -165,11 +219,12 @@ void destroy(void* binding) {
 
 // Prepares by `prepare_given(tn_prepared*)` a call that runs on copies of its operands.
 template <typename Prepare>
-tn_status prepare_guarded(tn_prepared* prepared, Prepare&& prepare_given) {
+tn_status prepare_guarded(tn_prepared* prepared, Pairs pairs, Prepare&& prepare_given) {
   auto made = std::make_unique<GuardedBinding>();
   made->given.size = sizeof(tn_prepared);
   const tn_status status = prepare_given(&made->given);
   if (status != TN_OK) return status;
+  made->pairs = std::move(pairs);
   prepared->traits = made->given.traits;
   prepared->workspace_bytes = made->given.workspace_bytes;
   prepared->run = run;
@@ -203,12 +258,61 @@ tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   draws += needs->draws;
   return status;
 }
+// The pairs that query declares.
+Pairs pairs_of(const tn_kernel& kernel, const tn_kernel_site& site, int32_t direction) {
+  if (kernel.query == nullptr) return {};
+  const size_t read = size_t{site.inputs_count} + site.parameters_count + site.buffers_count + site.carried_count;
+  std::vector<uint8_t> reads_in(read), reads_out(site.outputs_count);
+  Pairs in_place(site.outputs_count, -1), backward(site.inputs_count, -1);
+  int32_t saved = 0;
+  tn_kernel_needs needs = {};
+  needs.size = sizeof needs;
+  needs.reads_in = reads_in.data(), needs.reads_out = reads_out.data();
+  needs.in_place = in_place.data(), needs.backward_in_place = backward.data();
+  needs.self = &saved;
+  needs.saved = [](void* self, const tn_spec*) { return (*static_cast<int32_t*>(self))++; };
+  needs.rows = [](void*, uint32_t, const tn_dim*) -> tn_status { return TN_OK; };
+  if (kernel.query(&site, &needs) != TN_OK) return {};
+  if (direction == TN_FORWARD) return in_place;
+  for (int32_t& output : backward)
+    if (output >= 0) output += static_cast<int32_t>(read) + static_cast<int32_t>(site.outputs_count) + saved;
+  return backward;
+}
 tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
   const tn_kernel_site with = site_of(site);
-  return prepare_guarded(prepared, [&](tn_prepared* given) { return given_of(site).prepare(&with, direction, given); });
+  return prepare_guarded(prepared, pairs_of(given_of(site), with, direction),
+                         [&](tn_prepared* given) { return given_of(site).prepare(&with, direction, given); });
 }
 
 // ---- tables of primitives
+
+// The pairs that the contract of a table allows: each output of a program in the memory of the first input of its
+// extent and element size that no other output has. Of a fused program without the product, which lies before them.
+Pairs pairs_of(const tn_pointwise_site& site, int32_t product = -1) {
+  Pairs pairs;
+  const tn_program& program = *site.program;
+  for (uint32_t i = 0; i < program.outputs_count; ++i) {
+    const uint8_t extent = site.extents[program.outputs[i].value];
+    int32_t found = -1;
+    for (int32_t k = 0; k < static_cast<int32_t>(program.inputs_count) && found < 0; ++k)
+      if (k != product && program.inputs[k].extent == extent &&
+          tn_dtype_bytes(site.inputs[k]) == tn_dtype_bytes(site.outputs[i]) &&
+          std::find(pairs.begin(), pairs.end(), k) == pairs.end())
+        found = k;
+    pairs.push_back(found);
+  }
+  if (product < 0) return pairs;
+  for (int32_t& input : pairs)
+    if (input >= 0) input += 2 - (input > product ? 1 : 0);
+  pairs.insert(pairs.begin(), -1);  // the product
+  return pairs;
+}
+Pairs pairs_of(const tn_gemm_epilogue& site) { return pairs_of(*site.site, site.product); }
+Pairs pairs_of(const tn_conv_epilogue& site) { return pairs_of(*site.site, site.product); }
+template <typename Site>
+Pairs pairs_of(const Site&) {
+  return {};
+}
 
 // The table of one family, whose calls run on copies of their operands. The functions of a table get nothing that leads
 // to the given one, so that is a static variable: one for each family of the one component that the process checks.
@@ -218,7 +322,7 @@ struct GuardedTable {
 
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(prepared,
+    return prepare_guarded(prepared, pairs_of(*site),
                            [&](tn_prepared* to) { return given.prepare(device, services, errors, site, to); });
   }
   static const void* of(const void* table) {
@@ -237,7 +341,7 @@ struct GuardedPacking {
   template <auto kPrepare, typename Site>
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(prepared,
+    return prepare_guarded(prepared, pairs_of(*site),
                            [&](tn_prepared* to) { return (given.*kPrepare)(device, services, errors, site, to); });
   }
   static const void* of(const void* table) {
@@ -328,6 +432,7 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
 const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind) {
   required_minor = plugin.abi.required;
   tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
+  kept().devices.clear();
   for (uint32_t i = 0; i < made.devices_count; ++i) {
     kept().devices.push_back(plugin.devices[i]);
     if (kind != plugin.devices[i]->description->kind || plugin.devices[i]->extension == nullptr) continue;
@@ -343,6 +448,7 @@ const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind
 const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name) {
   required_minor = plugin.abi.required;
   tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
+  kept().providers.clear();
   for (uint32_t i = 0; i < made.providers_count; ++i) {
     kept().providers.push_back(plugin.providers[i]);
     if (name != plugin.providers[i]->name) continue;
@@ -360,6 +466,8 @@ const tn_plugin* plugin_without_kernels(const tn_plugin& plugin) {
   made.kernels = nullptr;
   return &made;
 }
+
+void share_memory(bool on) { shares = on; }
 
 std::string guard_fault() {
   const std::lock_guard<std::mutex> lock(fault_lock);

@@ -13,11 +13,15 @@ namespace tenon::check {
 // process ends.
 [[nodiscard]] const tn_plugin* guarded_plugin(const tn_plugin& plugin);
 // A copy whose device of this kind, or provider of this name, does the same with the operands of primitives; not with
-// those of row-sparse gradients. Once in a process.
+// those of row-sparse gradients. Ends the use of an earlier one.
 [[nodiscard]] const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind);
 [[nodiscard]] const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name);
 // A copy of the descriptor without native kernels.
 [[nodiscard]] const tn_plugin* plugin_without_kernels(const tn_plugin& plugin);
+
+// While on, each guarded call runs a second time, and each result that may have the memory of an operand, by a kernel's
+// query or the contract of a table, has it then: both runs must give the same.
+void share_memory(bool on);
 
 // What guarded calls did wrong since the last call without crashing, "" if nothing.
 [[nodiscard]] std::string guard_fault();

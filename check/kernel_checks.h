@@ -13,5 +13,7 @@ void check_own_memory(Context& context);
 void check_guard_pages(Context& context);
 // Layers in the oldest host that the plugin requires.
 void check_older_host(Context& context);
+// Results in the memory of the operands that a kernel's query, or the contract of a table, allows.
+void check_shared_operands(Context& context);
 
 }  // namespace tenon::check

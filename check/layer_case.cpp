@@ -15,6 +15,7 @@ namespace tenon::check {
 namespace {
 
 constexpr int kMostTries = 30'000;
+constexpr size_t kMostBranches = 24;  // cases of attributes
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string result;
@@ -51,6 +52,10 @@ class Search {
     }
     if (found_.empty()) return {};
     more(sets, bases);
+    spread_widths();
+    const size_t usual = found_.size();
+    add_branches(schema, usual);
+    add_large();
     return std::move(found_);
   }
   [[nodiscard]] int tries() const { return tries_; }
@@ -90,6 +95,86 @@ class Search {
       if (!accept(attributes, found.inputs)) any_of(attributes, inputs_of({3, 4}, Storage::kDense, below, false, 2));
     }
   }
+  // Gives the rows of the cases behind the first one, which have 4 elements, other numbers of them.
+  void spread_widths() {
+    std::vector<int64_t> widths = {7, 17, 3, 1};
+    for (size_t i = 1; i < found_.size(); ++i) {
+      const LayerCase of = found_[i];
+      const auto width = std::find_if(widths.begin(), widths.end(),
+                                      [&](int64_t w) { return accept(of.attributes, with_width(of.inputs, w)); });
+      if (width == widths.end()) continue;
+      found_[i] = found_.back();
+      found_.pop_back();
+      widths.erase(width);
+    }
+    for (const int64_t width : widths)
+      if (found_.size() < most_) accept(found_[0].attributes, with_width(found_[0].inputs, width));
+  }
+  static std::vector<InputSpec> with_width(std::vector<InputSpec> inputs, int64_t width) {
+    for (InputSpec& input : inputs) {
+      std::replace(input.shape.begin(), input.shape.end(), int64_t{4}, width);
+      if (input.below == 4) input.below = std::max<int64_t>(width, 2);
+    }
+    return inputs;
+  }
+
+  // Adds cases until each value that may be another branch is in one: with all attributes changed together if that is
+  // accepted, else one after the other.
+  void add_branches(const json& schema, size_t usual) {
+    std::vector<std::vector<json>> wanted = branch_values(schema);
+    const auto name = [&](size_t i) { return schema[i].at("name").get<std::string>(); };
+    const auto has = [&](const LayerCase& of, size_t i, const json& value) {
+      return of.attributes.value(name(i), json(nullptr)) == value;
+    };
+    for (size_t i = 0; i < wanted.size(); ++i)
+      std::erase_if(wanted[i], [&](const json& value) {
+        return std::any_of(found_.begin(), found_.end(), [&](const LayerCase& of) { return has(of, i, value); });
+      });
+    for (size_t round = 0; round < kMostBranches; ++round) {
+      json together = found_[0].attributes;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (!wanted[i].empty()) together[name(i)] = wanted[i].back();
+      if (together == found_[0].attributes) return;
+      const bool accepted = accept_as(CaseKind::kAttributes, together, usual, round);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        if (wanted[i].empty()) continue;
+        json alone = found_[0].attributes;
+        alone[name(i)] = wanted[i].back();
+        if (!accepted && found_.size() < usual + kMostBranches) accept_as(CaseKind::kAttributes, alone, usual, round);
+        wanted[i].pop_back();
+      }
+    }
+  }
+  // With the inputs of one of the usual cases.
+  bool accept_as(CaseKind kind, const json& attributes, size_t usual, size_t first) {
+    for (size_t k = 0; k < usual; ++k) {
+      if (!accept(attributes, found_[(first + k) % usual].inputs)) continue;
+      found_.back().kind = kind;
+      return true;
+    }
+    return false;
+  }
+
+  // Adds a case with rows that are longer than the blocks of a loop, unless the layer's memory grows faster than they.
+  void add_large() {
+    constexpr int64_t kLarge = 5008;  // 313 times 16: the operands end at a page, however many samples there are
+    const LayerCase of = found_[0];
+    if (plans_alone_ || with_width(of.inputs, 1).empty() || !of.inputs[0].sequence.empty()) return;
+    try {
+      if (bytes_at(of, 128) > 2.2 * bytes_at(of, 64)) return;
+    } catch (const Error&) {
+      return;
+    }
+    if (accept(of.attributes, with_width(of.inputs, kLarge))) found_.back().kind = CaseKind::kLarge;
+  }
+  // The bytes of a machine and of its parameters.
+  double bytes_at(LayerCase of, int64_t width) {
+    of.inputs = with_width(of.inputs, width);
+    const Bench bench(host_, subject_.type, of, subject_.seed);
+    const json bytes = json::parse(bench.machine(TN_F32, true).plan()).at("bytes");
+    return bytes.at("machine").get<double>() + bytes.at("parameters").get<double>();
+  }
+
   [[nodiscard]] std::vector<std::vector<InputSpec>> inputs_of(const std::vector<int64_t>& base, Storage storage,
                                                               int64_t below, bool optional, size_t variadic) const {
     const json& ports = subject_.described.at("inputs");

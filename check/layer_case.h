@@ -28,7 +28,15 @@ struct ChainLayer {
   std::vector<int64_t> inputs = {};  // numbers of inputs of the case, or kBefore
 };
 
+// What a case is for, beside the others. Only checks that do not take long run the last two.
+enum class CaseKind {
+  kUsual,
+  kAttributes,  // values of attributes that no usual case has
+  kLarge        // thousands of elements in a row: more than one block of a loop
+};
+
 struct LayerCase {
+  CaseKind kind = CaseKind::kUsual;
   std::string name = {};  // shown in place of the attributes
   json attributes = json::object();
   std::vector<InputSpec> inputs;
@@ -50,8 +58,10 @@ struct LayerCase {
 // The author's cases for the type that have a chain, or those that have none. Throws Fault for one that plan refuses.
 [[nodiscard]] std::vector<LayerCase> given_cases(const Subject& subject, bool chains);
 
-// Finds cases: the author's if there are any, else at most `most` that are drawn from the schema and that the layer's
-// plan and, unless `plans_alone`, a first forward accept. Throws Fault if there are none.
+// Finds cases: the author's if there are any, else those that are drawn from the schema and that the layer's plan and,
+// unless `plans_alone`, a first forward accept: at most `most` usual ones, which have rows of 1, 3, 4, 7 and 17
+// elements among them, then those with the bounds of integers, all choices of texts and both values of flags, then one
+// that is large. Throws Fault if there are none.
 [[nodiscard]] std::vector<LayerCase> layer_cases(const Subject& subject, size_t most, bool plans_alone);
 
 }  // namespace tenon::check

@@ -14,15 +14,22 @@
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
 #include "check/layer_gradients.h"
+#include "check/parts.h"
 #include "check/process.h"
 #include "check/refusing.h"
 #include "check/temporary.h"
 
 namespace tenon::check {
 
-void each_case(Context& context, const std::function<void(const LayerCase&)>& one, size_t most) {
+void each_case(Context& context, CaseKind last, const std::function<void(const LayerCase&)>& one, size_t most) {
+  std::vector<LayerCase> cases;
+  for (const LayerCase& of : context.cases())
+    if (of.kind == CaseKind::kUsual ? cases.size() < most : of.kind <= last) cases.push_back(of);
   each(
-      context.cases(), [](const LayerCase& of) { return of.text(); }, one, most);
+      cases, [](const LayerCase& of) { return of.text(); }, one);
+}
+void each_case(Context& context, const std::function<void(const LayerCase&)>& one, size_t most) {
+  each_case(context, CaseKind::kUsual, one, most);
 }
 
 Bench bench_of(Context& context, const LayerCase& of, const BenchChoice& choice) {
@@ -94,7 +101,7 @@ void check_plan(Context& context) {
 }
 
 void check_step(Context& context) {
-  each_case(context, [&](const LayerCase& of) {
+  each_case(context, CaseKind::kAttributes, [&](const LayerCase& of) {
     const Bench bench = bench_of(context, of);
     for (const tn_dtype compute : {TN_F32, TN_F64})
       for (const int64_t samples : {Bench::kSamples, int64_t{1}, int64_t{3}}) {
@@ -119,7 +126,7 @@ void check_process(Context& context) {
 }
 
 void check_operands(Context& context) {
-  each_case(context, [&](const LayerCase& of) {
+  each_case(context, CaseKind::kLarge, [&](const LayerCase& of) {
     const Bench bench = bench_of(context, of, {2, true});
     for (const int64_t samples : {Bench::kSamples, int64_t{1}}) {
       context.count(2);
@@ -150,10 +157,47 @@ void check_repeat(Context& context) {
   });
 }
 
+// A host that finds a copy of the plugin's file, in a folder of its own: a library with other static variables.
+Host host_of_copy(const Context& context, const TemporaryFolder& folder) {
+  const std::filesystem::path file = context.subject().file;
+  std::filesystem::copy_file(file, folder.file(file.filename().string()));
+  HostOptions options;
+  options.threads = 1;
+  options.plugin_paths = {folder.path(), context.subject().others};
+  options.check = TN_CHECK_OFF;
+  Host host(options);
+  host.add_plugin(&parts());
+  return host;
+}
+
+void check_hosts(Context& context) {
+  if (!context.subject().device.empty()) throw Skip("a device has no attributes of layers");
+  const LayerCase& first = context.cases().front();
+  const Bench earlier = bench_of(context, first);  // lives beside those that follow
+  const Machine machine = earlier.machine(TN_F32, true);
+  constexpr size_t kMost = 3;
+  size_t others = 0;
+  for (auto of = context.cases().rbegin(); of != context.cases().rend() && others < kMost; ++of) {
+    if (of->attributes == first.attributes || of->kind == CaseKind::kLarge || !of->chain.empty()) continue;
+    ++others;
+    const TemporaryFolder folder;
+    const Host alone = host_of_copy(context, folder);
+    Step expected;
+    try {
+      expected = Bench(alone, context.subject().type, *of, context.subject().seed).step(TN_F32, Bench::all());
+    } catch (const Error& error) {
+      throw Skip(std::string("a copy of its file in another folder does not work: ") + error.what());
+    }
+    expect_same(context, bench_of(context, *of).step(TN_F32, Bench::all()), expected,
+                "of (" + of->text() + ") differs after a host with (" + first.text() + ") has used the plugin");
+  }
+  if (others == 0) throw Skip("all cases have the same attributes");
+}
+
 void check_threads(Context& context) {
   const size_t most = context.subject().device.empty() ? 4 : SIZE_MAX;  // of a device each case is another primitive
   each_case(
-      context,
+      context, CaseKind::kLarge,
       [&](const LayerCase& of) {
         const Step one = bench_of(context, of).step(TN_F32, Bench::all());
         for (const int threads : {2, 3, 8})
@@ -276,6 +320,7 @@ void check_kept(Context& context) {
                 without_signs_of_zero(bench.step(TN_F32, Bench::all(), false)),
                 "differs when inputs are values of other layers");
   });
+  check_shared_operands(context);
 }
 
 void check_file(Context& context) {
@@ -362,10 +407,11 @@ const std::vector<Check>& layer_checks() {
       {"float32", "fp32 agrees with fp64, within what rounding of the inputs changes", check_float32},
       {"repeat", "the same minibatch gives the same bits, in any machine and host", check_repeat},
       {"threads", "1, 2, 3 and 8 threads give the same bits", check_threads},
+      {"hosts", "a host with other attributes before, in the same process, changes nothing", check_hosts},
       {"batch", "a sample has the same bits alone and among others", check_batch},
       {"empty", "no samples, and sequences without rows", check_empty},
       {"numbers", "zeros, equal, tiny and huge numbers give no NaN", check_numbers},
-      {"memory sharing", "the same bits where outputs may share the memory of inputs, and where not", check_kept},
+      {"memory sharing", "the same bits where results may share the memory of operands, and where not", check_kept},
       {"save", "a saved model gives the same bits in another host", check_file},
       {"memory", "the host refuses each allocation in turn: a status, and no damage", check_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 #include "check/check_list.h"
 
@@ -36,6 +39,54 @@ std::vector<int> descriptors_now() {
   for (int descriptor = 0; descriptor < std::min(most, 1024); ++descriptor)
     if (fcntl(descriptor, F_GETFD) != -1) result.push_back(descriptor);
   return result;
+}
+
+mode_t mask_now() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return mask;
+}
+
+std::vector<std::string> environment_now() {
+  std::vector<std::string> result;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) result.emplace_back(*each);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<std::pair<rlim_t, rlim_t>> limits_now() {
+  std::vector<std::pair<rlim_t, rlim_t>> result;
+  for (int resource = 0; resource < static_cast<int>(RLIM_NLIMITS); ++resource) {
+    rlimit limit = {};
+    getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+    result.emplace_back(limit.rlim_cur, limit.rlim_max);
+  }
+  return result;
+}
+
+bool runs(__itimer_which which) {
+  itimerval timer = {};
+  return getitimer(which, &timer) == 0 && (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0);
+}
+// The microseconds until the alarm of the process, 0 without one.
+int64_t alarm_now() {
+  itimerval timer = {};
+  getitimer(ITIMER_REAL, &timer);
+  return int64_t{1'000'000} * timer.it_value.tv_sec + timer.it_value.tv_usec;
+}
+
+// "7, /etc/hosts"
+std::string text_of(int descriptor) {
+  std::error_code error;
+  const fs::path file = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), error);
+  return std::to_string(descriptor) + (error ? "" : ", " + file.string());
+}
+
+// Returns the name of a variable that is in one of the environments alone, or has another value there.
+std::string changed_variable(const std::vector<std::string>& before, const std::vector<std::string>& after) {
+  std::vector<std::string> changed;
+  std::set_symmetric_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(changed));
+  return changed.empty() ? "" : changed[0].substr(0, changed[0].find('='));
 }
 
 std::string locale_now() {
@@ -83,12 +134,19 @@ ProcessState::ProcessState()
       descriptors(descriptors_now()),
       folder(fs::current_path().string()),
       locale(locale_now()),
+      mask(mask_now()),
+      environment(environment_now()),
+      limits(limits_now()),
+      timers({runs(ITIMER_VIRTUAL), runs(ITIMER_PROF)}),
+      priority(getpriority(PRIO_PROCESS, 0)),
       written(written_now()) {}
 
 void expect_unchanged(Context& context, const std::function<void()>& work) {
   ProcessState before = context.process();
   before.handlers[SIGALRM - 1] = handlers_now()[SIGALRM - 1];  // the kit's own, for the time limit of a check
+  const int64_t alarm_before = alarm_now();
   work();
+  const int64_t alarm_after = alarm_now();
   const ProcessState after;
   set_floating_point(before.mode);
   for (size_t i = 0; i < before.handlers.size(); ++i)
@@ -98,6 +156,20 @@ void expect_unchanged(Context& context, const std::function<void()>& work) {
   context.expect(std::includes(after.descriptors.begin(), after.descriptors.end(), before.descriptors.begin(),
                                before.descriptors.end()),
                  "it closes a descriptor of the process");
+  for (const int each : after.descriptors)
+    context.expect(std::binary_search(before.descriptors.begin(), before.descriptors.end(), each),
+                   "it leaves a descriptor open: " + text_of(each));
+  context.expect(before.mask == after.mask, "it changes the mask of new files (umask) of the process");
+  context.expect(
+      before.environment == after.environment,
+      "it changes the environment of the process: \"" + changed_variable(before.environment, after.environment) + "\"");
+  for (size_t i = 0; i < before.limits.size(); ++i)
+    context.expect(before.limits[i] == after.limits[i],
+                   "it changes the limit of resource " + std::to_string(i) + " of the process (setrlimit)");
+  context.expect(
+      before.timers == after.timers && (alarm_before > 0) == (alarm_after > 0) && alarm_after <= alarm_before,
+      "it changes a timer of the process (alarm, setitimer)");
+  context.expect(before.priority == after.priority, "it changes the priority of the process");
   context.expect(before.folder == after.folder, "it changes the working directory of the process");
   context.expect(before.locale == after.locale, "it changes the locale of the process");
   context.expect(before.written == after.written,

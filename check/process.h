@@ -1,10 +1,12 @@
 // What a plugin may change of the process that it is in: nothing. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/floating_point.h"
@@ -26,15 +28,20 @@ struct ProcessState {
   FloatingPoint mode;             // of this thread
   std::vector<int> descriptors;   // that are open
   std::string folder, locale;
+  mode_t mask;                                    // of new files
+  std::vector<std::string> environment;           // sorted
+  std::vector<std::pair<rlim_t, rlim_t>> limits;  // by resource
+  std::vector<bool> timers;                       // virtual, of the profiler: whether they run
+  int priority;
   off_t written;  // bytes of standard output
 };
 
 // The meaning of the check "process" of each kind of component.
 constexpr const char* kProcessMeaning =
-    "signal handlers, floating-point mode, descriptors, working directory, locale and standard output stay";
+    "signal handlers, floating-point mode, descriptors, working directory, locale, mask of new files, environment, "
+    "limits, timers, priority and standard output stay";
 
-// Does the work. Throws Fault unless the process is as it was when the context was made, apart from descriptors that
-// were opened.
+// Does the work. Throws Fault unless the process is as it was when the context was made.
 void expect_unchanged(Context& context, const std::function<void()>& work);
 
 }  // namespace tenon::check

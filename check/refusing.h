@@ -49,9 +49,8 @@ class Refusing {
 };
 
 // Runs the work, then again with the plugin's own allocations refused, one each time: about 40 of all, and the large
-// ones. Throws Fault
-// unless each ends with TN_OK or TN_OUT_OF_MEMORY; Skip if the plugin allocates nothing by itself. Loads and watches
-// the file.
-void refuse_own_allocations(Context& context, const std::function<void()>& work);
+// ones. Throws Fault unless each fails by a status, not by an exception, or returns what the first run does; Skip if
+// the plugin allocates nothing by itself. Loads and watches the file.
+void refuse_own_allocations(Context& context, const std::function<std::string()>& work);
 
 }  // namespace tenon::check

@@ -198,7 +198,10 @@ void check_memory(Context& context) {
 
 void check_own_allocations(Context& context) {
   each_set(context, [&](const Attributes& attributes) {
-    refuse_own_allocations(context, [&] { (void)updater_of(context, context.host(1, false), attributes); });
+    refuse_own_allocations(context, [&] {
+      (void)updater_of(context, context.host(1, false), attributes);
+      return std::string();
+    });
   });
 }
 

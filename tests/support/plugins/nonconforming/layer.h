@@ -99,12 +99,6 @@ static tn_status backward(void* binding, const tn_execution* execution, const tn
   const tn_tensor *x = call->inputs[0], *w = call->inputs[1], *dy = call->inputs[3];
   const sizes of = sizes_of(dy, w);
   (void)binding, (void)execution, (void)x;
-  if (WANTS_INPUT(call))
-    for (int64_t r = 0; r < of.rows; ++r)
-      for (int64_t c = 0; c < of.width; ++c) {
-        const int64_t i = r * of.width + c;
-        put(call->outputs[0], i, INPUT_GRADIENT(get(dy, i), get(w, c)));
-      }
   if (call->outputs[1] != NULL)
     for (int64_t c = 0; c < of.width; ++c) {
       double sum = ADDS(call->requests[1]) ? get(call->outputs[1], c) : 0;
@@ -112,6 +106,12 @@ static tn_status backward(void* binding, const tn_execution* execution, const tn
         sum += PARAMETER_GRADIENT(get(dy, r * of.width + c), get(x, r * of.width + c));
       put(call->outputs[1], c, sum);
     }
+  if (WANTS_INPUT(call))
+    for (int64_t r = 0; r < of.rows; ++r)
+      for (int64_t c = 0; c < of.width; ++c) {
+        const int64_t i = r * of.width + c;
+        put(call->outputs[0], i, INPUT_GRADIENT(get(dy, i), get(w, c)));
+      }
   AFTER_BACKWARD
   return TN_OK;
 }
