@@ -148,7 +148,8 @@ void CheckpointFile::load(ParameterSet& set) const { load_model(files_, path_, s
 nlohmann::json without_names(nlohmann::json topology) {
   if (topology.contains("layers") && topology["layers"].is_array())
     for (nlohmann::json& layer : topology["layers"])
-      if (layer.is_object()) layer.erase("names");
+      if (layer.is_object())
+        for (const char* key : {"names", "columns"}) layer.erase(key);
   return topology;
 }
 

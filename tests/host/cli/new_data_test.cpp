@@ -82,6 +82,19 @@ TEST_F(NewData, ColumnsHaveTheOrderOfTheModel) {
               HasSubstr("the files have no column \"b\", which the model was trained with"));
 }
 
+TEST_F(NewData, OfATrainingThatResumes) {
+  write("job.toml", read("job.toml") + "\n[checkpoint]\nfolder = \"saves\"\n");
+  done(run_train, {"job.toml", "--passes", "2"});
+  done(run_train, {"job.toml", "--passes", "3", "--resume"});
+  write("train.csv", table("c,b,a,kind", [](int i) {
+          return number(i, 3) + "," + number(i, 2) + "," + number(i, 1) + "," + kind(i);
+        }));
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--passes", "4", "--resume"}),
+              HasSubstr("the data of the reader has changed"));
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--passes", "4", "--resume-inexact"}),
+              HasSubstr("column 0 is \"c\" and is known as \"a\""));
+}
+
 TEST_F(NewData, NeedsNoLabels) {
   done(run_train, {"job.toml"});
   write("new.csv", "c,b,a\n1,2,3\n-1,0,1\n");
