@@ -38,17 +38,23 @@ class StepCheck {
   [[nodiscard]] std::string refusal() const {
     if (const int32_t loop = loop_of_end(node_); loop >= 0) return of_loop(graph_.loops[static_cast<size_t>(loop)]);
     for (const ValueId output : node_.outputs)
-      if (output != kNoValue && !by_step(output)) return kRelates;
+      if (output != kNoValue && !by_step(output))
+        return node_.is<Pointwise>() || node_.is<Gemm>() ? kRelates : kMayRelate;
     return std::visit([&](const auto& operation) { return of(operation); }, node_.operation);
   }
 
  private:
   static constexpr const char* kRelates = "relates different steps";
-  // Whether a step has consecutive elements of a value: one for each sequence, or rows of further sequences.
+  static constexpr const char* kMayRelate = "may relate different steps, which this version cannot rule out";
+  // Whether a step has consecutive elements of a value: a number for each sequence, such as one, or rows of further
+  // sequences.
   [[nodiscard]] bool by_step(ValueId value) const {
     if (const StepRows* const rows = step_rows_of(graph_, value)) return rows->order == order_;
-    const StepOrder* const steps = order_of(graph_, value);
-    return steps != nullptr && is_inside(static_cast<int32_t>(steps - graph_.orders.data()));
+    const Shape& shape = graph_.spec(value).shape;
+    if (shape.empty() || shape[0].offset != 0) return false;
+    for (size_t i = 0; i < graph_.orders.size(); ++i)
+      if (graph_.orders[i].steps.symbol == shape[0].symbol) return is_inside(static_cast<int32_t>(i));
+    return false;
   }
   // Whether the elements of an order are those of the steps, or belong to an outer step.
   [[nodiscard]] bool is_inside(int32_t order) const { return order == order_ || order_around(graph_, order) == order_; }
@@ -64,7 +70,8 @@ class StepCheck {
   [[nodiscard]] bool is_like_output(ValueId value) const {
     return by_step(value) && same(graph_.spec(value).shape[0], graph_.spec(node_.outputs[0]).shape[0]);
   }
-  [[nodiscard]] std::string when(bool relates) const { return relates ? kRelates : ""; }
+  [[nodiscard]] std::string when(bool unclear) const { return unclear ? kMayRelate : ""; }
+  [[nodiscard]] std::string relates_when(bool relates) const { return relates ? kRelates : ""; }
 
   [[nodiscard]] std::string of(const Pointwise& pointwise) const {
     const Program& program = *pointwise.program;
@@ -81,12 +88,13 @@ class StepCheck {
       const bool by_row = extent == TN_FULL || extent == TN_PER_ROW;
       relates = relates || (by_row ? !is_like_output(node_.inputs[i]) : by_step(node_.inputs[i]));
     }
-    return when(relates);
+    return relates_when(relates);
   }
   [[nodiscard]] std::string of(const Gemm& gemm) const {
     const size_t rank = graph_.spec(node_.inputs[0]).shape.size();
-    if (rank > 2) return when(!is_like_output(node_.inputs[0]) || !is_like_output(node_.inputs[1]));
-    return when((gemm.flags & TN_TRANSPOSE_A) != 0 || !is_like_output(node_.inputs[0]) || by_step(node_.inputs[1]));
+    if (rank > 2) return relates_when(!is_like_output(node_.inputs[0]) || !is_like_output(node_.inputs[1]));
+    return relates_when((gemm.flags & TN_TRANSPOSE_A) != 0 || !is_like_output(node_.inputs[0]) ||
+                        by_step(node_.inputs[1]));
   }
   [[nodiscard]] std::string of(const Gather& /*gather*/) const {
     if (permutes(node_.inputs[1])) return when(!by_step(node_.inputs[0]));
@@ -103,12 +111,21 @@ class StepCheck {
                 !same(part.box[0], graph_.spec(node_.outputs[0]).shape[0]) || part.axes[0] != 0;
     return when(relates);
   }
+  // Images lie one after the other in the first dimension, filters are in no step.
+  [[nodiscard]] std::string of_images() const {
+    return when(std::any_of(node_.inputs.begin(), node_.inputs.end(), [this](ValueId input) {
+      return input != kNoValue && by_step(input) && !is_like_output(input);
+    }));
+  }
   // Over the sequences that a step sees. Their offsets are those of the step then.
   [[nodiscard]] std::string of(const Segment& segment) const {
     const ValueId rows = segment.op == TN_SEGMENT_BROADCAST ? node_.outputs[0] : node_.inputs[0];
     return when(step_rows_of(graph_, rows) == nullptr || !by_step(node_.inputs[0]));
   }
-  [[nodiscard]] std::string of(const View& /*view*/) const { return when(!is_like_output(node_.inputs[0])); }
+  [[nodiscard]] std::string of(const View& /*view*/) const { return when(!by_step(node_.inputs[0])); }
+  [[nodiscard]] std::string of(const Conv& /*conv*/) const { return of_images(); }
+  [[nodiscard]] std::string of(const Pool& /*pool*/) const { return of_images(); }
+  [[nodiscard]] std::string of(const Resize& /*resize*/) const { return of_images(); }
   [[nodiscard]] std::string of(const Argsort& /*argsort*/) const {
     return when(graph_.spec(node_.inputs[0]).shape.size() < 2);
   }

@@ -27,7 +27,7 @@ namespace tenon::core {
 // Returns the number of the first Memory of a loop.
 [[nodiscard]] size_t first_memory(const Graph& graph, int32_t loop);
 
-// A node that must run step by step, and why it cannot: "relates different steps".
+// A node that must run step by step, and why it cannot, such as "relates different steps".
 struct LoopFault {
   int32_t layer = -1;
   const char* operation = "";

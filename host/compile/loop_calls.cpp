@@ -102,7 +102,8 @@ tn_tensor* LoopCalls::tensor(ValueId value, tn_tensor& whole) {
   made.value = value;
   made.part = part;
   made.place = place_of(value);
-  made.row_bytes = row_bytes(value);
+  made.rows = spec.shape[0].coefficient;
+  made.row_bytes = row_bytes(value) * made.rows;
   made.shape.assign(whole.dl.shape, whole.dl.shape + whole.dl.ndim);
   made.tensor = whole;
   made.tensor.dl.shape = made.shape.data();
@@ -174,7 +175,7 @@ void LoopCalls::move_to(const StepSchedule& schedule, int64_t t, int64_t* symbol
     int64_t first = each.part->first;
     if (each.place != Place::kOfStep) first = each.place == Place::kBefore ? schedule.before(t) : 0;
     each.tensor.dl.data = each.base + first * each.row_bytes;
-    each.shape[0] = each.part->count;
+    each.shape[0] = each.part->count * each.rows;
   }
 }
 

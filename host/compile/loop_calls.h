@@ -86,7 +86,8 @@ class LoopCalls {
     ValueId value = kNoValue;
     const Part* part = nullptr;
     Place place = Place::kFirst;
-    int64_t row_bytes = 0;
+    int64_t rows = 1;       // for each element of the part
+    int64_t row_bytes = 0;  // of all of them
     std::byte* base = nullptr;
   };
   struct States {
