@@ -136,6 +136,7 @@ class Lowerer {
     enter(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.index_limits[i].limit >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
+    checks_.add(layer, body_.inputs, writer());
     body_.buffers.clear();
     for (const LayerParameter& buffer : layer.buffers) body_.buffers.push_back(use_buffer(buffer));
     body_.carried.clear();
@@ -188,10 +189,8 @@ class Lowerer {
     const auto results = made.begin() + static_cast<std::ptrdiff_t>(count);
     (layer.role == TN_ROLE_METRIC ? body_.states : body_.outputs).assign(made.begin(), results);
     auto next = results;
-    for (const size_t buffer : body_.buffers) {
-      if (training_) result_.buffers[buffer].next = *next;
-      ++next;
-    }
+    for (const size_t buffer : body_.buffers)
+      if (const ValueId kept = *next++; training_) result_.buffers[buffer].next = kept;
     for (const size_t carried : body_.carried) result_.carried[carried].next = *next++;
     for (const DerivedRows& derived : layer.derived_rows) {
       if (derived.rule != TN_ROWS_DATA) continue;
@@ -484,6 +483,7 @@ class Lowerer {
   int32_t draws_ = 0;                   // random draws so far
   std::map<ValueId, ValueId> weights_;  // ids of a sparse feed -> the values of its entries
   ScaledIntegers scales_{result_.graph};
+  NumberChecks checks_{result_, registry_, training_};
   int32_t layer_index_ = 0;  // number of the layer that is lowered
   Body body_;                // that layer
 };

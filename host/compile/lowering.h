@@ -10,6 +10,7 @@
 
 #include "core/graph/graph.h"
 #include "core/topology.h"
+#include "host/compile/number_checks.h"
 #include "host/plugins/device.h"
 #include "host/plugins/registry.h"
 
@@ -93,6 +94,7 @@ struct Lowered {
   std::vector<CarriedUse> carried;
   std::vector<ConstantUse> constants;
   std::vector<MetricUse> metrics;
+  std::vector<NumberCheck> number_checks;
   std::map<std::pair<const Layer*, uint32_t>, ValueId> outputs;  // of every leaf
   std::map<ValueId, ValueId> converted;                          // values of other types -> in the compute type
 

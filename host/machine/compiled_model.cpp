@@ -123,6 +123,7 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   const Lowered& lowered = model.lowered;
   std::vector<ValueId> kept;
   for (const Cost& cost : model.costs) kept.push_back(cost.mean);
+  for (const NumberCheck& check : lowered.number_checks) kept.insert(kept.end(), {check.any, check.by_row});
   for (const MetricUse& metric : lowered.metrics) kept.insert(kept.end(), metric.state.begin(), metric.state.end());
   for (const LayerOutput& output : topology.outputs)
     if (resolved(output).layer->role != TN_ROLE_METRIC) kept.push_back(lowered.value_of(output));

@@ -81,6 +81,7 @@ void Machine::finish_forward() {
   if (samples > 0) {
     finish(Phase::kForward);
     settle_rows();
+    check_numbers();
     carried_samples_ = samples;
   }
   samples_ = samples;
@@ -162,6 +163,29 @@ void Machine::replace_model(CompiledModel larger) {
   access_->drop_views();
   memory_id_ = std::move(memory_id);
   symbols_ = std::move(symbols);
+}
+
+// Throws if a layer got numbers that it does not take.
+void Machine::check_numbers() const {
+  const auto is_other = [&](ValueId value, int64_t element) {
+    return number_at(value, element) > -std::numeric_limits<double>::infinity();
+  };
+  for (const NumberCheck& check : model_.lowered.number_checks) {
+    if (!is_other(check.any, 0)) continue;
+    int64_t row = 0;
+    while (!is_other(check.by_row, row)) ++row;
+    check.refuse(number_at(check.by_row, row), row, first_sample_);
+  }
+}
+
+// Returns an element of a kept value of the compute type.
+double Machine::number_at(ValueId value, int64_t element) const {
+  const auto at = static_cast<size_t>(element);
+  if (options_.compute == TN_F64)
+    return *static_cast<const double*>(
+        access_->view(static_cast<const double*>(model_.calls->memory(value)) + at, sizeof(double)));
+  return *static_cast<const float*>(
+      access_->view(static_cast<const float*>(model_.calls->memory(value)) + at, sizeof(float)));
 }
 
 // Takes the sizes that calls have written.

@@ -172,6 +172,8 @@ class Machine {
   void begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole);
   void commit_buffer(size_t number);
   void settle_rows();
+  void check_numbers() const;
+  [[nodiscard]] double number_at(ValueId value, int64_t element) const;
   void start(Phase phase);
   void finish(Phase phase);
   [[nodiscard]] tn_execution execution() const;
@@ -208,6 +210,7 @@ class Machine {
   ErrorSink errors_;
   std::optional<uint64_t> version_;  // of the parameters
   int64_t samples_ = -1;             // of the last forward; -1: none, or it failed
+  int64_t first_sample_ = 0;         // of a shard: how many samples of the minibatch are before it
   int64_t carried_samples_ = 0;      // samples of the forward that wrote the next carried states; 0: they are zero
   bool fresh_ = false;               // a forward succeeded, and no backward has overwritten its values yet
   bool data_gradients_ = false;      // backward has run since the last forward: the gradients of data layers are valid

@@ -98,6 +98,7 @@ void Shards::forward(const std::vector<ArrayView>& arrays, const std::vector<int
       const ShardRange part = shard_range(samples, machines_.size(), i);
       const SampleRange range(arrays, part.first, part.count);
       machine.version_ = machines_.front()->version_;
+      machine.first_sample_ = part.first;
       machine.start_forward(range.arrays(), FeedChecker(machine.model_, part.count).sizes(range.arrays()), whole, mode);
     };
     compute(start, [&](size_t i) { machines_[i]->finish_forward(); });

@@ -4,6 +4,7 @@
 #include <tenon/device_host.h>
 #include <tenon/device_images.h>
 #include <tenon/migrate.h>
+#include <tenon/numbers.h>
 #include <tenon/reader.h>
 #include <tenon/step.h>
 
@@ -47,6 +48,7 @@ const std::vector<KnownTable>& known_tables() {
       {TN_CAPTURE, 40, {"begin", "end", "launch", "destroy"}},
       {TN_STEP, 16, {"step"}},
       {TN_MIGRATE, 16, {"migrate"}},
+      {TN_LAYER_NUMBERS, 16, {"declare"}},
       {TN_PASS, 16, {"begin"}},
       {TN_PARALLEL_READ, 16, {"read_at"}},
       {TN_RECORDS, 32, {"count", "record", "text"}},

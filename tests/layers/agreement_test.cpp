@@ -153,7 +153,10 @@ TEST(MeanAveragePrecision, IsThatOfTheOrderOfScores) {
     return measured("mean_average_precision", x, y, 1, 10).at("mean_average_precision");
   };
   EXPECT_EQ(of({0.9F, 0.8F, 0.1F}, {1, 1, 0}), 1);
-  EXPECT_EQ(of({NAN, 0.8F, 7}, {1, 0, 0}), 1.0 / 3);  // NaN is last, 7 in the last bin
+  const auto of_scores = [](const std::vector<float>& x, const std::vector<float>& y) {
+    return measured("mean_average_precision", x, y, 1, 10, {{"high", 2.0}}).at("mean_average_precision");
+  };
+  EXPECT_EQ(of_scores({NAN, 0.8F, 7}, {1, 0, 0}), 1.0 / 3);  // NaN is last, 7 in the last bin
   EXPECT_EQ(of({0.9F, 0.8F}, {0, 0}), 0);
 }
 

@@ -24,9 +24,13 @@ struct Sizes {
 
 // Whether query q of a sample sees key k.
 using Visible = std::function<bool(size_t sample, size_t q, size_t k)>;
+// What is added to a score.
+using Bias = std::function<double(size_t sample, size_t head, size_t q, size_t k)>;
+double no_bias(size_t, size_t, size_t, size_t) { return 0; }
 
 // The weights [samples, heads, queries, keys] by their definition.
-Values shares(const Sizes& s, const Values& query, const Values& key, size_t samples, const Visible& visible) {
+Values shares(const Sizes& s, const Values& query, const Values& key, size_t samples, const Visible& visible,
+              const Bias& bias = no_bias) {
   const double scale = s.scale == 0 ? 1 / std::sqrt(static_cast<double>(s.depth)) : s.scale;
   Values result;
   for (size_t n = 0; n < samples; ++n)
@@ -40,7 +44,7 @@ Values shares(const Sizes& s, const Values& query, const Values& key, size_t sam
           for (size_t d = 0; d < s.depth; ++d)
             dot += query[(n * s.queries + q) * s.heads * s.depth + h * s.depth + d] *
                    key[(n * s.keys + k) * s.heads * s.depth + h * s.depth + d];
-          row[k] = scale * dot;
+          row[k] = scale * dot + bias(n, h, q, k);
           if (sees(k)) largest = std::max(largest, row[k]);
         }
         for (size_t k = 0; k < s.keys; ++k) {
@@ -117,6 +121,37 @@ TEST(Attention, Masks) {
   EXPECT_GT(check_layer(attention({.heads = 2, .queries = 4, .keys = 4, .depth = 2, .width = 2, .causal = true}, {4})),
             0);
   EXPECT_GT(check_layer(attention({.queries = 1, .keys = 4, .depth = 2, .width = 2}, {4})), 0);
+}
+
+// A bias for each head or for all, with and without a mask, and its gradient.
+TEST(Attention, Biases) {
+  const auto biased = [](const Sizes& s, bool each_head, const std::vector<int64_t>& mask_shape) {
+    LayerCase layer = attention(s, mask_shape);
+    const size_t port = layer.inputs.size();
+    std::vector<int64_t> shape = {static_cast<int64_t>(s.queries), static_cast<int64_t>(s.keys)};
+    if (each_head) shape.insert(shape.begin(), static_cast<int64_t>(s.heads));
+    layer.inputs.push_back({shape});
+    layer.inputs.back().limited = true;
+    const auto weights = [=](const FormulaArguments& a) {
+      const Visible visible = [&](size_t n, size_t q, size_t k) {
+        return a.inputs[3][mask_shape.size() == 1 ? n * s.keys + k : (n * s.queries + q) * s.keys + k] != 0;
+      };
+      const Bias bias = [&](size_t n, size_t h, size_t q, size_t k) {
+        return a.inputs[port][((each_head ? n * s.heads + h : n) * s.queries + q) * s.keys + k];
+      };
+      return shares(s, a.inputs[0], a.inputs[1], static_cast<size_t>(a.samples), visible, bias);
+    };
+    layer.formula = [=](const FormulaArguments& a) {
+      return attended(s, weights(a), a.inputs[2], static_cast<size_t>(a.samples));
+    };
+    layer.more_outputs[0].formula = weights;
+    return layer;
+  };
+  for (const bool each_head : {false, true}) {
+    EXPECT_GT(check_layer(biased({.heads = 2, .queries = 3, .keys = 4, .depth = 2, .width = 2}, each_head, {4})), 0);
+    EXPECT_GT(check_layer(biased({.queries = 2, .keys = 3, .depth = 2, .width = 2, .causal = true}, each_head, {2, 3})),
+              0);
+  }
 }
 
 // With one input the key and the value are the query.
@@ -267,6 +302,48 @@ TEST(Positions, Trained) {
 }
 
 class AttentionErrors : public LayersOnAHost {};
+
+// Numbers that are added, as PyTorch's float masks are, hide keys where they are -infinity. A relative bias is trained.
+TEST_F(AttentionErrors, ABiasIsAdded) {
+  const Layer query = data("query", {3, 4});
+  std::vector<double> causal;
+  for (const size_t q : {0, 1, 2})
+    for (const size_t k : {0, 1, 2}) causal.push_back(k <= q ? 0 : -INFINITY);
+  for (const auto& [type, port] : {std::pair{"attention", "bias"}, {"multi_head_attention", "score_bias"}}) {
+    const Attributes same = {{"heads", 2}};
+    const Layer by_bias = host_.layer(type, {query, query, query, Layer(), data("added", {3, 3})}, same, "att");
+    const Layer by_flag = host_.layer(type, {query}, {{"heads", 2}, {"causal", true}}, "att");
+    std::vector<float> values(24), added;
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) / 4 - 0.5F;
+    for (const size_t sample : {0, 1})
+      for (const double number : causal) added.push_back(static_cast<float>(number) + 0 * static_cast<float>(sample));
+    const auto output = [&](const Layer& layer, bool fed) {
+      MachineOptions options;
+      options.max_samples = 2;
+      const Machine machine = host_.machine(host_.parameters({layer}, 1), {layer}, options);
+      std::vector<Feed> feeds = {{"query", {TN_F32, {2, 3, 4}, values.data()}}};
+      if (fed) feeds.push_back({"added", {TN_F32, {2, 3, 3}, added.data()}});
+      machine.forward(feeds);
+      const auto* const made = static_cast<const float*>(machine.output(layer).data);
+      return std::vector<float>(made, made + 24);
+    };
+    const std::vector<float> one = output(by_bias, true), other = output(by_flag, false);
+    for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], other[i], 1e-6) << type;
+    EXPECT_THAT(mistake(type, {query, query, query, Layer(), data("wrong", {3, 4})}, same),
+                AllOf(HasSubstr(std::string(port) + ": must have one number for each query and key"),
+                      HasSubstr("[samples, 2, 3, 3]")));
+    const Layer relative = host_.layer("parameter", {query}, {{"shape", std::vector<int64_t>{2, 3, 3}}}, "relative");
+    const Layer cost =
+        host_.layer("sum_cost", {host_.layer(type, {query, query, query, Layer(), relative}, same, "att")}, {}, "cost");
+    MachineOptions options;
+    options.max_samples = 2, options.training = true;
+    const Machine machine = host_.machine(host_.parameters({cost}, 1), {cost}, options);
+    machine.forward({{"query", {TN_F32, {2, 3, 4}, values.data()}}});
+    machine.backward();
+    const auto* const gradient = static_cast<const float*>(machine.gradient("relative.value").data);
+    EXPECT_TRUE(std::any_of(gradient, gradient + 18, [](float each) { return each != 0; })) << type;
+  }
+}
 
 TEST_F(AttentionErrors, NameLayerPortAndShapes) {
   const Layer query = data("query", {3, 4});

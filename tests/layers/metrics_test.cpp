@@ -207,7 +207,8 @@ TEST(AucMetric, OfAFew) {
   EXPECT_EQ(metric({{0.1F, 0.4F, 0.35F, 0.8F}, {0, 0, 1, 1}}).at("auc_error"), 0);
   EXPECT_EQ(metric({{0.5F, 0.5F}, {0, 1}}).at("auc"), 0.5);
   EXPECT_EQ(metric({{0.5F, 0.5F}, {0, 1}}).at("auc_error"), 0.5);
-  EXPECT_EQ(metric({{-1, 2, NAN}, {0, 1, 0}}).at("auc"), 1);  // below low, above high, not a number
+  const Metered outside("auc", {{"low", 0.25}, {"high", 0.75}}, 0);
+  EXPECT_EQ(outside({{-1, 2, NAN}, {0, 1, 0}}).at("auc"), 1);  // below low, above high, not a number
   EXPECT_EQ(metric({{0.5F}, {1}}).at("auc"), 0.5);
   EXPECT_EQ(metric({}).at("auc"), 0.5);
 }

@@ -1,6 +1,7 @@
 /* The plugin interface: the offsets of members of component tables (kernels, updaters, readers, devices).
  * abi_test.c has those of data and layers. SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/device_host.h>
+#include <tenon/numbers.h>
 
 #include "abi.h"
 
@@ -33,6 +34,33 @@ GROWS(tn_migrate, 16);
 AT(tn_migrate, size, 0);
 AT(tn_migrate, oldest, 4);
 AT(tn_migrate, migrate, 8);
+
+/* tenon/numbers.h */
+GROWS(tn_numbers, 64);
+AT(tn_numbers, size, 0);
+AT(tn_numbers, flags, 4);
+AT(tn_numbers, low, 8);
+AT(tn_numbers, high, 16);
+AT(tn_numbers, step, 24);
+AT(tn_numbers, exempt, 32);
+AT(tn_numbers, weight, 40);
+AT(tn_numbers, label, 44);
+AT(tn_numbers, ignored, 48);
+AT(tn_numbers, advice, 56);
+GROWS(tn_number_declarer, 64);
+AT(tn_number_declarer, size, 0);
+AT(tn_number_declarer, inputs_count, 4);
+AT(tn_number_declarer, self, 8);
+AT(tn_number_declarer, errors, 16);
+AT(tn_number_declarer, attributes, 24);
+AT(tn_number_declarer, inputs, 32);
+AT(tn_number_declarer, input, 40);
+AT(tn_number_declarer, output, 48);
+AT(tn_number_declarer, user, 56);
+GROWS(tn_layer_numbers, 16);
+AT(tn_layer_numbers, size, 0);
+AT(tn_layer_numbers, reserved, 4);
+AT(tn_layer_numbers, declare, 8);
 
 /* tenon/kernel.h */
 GROWS(tn_kernel_site, 144);

@@ -57,6 +57,7 @@ struct Sigmoid : Plain {
   static constexpr const char* kType = "sigmoid";
   static constexpr const char* kDoc =
       "Logistic function: output = 1 / (1 + exp(-x)), with derivative output * (1 - output).";
+  static void hold(tn::NumberDeclarer& declarer) { declarer.output(0, tn::Numbers::probabilities()); }
   static Float value(const Float& x, const Attributes&) { return logistic(x); }
   static Float gradient(GradientProgram& g, const Attributes&) {
     const Float y = g.result();
@@ -165,7 +166,7 @@ struct Selu : Plain {
   }
 };
 
-struct Celu {
+struct Celu : Unbounded {
   static constexpr const char* kType = "celu";
   static constexpr const char* kDoc =
       "Continuously differentiable exponential linear unit: output = x for x > 0, else alpha * (exp(x / alpha) - 1), "
@@ -204,7 +205,7 @@ struct LogSigmoid : Plain {
   static Float gradient(GradientProgram& g, const Attributes&) { return -(g.result_gradient() * expm1(g.result())); }
 };
 
-struct ScaledTanh {
+struct ScaledTanh : Unbounded {
   static constexpr const char* kType = "scaled_tanh";
   static constexpr const char* kDoc =
       "output = height * tanh(slope * x), with derivative slope * (height - output^2 / height). The first values of "

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <tenon/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::activations {
@@ -14,7 +15,7 @@ using tn::GradientProgram;
 // A layer made of a formula: value(x), and gradient(g), the gradient of x, where g.input() is x, g.result() is value(x)
 // and g.result_gradient() is the gradient of the result. Values that the gradient does not read are not saved.
 template <typename Formula>
-struct Elementwise {
+struct Elementwise : tn::DeclaresNumbers<Elementwise<Formula>> {
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
     d.input("input", "any shape that begins with the samples");
@@ -27,6 +28,7 @@ struct Elementwise {
     Formula::check(planner.attributes());
     planner.output(0, planner.input(0).as(TN_COMPUTE));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { Formula::hold(declarer); }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program forward;
@@ -49,8 +51,13 @@ inline void require_above_zero(const Attributes& a, const char* name) {
     throw tn::Failure(TN_INVALID, name, "expected a number above 0, got " + to_text(a.number(name)));
 }
 
+// Formulas whose values have no bounds that other layers ask for.
+struct Unbounded {
+  static void hold(tn::NumberDeclarer&) {}
+};
+
 // Formulas that accept all values of their attributes.
-struct Unchecked {
+struct Unchecked : Unbounded {
   static void check(const Attributes&) {}
 };
 

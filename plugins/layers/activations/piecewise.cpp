@@ -1,5 +1,6 @@
 // Activations of straight pieces. SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "elementwise.h"
@@ -49,6 +50,12 @@ struct Clip {
           TN_INVALID, "low",
           "expected at most " + to_text(a.number("high")) + ", the value of high; got " + to_text(a.number("low")));
   }
+  static void hold(tn::NumberDeclarer& declarer) {
+    const Attributes a = declarer.attributes();
+    const double infinity = std::numeric_limits<double>::infinity();
+    declarer.output(0, tn::Numbers::between(a.has("low") ? a.number("low") : -infinity,
+                                            a.has("high") ? a.number("high") : infinity));
+  }
   static Float value(const Float& x, const Attributes& a) {
     if (!a.has("low")) return min(x, a.number("high"));
     if (!a.has("high")) return max(x, a.number("low"));
@@ -72,6 +79,7 @@ struct HardSigmoid : Unchecked {
     d.attribute(tn::float_attribute("slope", 0.16666666666666667).at_least(0).doc("factor on x"));
     d.attribute(tn::float_attribute("shift", 0.5).doc("the output at 0"));
   }
+  static void hold(tn::NumberDeclarer& declarer) { declarer.output(0, tn::Numbers::probabilities()); }
   static Float value(const Float& x, const Attributes& a) {
     return within(a.number("slope") * x + a.number("shift"), 0, 1);
   }

@@ -1,5 +1,7 @@
 // Comparisons, logic and choice, element by element. Truth values are floats, 1 and 0; any number but 0 is true.
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/numbers.hpp>
+
 #include "broadcast.h"
 
 namespace tenon::arithmetic {
@@ -9,9 +11,14 @@ namespace {
 using tn::Float;
 using tn::Logical;
 
+// The base of layers whose results are 0 and 1.
+struct IsTruth : tn::DeclaresNumbers<IsTruth> {
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.output(0, tn::Numbers::zero_or_one()); }
+};
+
 // A layer whose result is 1 where is_true(a, b), else 0. It has no derivative.
 template <typename Formula>
-struct Truth {
+struct Truth : IsTruth {
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
     d.input("a", "[samples, ...]");
@@ -86,7 +93,7 @@ struct Xor {
   static Logical is_true(const Float& a, const Float& b) { return (a != 0 && b == 0) || (a == 0 && b != 0); }
 };
 
-struct Not {
+struct Not : IsTruth {
   static void describe(tn::LayerDescription& d) {
     d.type("logical_not", "1 where the input is 0, else 0. It has no derivative.");
     d.input("input", "[samples, ...]");
@@ -121,15 +128,18 @@ struct Where {
   }
 };
 
-struct MaskedFill {
+struct MaskedFill : tn::DeclaresNumbers<MaskedFill> {
   static void describe(tn::LayerDescription& d) {
-    d.type("masked_fill", "A number where the mask is not 0, else the input, element by element.");
+    d.type("masked_fill", "A number where the mask is 1, the input where it is 0, element by element.");
     d.input("input", "[samples, ...]");
     d.input("mask", "[samples, ...]: 1 and 0, such as the output of a comparison");
     d.output("output", "the shapes of the inputs, broadcast to each other");
     d.attribute(tn::float_attribute("value", 0).doc("the number, which is finite: for scores before a softmax -1e9"));
   }
   static void plan(tn::Planner& planner) { planner.output(0, broadcast_shape(planner)); }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    declarer.input(1, tn::Numbers::zero_or_one().advice("1 fills an element"));
+  }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const Operands operands = broadcast(body, {body.input(0), body.input(1)});
     tn::Program forward;

@@ -9,12 +9,13 @@ namespace {
 
 using tenon::attention::checked;
 using tenon::attention::connected;
+using tenon::attention::kBias;
 using tenon::attention::kKey;
 using tenon::attention::kMask;
 using tenon::attention::kQuery;
 using tenon::attention::kValue;
 
-struct MultiHeadAttention {
+struct MultiHeadAttention : tenon::attention::SinceBias {
   static void describe(tn::LayerDescription& d) {
     d.type("multi_head_attention",
            "Attention of projected inputs (Vaswani et al., \"Attention is all you need\", 2017, section 3.2.2): fully "
@@ -23,8 +24,8 @@ struct MultiHeadAttention {
     d.input("query", "[samples, Q, D], or sequences of [rows, D]");
     d.input("key", "[samples, K, D]; the query when absent; [rows, D] of the same sequences", TN_PORT_OPTIONAL);
     d.input("value", "[samples, K, V]; the key when absent; [rows, V] of the same sequences", TN_PORT_OPTIONAL);
-    d.input("mask", "[samples, K] or [samples, Q, K]: a key is visible where it is not 0; not of sequences",
-            TN_PORT_OPTIONAL | TN_PORT_ANY);
+    tenon::attention::describe_mask(d);
+    tenon::attention::describe_bias(d, "score_bias");
     d.output("output", "[samples, Q, output_size], of sequences [rows, output_size]");
     tenon::attention::describe_heads(d);
     tenon::attention::describe_dropout(d);
@@ -59,7 +60,8 @@ struct MultiHeadAttention {
       std::vector<tn::Setting> settings = {{"heads", tn::int_value(attributes.integer("heads"))},
                                            {"causal", tn::bool_value(attributes.flag("causal"))}};
       if (sequences) return expander.layer("sequence_attention", inputs, settings);
-      if (expander.has_input(kMask)) inputs.push_back(expander.input(kMask));
+      for (uint32_t port = kMask; port < tenon::attention::inputs_end(expander); ++port)
+        inputs.push_back(expander.input(port));
       settings.push_back({"dropout", tn::float_value(attributes.number("dropout"))});
       return expander.layer("attention", inputs, settings);
     });
@@ -84,8 +86,9 @@ struct MultiHeadAttention {
         throw planner.bad_input(port, "must have a row for each row of the query").expected(query);
       planner.elements(port, 1);
     }
-    if (planner.has_input(kMask))
-      throw planner.bad_input(kMask, "is for dense inputs; of sequences all rows count", TN_UNSUPPORTED);
+    for (const uint32_t port : {uint32_t{kMask}, uint32_t{kBias}})
+      if (planner.has_input(port))
+        throw planner.bad_input(port, "is for dense inputs; of sequences all rows count", TN_UNSUPPORTED);
     if (planner.attributes().number("dropout") > 0)
       throw tn::Failure(TN_UNSUPPORTED, "dropout", "of the weights is for dense inputs");
     return query;

@@ -19,10 +19,6 @@ using tn::Float;
 using tn::Int;
 using tn::Logical;
 
-constexpr const char* kOfMask =
-    "[samples, K] or [samples, Q, K]: a key is visible where it is not 0. Without a derivative";
-constexpr uint32_t kMaskFlags = TN_PORT_OPTIONAL | TN_PORT_ANY;
-
 // An input [samples, length, features], dense and constant but for the samples.
 tn::Spec positions_of(const tn::Planner& planner, uint32_t port) {
   tn::Spec spec = planner.input(port);
@@ -56,6 +52,21 @@ void check_mask(const tn::Planner& planner, uint32_t port, const tn::Spec& query
     throw planner.bad_input(port, "must have one number for each key, or for each query and key").expected(whole);
 }
 
+void declare_mask(tn::NumberDeclarer& declarer, uint32_t port) {
+  if (!declarer.has_input(port)) return;
+  declarer.input(port, tn::Numbers::zero_or_one().advice(
+                           "1 makes a key visible; numbers that are added to the scores are a bias"));
+}
+
+// Checks that the bias has a number for each score of a sample, or one that all heads share.
+void check_bias(const tn::Planner& planner, uint32_t port, const tn::Spec& query, const tn::Spec& key) {
+  if (!planner.has_input(port)) return;
+  const tn::Spec each({query[0], planner.attributes().integer("heads"), query[1], key[1]});
+  if (!planner.input(port).same_shape(each) && !planner.input(port).same_shape(tn::Spec({query[0], query[1], key[1]})))
+    throw planner.bad_input(port, "must have one number for each query and key, or for each head, query and key")
+        .expected(each);
+}
+
 // Checks that query and key have the same features, which the heads divide.
 void check_features(const tn::Planner& planner, uint32_t key_port, const tn::Spec& query, const tn::Spec& key) {
   if (!key[2].same(query[2]))
@@ -81,9 +92,10 @@ tn::Tensor joined(tn::Builder& body, const tn::Tensor& value) {
   return rows.view(tn::Spec({shape[0], shape[2], heads * shape[3].offset}, shape.dtype()));
 }
 
-// The mask for each row of the scores [samples, heads, Q, K]: itself if the shapes agree, else gathered.
-tn::Tensor mask_of(tn::Builder& body, const tn::Tensor& mask, const tn::Tensor& scores) {
+// The mask or bias for each row of the scores [samples, heads, Q, K]: itself if the shapes agree, else gathered.
+tn::Tensor of_scores(tn::Builder& body, const tn::Tensor& mask, const tn::Tensor& scores) {
   const tn::Spec shape = scores.spec(), given = mask.spec();
+  if (given.rank() == shape.rank()) return mask;
   const int64_t heads = shape[1].offset, queries = shape[2].offset;
   const bool each_query = given.rank() == 3;
   if (heads == 1 && (each_query || queries == 1))
@@ -97,45 +109,66 @@ tn::Tensor mask_of(tn::Builder& body, const tn::Tensor& mask, const tn::Tensor& 
   return body.gather(mask.view(tn::Spec({rows, shape[3]}, given.dtype())), ids);
 }
 
+// What tells visible keys from others. A bias that is -infinity hides a key, too.
+struct Sight {
+  bool causal;
+  std::optional<tn::Tensor> mask;
+  bool biased;
+};
+
 // Softmax of scores [samples, heads, Q, K] over the visible keys; 0 for the others, and where no key is visible.
-tn::Tensor softmax(tn::Builder& body, const tn::Tensor& scores, bool causal, const std::optional<tn::Tensor>& mask) {
+tn::Tensor softmax(tn::Builder& body, const tn::Tensor& scores, const Sight& sight) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  const bool all = !sight.causal && !sight.mask && !sight.biased;
   const int64_t queries = scores.spec()[2].offset, keys = scores.spec()[3].offset;
   std::vector<tn::Tensor> operands = {scores};
   tn::Program forward;
   const Float score = forward.full();
   Float e = score;
-  if (!causal && !mask) {
+  if (all) {
     e = exp(score - max_per_row(score));
   } else {
     std::vector<Logical> conditions;
-    if (causal) conditions.push_back(forward.column() <= mod(forward.row(), queries) + (keys - queries));
-    if (mask) {
+    if (sight.causal) conditions.push_back(forward.column() <= mod(forward.row(), queries) + (keys - queries));
+    if (sight.mask) {
       conditions.push_back(forward.full() != 0);
-      operands.push_back(mask_of(body, *mask, scores));
+      operands.push_back(of_scores(body, *sight.mask, scores));
     }
-    const Logical visible = conditions.size() == 1 ? conditions[0] : conditions[0] && conditions[1];
-    const Float largest = max_per_row(select(visible, score, -std::numeric_limits<double>::infinity()));
+    if (sight.biased) conditions.push_back(score != kNever);
+    Logical visible = conditions[0];
+    for (size_t i = 1; i < conditions.size(); ++i) visible = visible && conditions[i];
+    const Float largest = max_per_row(select(visible, score, kNever));
     e = select(visible, exp(score - largest), 0.0);
   }
   const Float sum = sum_per_row(e);
-  forward.output(causal || mask ? select(sum > 0, e / sum, 0.0) : e / sum);
+  forward.output(all ? e / sum : select(sum > 0, e / sum, 0.0));
 
   tn::GradientProgram backward(forward);  // from the result alone: it is 0 where a key is not visible
   const Float y = backward.result();
   const Float dy = backward.result_gradient();
   backward.output(y * (dy - sum_per_row(dy * y)));
-  if (mask) backward.output(backward.constant(0));
+  if (sight.mask) backward.output(backward.constant(0));
   return body.pointwise(forward, operands, 3, &backward).front();
 }
 
-// The weights of a layer with the attributes heads, causal and scale.
-tn::Tensor weights(const tn::Attributes& attributes, tn::Builder& body, const std::optional<tn::Tensor>& mask) {
+// scores [samples, heads, Q, K] + bias.
+tn::Tensor biased(tn::Builder& body, const tn::Tensor& scores, const tn::Tensor& bias) {
+  tn::Program sum;
+  const Float score = sum.full();
+  sum.output(score + sum.full());
+  return body.pointwise(sum, {scores, of_scores(body, bias, scores)}, 3).front();
+}
+
+// The weights of a layer with the attributes heads, causal and scale; mask, bias: its ports.
+tn::Tensor weights(const tn::Attributes& attributes, tn::Builder& body, uint32_t mask, uint32_t bias) {
   const tn::Tensor query = body.input(kQuery), key = body.input(kKey);
   const int64_t heads = attributes.integer("heads");
   const double depth = static_cast<double>(query.spec()[2].offset / heads);
   const double scale = attributes.has("scale") ? attributes.number("scale") : 1 / std::sqrt(depth);
-  const tn::Tensor scores = body.gemm(split(body, query, heads), split(body, key, heads), TN_TRANSPOSE_B, scale);
-  return softmax(body, scores, attributes.flag("causal"), mask);
+  tn::Tensor scores = body.gemm(split(body, query, heads), split(body, key, heads), TN_TRANSPOSE_B, scale);
+  const std::optional<tn::Tensor> added = body.optional_input(bias);
+  if (added) scores = biased(body, scores, *added);
+  return softmax(body, scores, {attributes.flag("causal"), body.optional_input(mask), added.has_value()});
 }
 
 tn::Tensor dropped(tn::Builder& body, const tn::Tensor& shares, double rate) {
@@ -148,16 +181,17 @@ tn::Tensor dropped(tn::Builder& body, const tn::Tensor& shares, double rate) {
 }
 
 // A layer for each output, so that weights that nobody reads are never in memory.
-struct Attention {
+struct Attention : SinceBias {
   static void describe(tn::LayerDescription& d) {
     d.type("attention",
-           "Each query gets the sum of the values, weighted by softmax(scale query key^T) over the visible keys "
+           "Each query gets the sum of the values, weighted by softmax(scale query key^T + bias) over the visible keys "
            "(Vaswani et al., \"Attention is all you need\", 2017, equation 1). A query that sees no key gets 0. The "
            "layers attention_sum and attention_weights compute the outputs.");
     d.input("query", "[samples, Q, D]");
     d.input("key", "[samples, K, D]; the query when absent", TN_PORT_OPTIONAL);
     d.input("value", "[samples, K, V]; the key when absent", TN_PORT_OPTIONAL);
-    d.input("mask", kOfMask, kMaskFlags);
+    describe_mask(d);
+    describe_bias(d, "bias");
     d.output("output", "[samples, Q, V]");
     d.output("weights", "[samples, heads, Q, K]: sums to 1 over the keys");
     describe_heads(d);
@@ -182,9 +216,10 @@ struct Attention {
     const tn_ref key = expander.has_input(kKey) ? expander.input(kKey) : query;
     std::vector<tn_ref> of_weights = {query, key};
     std::vector<tn_ref> of_sum = {query, key, expander.has_input(kValue) ? expander.input(kValue) : key};
-    if (expander.has_input(kMask)) {
-      of_weights.push_back(expander.input(kMask));
-      of_sum.push_back(expander.input(kMask));
+    const uint32_t last = inputs_end(expander);
+    for (uint32_t port = kMask; port < last; ++port) {
+      of_weights.push_back(expander.input(port));
+      of_sum.push_back(expander.input(port));
     }
     expander.output(1, expander.layer("attention_weights", of_weights, settings));
     settings.push_back({"dropout", tn::float_value(attributes.number("dropout"))});
@@ -193,13 +228,14 @@ struct Attention {
   }
 };
 
-struct AttentionSum {
+struct AttentionSum : SinceBias, tn::DeclaresNumbers<AttentionSum> {
   static void describe(tn::LayerDescription& d) {
     d.type("attention_sum", "The first output of the layer attention, which has the formula.");
     d.input("query", "[samples, Q, D]");
     d.input("key", "[samples, K, D]");
     d.input("value", "[samples, K, V]");
-    d.input("mask", kOfMask, kMaskFlags);
+    describe_mask(d);
+    describe_bias(d, "bias");
     d.output("output", "[samples, Q, V]");
     describe_heads(d);
     describe_dropout(d);
@@ -211,9 +247,9 @@ struct AttentionSum {
     check_heads(planner, kValue);
     planner.output(0, tn::Spec({shapes.query[0], shapes.query[1], shapes.value[2]}));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declare_mask(declarer, kMask); }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const tn::Tensor shares =
-        dropped(body, weights(attributes, body, body.optional_input(kMask)), attributes.number("dropout"));
+    const tn::Tensor shares = dropped(body, weights(attributes, body, kMask, kBias), attributes.number("dropout"));
     body.output(0, joined(body, body.gemm(shares, split(body, body.input(kValue), attributes.integer("heads")))));
   }
 };
@@ -225,7 +261,7 @@ class AttendInSamples : public WholeHeads {
   static bool supports(const tn::KernelSite& site, int32_t& score) {
     const bool drops = site->training != 0 && site.attributes().number("dropout") > 0;
     const bool masks = !site.has_input(kMask) || site.input(kMask).dtype() == site->compute;
-    return !drops && masks && Heads::supports(site, score);
+    return !drops && masks && !site.has_input(kBias) && Heads::supports(site, score);
   }
   static void query(const tn::KernelSite& site, tn::KernelNeeds& needs) {
     const tn::Spec rows = site.input(kQuery);
@@ -262,14 +298,15 @@ class AttendInSamples : public WholeHeads {
   int64_t mask_row_;  // from a query to the next; 0: all queries have one row
 };
 
-struct AttentionWeights {
-  static constexpr uint32_t kMaskPort = 2;
+struct AttentionWeights : SinceBias, tn::DeclaresNumbers<AttentionWeights> {
+  static constexpr uint32_t kMaskPort = 2, kBiasPort = 3;
 
   static void describe(tn::LayerDescription& d) {
     d.type("attention_weights", "The second output of the layer attention, which has the formula.");
     d.input("query", "[samples, Q, D]");
     d.input("key", "[samples, K, D]");
-    d.input("mask", kOfMask, kMaskFlags);
+    describe_mask(d);
+    describe_bias(d, "bias");
     d.output("weights", "[samples, heads, Q, K]: sums to 1 over the keys");
     describe_heads(d);
     describe_scale(d);
@@ -278,11 +315,13 @@ struct AttentionWeights {
     const tn::Spec query = positions_of(planner, kQuery), key = positions_of(planner, kKey);
     if (!key[0].same(query[0])) throw planner.bad_input(kKey, "has other samples than the query").expected(query);
     check_mask(planner, kMaskPort, query, key);
+    check_bias(planner, kBiasPort, query, key);
     check_features(planner, kKey, query, key);
     planner.output(0, weights_of(planner, query, key));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declare_mask(declarer, kMaskPort); }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    body.output(0, weights(attributes, body, body.optional_input(kMaskPort)));
+    body.output(0, weights(attributes, body, kMaskPort, kBiasPort));
   }
 };
 
@@ -294,11 +333,31 @@ void describe_heads(tn::LayerDescription& d) {
                   .doc("query q sees the keys up to q + K - Q: with as many queries as keys, up to its own place"));
 }
 
+void describe_mask(tn::LayerDescription& d) {
+  d.input("mask",
+          "[samples, K] or [samples, Q, K]: 1 where a key is visible, 0 where it is not; of sequences none. Without a "
+          "derivative",
+          TN_PORT_OPTIONAL | TN_PORT_ANY);
+}
+
+void describe_bias(tn::LayerDescription& d, const char* name) {
+  d.state_version(2);
+  d.input(
+      name,
+      "[samples, Q, K] or [samples, heads, Q, K]: added to the scores before the softmax; -infinity hides a key; of "
+      "sequences none",
+      TN_PORT_OPTIONAL);
+}
+
 void describe_dropout(tn::LayerDescription& d) {
   d.attribute(tn::float_attribute("dropout", 0)
                   .at_least(0)
                   .at_most(1)
                   .doc("in training: the share of the weights that are set to 0, while the others grow in proportion"));
+}
+
+uint32_t inputs_end(const tn::Expander& expander) {
+  return expander.has_input(kBias) ? kBias + 1 : expander.has_input(kMask) ? kMask + 1 : kMask;
 }
 
 uint32_t connected(const tn::Planner& planner, uint32_t port) {
@@ -314,6 +373,7 @@ Shapes checked(const tn::Planner& planner) {
   if (!shapes.value[0].same(shapes.key[0]) || !shapes.value[1].same(shapes.key[1]))
     throw planner.bad_input(value_port, "must have as many positions as the key").expected(shapes.key);
   check_mask(planner, kMask, shapes.query, shapes.key);
+  check_bias(planner, kBias, shapes.query, shapes.key);
   return shapes;
 }
 

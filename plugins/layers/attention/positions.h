@@ -7,8 +7,8 @@
 
 namespace tenon::attention {
 
-// The first inputs of all layers of attention, and the next one of those that have a mask.
-enum Port : uint32_t { kQuery = 0, kKey = 1, kValue = 2, kMask = 3 };
+// The first inputs of all layers of attention, and the next ones of those that have a mask and a bias.
+enum Port : uint32_t { kQuery = 0, kKey = 1, kValue = 2, kMask = 3, kBias = 4 };
 
 void add_dense(tn::Plugin& plugin);
 void add_over_sequences(tn::Plugin& plugin);

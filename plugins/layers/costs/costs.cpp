@@ -187,7 +187,7 @@ struct LessThan : CostOfValues<2> {
   }
 };
 
-struct RankCost {
+struct RankCost : tn::DeclaresNumbers<RankCost> {
   enum { kLeft = 0, kRight = 1, kLabel = 2, kWeight = 3 };
 
   static void describe(tn::LayerDescription& d) {
@@ -206,6 +206,9 @@ struct RankCost {
   static void plan(tn::Planner& planner) {
     plan_values(planner, kWeight + 1);
     planner.output(0, tn::Spec({planner.input(kLeft)[0]}));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    declarer.input(kLabel, tn::Numbers::probabilities().unless_weightless(kWeight));
   }
   static void lower(const Attributes&, tn::Builder& body) {
     const bool weighted = body.optional_input(kWeight).has_value();
@@ -261,7 +264,7 @@ struct LessThanShare {
 
 // ---- distributions
 
-struct KlDivergence {
+struct KlDivergence : tn::DeclaresNumbers<KlDivergence> {
   static void describe(tn::LayerDescription& d) {
     d.type("kl_divergence",
            "Kullback-Leibler divergence of a prediction q from a distribution p, one cost for each sample: sum_k p_k "
@@ -282,6 +285,12 @@ struct KlDivergence {
     planner.require_shape(1, input);
     if (planner.has_input(2)) planner.require_per_row(2, input.leading(1));
     planner.output(0, tn::Spec({input[0]}));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const tn::Numbers shares = tn::Numbers::probabilities().unless_weightless(2);
+    if (!declarer.attributes().flag("from_logits"))
+      declarer.input(0, shares.advice("for numbers before a softmax set from_logits = true"));
+    declarer.input(1, shares);
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program cost;

@@ -122,7 +122,7 @@ struct CosineEmbedding {
 
 // ---- pairs of scores
 
-struct MarginRanking : CostOfValues<3> {
+struct MarginRanking : CostOfValues<3>, tn::DeclaresNumbers<MarginRanking> {
   static void describe(tn::LayerDescription& d) {
     d.type("margin_ranking",
            "Cost of the order of two scores, summed over the values of a sample: max(0, -label (a - b) + margin), with "
@@ -134,6 +134,9 @@ struct MarginRanking : CostOfValues<3> {
     d.input("label", "the shape of a: 1 or -1");
     describe_rest(d);
     d.attribute(tn::float_attribute("margin", 0).at_least(0).doc("by how much the higher score must be above"));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    declarer.input(2, tn::Numbers::between(-1, 1).not_zero().unless_weightless(kWeight));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program cost;

@@ -65,7 +65,7 @@ struct SmoothL1 : CostOfValues<2> {
 
 // ---- likelihoods
 
-struct PoissonNll : CostOfValues<2> {
+struct PoissonNll : CostOfValues<2>, tn::DeclaresNumbers<PoissonNll> {
   static void describe(tn::LayerDescription& d) {
     d.type("poisson_nll",
            "Negative log-likelihood of counts under Poisson distributions, one for each sample, without the term "
@@ -74,6 +74,12 @@ struct PoissonNll : CostOfValues<2> {
     describe_pair(d, "[samples, ...]: the logarithm of the mean; with log_input = false the mean, above 0",
                   "the shape of the input: the count");
     d.attribute(tn::bool_attribute("log_input", true).doc("the input is the logarithm of the mean"));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const tn::Numbers counts = tn::Numbers::at_least(0).unless_weightless(kWeight);
+    if (!declarer.attributes().flag("log_input"))
+      declarer.input(0, counts.advice("for the logarithm of the mean set log_input = true"));
+    declarer.input(1, counts);
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program cost;
@@ -85,7 +91,7 @@ struct PoissonNll : CostOfValues<2> {
   }
 };
 
-struct GaussianNll : CostOfValues<3> {
+struct GaussianNll : CostOfValues<3>, tn::DeclaresNumbers<GaussianNll> {
   static void describe(tn::LayerDescription& d) {
     d.type("gaussian_nll",
            "Negative log-likelihood of numbers under normal distributions, one for each sample, without the constant "
@@ -99,6 +105,9 @@ struct GaussianNll : CostOfValues<3> {
     describe_rest(d);
     d.attribute(tn::float_attribute("epsilon", 1e-6).at_least(1e-30).doc("the least variance"));
   }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    declarer.input(2, tn::Numbers::at_least(0).unless_weightless(kWeight));
+  }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const double epsilon = attributes.number("epsilon");
     tn::Program cost;
@@ -111,7 +120,7 @@ struct GaussianNll : CostOfValues<3> {
 
 // ---- binary labels
 
-struct BinaryCrossEntropy : CostOfValues<2> {
+struct BinaryCrossEntropy : CostOfValues<2>, tn::DeclaresNumbers<BinaryCrossEntropy> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "binary_cross_entropy",
@@ -127,6 +136,17 @@ struct BinaryCrossEntropy : CostOfValues<2> {
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a sigmoid"));
     d.attribute(tn::float_attribute("positive_weight", 1).at_least(0).doc("weight of labels 1 against labels 0"));
     d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -1"));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const Attributes attributes = declarer.attributes();
+    tn::Numbers shares = tn::Numbers::probabilities().unless_weightless(kWeight);
+    if (attributes.has("ignore_index"))
+      shares = shares.unless_ignored(1, static_cast<double>(attributes.integer("ignore_index")));
+    declarer.input(1, attributes.has("ignore_index")
+                          ? shares.exempt(static_cast<double>(attributes.integer("ignore_index")))
+                          : shares);
+    if (!attributes.flag("from_logits"))
+      declarer.input(0, shares.advice("for numbers before a sigmoid set from_logits = true"));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const double positive = attributes.number("positive_weight");
@@ -205,7 +225,7 @@ struct Focal : CostOfValues<2> {
 
 // ---- overlap
 
-struct Dice {
+struct Dice : tn::DeclaresNumbers<Dice> {
   static void describe(tn::LayerDescription& d) {
     d.type("dice",
            "1 minus the overlap of a predicted and a given mask, one cost for each sample: 1 - (2 sum_k p_k y_k + "
@@ -222,6 +242,11 @@ struct Dice {
     plan_values(planner, 2);
     if (planner.has_input(2)) planner.require_per_row(2, planner.input(0).leading(1));
     planner.output(0, tn::Spec({planner.input(0)[0]}));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const tn::Numbers shares = tn::Numbers::probabilities().unless_weightless(2);
+    declarer.input(0, shares.advice("the layer sigmoid makes probabilities of other numbers"));
+    declarer.input(1, shares);
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const double smooth = attributes.number("smooth");

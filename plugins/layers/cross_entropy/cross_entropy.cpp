@@ -1,6 +1,7 @@
 // The cost of classification. SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>
+#include <tenon/numbers.hpp>
 #include <tenon/plugin.hpp>
 #include <vector>
 
@@ -13,7 +14,7 @@ enum { kInput = 0, kLabel = 1, kWeight = 2 };
 // The least probability whose logarithm is taken, so that the cost is finite. Its inverse fits into float32.
 constexpr double kLeastProbability = 1e-30;
 
-struct CrossEntropy {
+struct CrossEntropy : tn::DeclaresNumbers<CrossEntropy> {
   static void describe(tn::LayerDescription& d) {
     d.type("cross_entropy",
            "Cross-entropy of a prediction and a label, one cost for each sample: -log(max(p[label], 1e-30)) for "
@@ -69,6 +70,16 @@ struct CrossEntropy {
                         "expected " + std::to_string(classes) + " numbers, one for each class of the input, got " +
                             std::to_string(attributes.numbers("class_weights").size()));
     planner.output(0, tn::Spec({input[0]}));
+  }
+
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const tn::Attributes attributes = declarer.attributes();
+    tn::Numbers shares = tn::Numbers::probabilities().unless_weightless(kWeight);
+    if (attributes.has("ignore_index"))
+      shares = shares.unless_ignored(kLabel, static_cast<double>(attributes.integer("ignore_index")));
+    if (!attributes.flag("from_logits"))
+      declarer.input(kInput, shares.advice("for numbers before a softmax set from_logits = true"));
+    if (!declarer.is_integer(kLabel)) declarer.input(kLabel, shares);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
+#include <tenon/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using tn::Float;
 using tn::Int;
 
-struct DrawClass {
+struct DrawClass : tn::DeclaresNumbers<DrawClass> {
   static void describe(tn::LayerDescription& d) {
     d.type("draw_class",
            "A class, drawn anew at each step from the probabilities that the input has along its last dimension: the "
@@ -25,6 +26,10 @@ struct DrawClass {
     if (input.rank() < 2) throw planner.bad_input(0, "must be [samples, ..., classes]");
     planner.elements(0, 1);
     planner.output(0, input.leading(input.rank() - 1).as(TN_I64));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    if (!declarer.attributes().flag("from_logits"))
+      declarer.input(0, tn::Numbers::at_least(0).advice("for numbers before a softmax set from_logits = true"));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Spec input = body.input(0).spec();

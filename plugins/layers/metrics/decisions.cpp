@@ -36,6 +36,8 @@ struct Bins {
     d.attribute(tn::int_attribute("bins", usual).at_least(2).at_most(1000).doc("number of bins"));
     d.attribute(tn::float_attribute("low", 0).doc("scores below it count in the first bin"));
     d.attribute(tn::float_attribute("high", 1).doc("scores above it count in the last bin; above low"));
+    d.attribute(tn::bool_attribute("from_logits", false)
+                    .doc("the scores have not been through a sigmoid, which is applied before they are counted"));
   }
 
   static void check(const Attributes& attributes) {
@@ -43,17 +45,30 @@ struct Bins {
       throw tn::Failure(TN_INVALID, "high", "must be above low");
   }
 
+  // Scores outside of bounds that the user chose count in the first and the last bin; else they are no probabilities.
+  static void numbers(tn::NumberDeclarer& declarer) {
+    const Attributes attributes = declarer.attributes();
+    if (attributes.flag("from_logits") || attributes.number("low") != 0 || attributes.number("high") != 1) return;
+    declarer.input(0, tn::Numbers::probabilities().advice(
+                          "for scores before a sigmoid set from_logits = true, for others low and high"));
+  }
+
   explicit Bins(const Attributes& attributes)
-      : count(attributes.integer("bins")), low(attributes.number("low")), high(attributes.number("high")) {}
+      : count(attributes.integer("bins")),
+        low(attributes.number("low")),
+        high(attributes.number("high")),
+        from_logits(attributes.flag("from_logits")) {}
 
   // The bin of a score, from 0; NaN is in the first.
-  [[nodiscard]] Int of(const Float& score) const {
+  [[nodiscard]] Int of(const Float& input) const {
+    const Float score = from_logits ? 1 / (1 + exp(-input)) : input;
     const double scale = static_cast<double>(count) / (high - low);
     return to_int(min(max((select(score == score, score, low) - low) * scale, 0), static_cast<double>(count - 1)));
   }
 
   int64_t count;
   double low, high;
+  bool from_logits;
 };
 
 struct PrecisionRecall {
@@ -88,15 +103,15 @@ struct PrecisionRecall {
 
 // ---- area under the receiver operating characteristic
 
-struct Auc {
+struct Auc : tn::DeclaresNumbers<Auc> {
   static void describe(tn::LayerDescription& d) {
-    d.type(
-        "auc",
-        "Area under the receiver operating characteristic: the probability that a true sample scores above a false "
-        "one, where equal scores count one half (Hanley and McNeil, \"The meaning and use of the area under a "
-        "receiver operating characteristic (ROC) curve\", 1982). Counted in bins of equal width between low and "
-        "high; scores outside count in the first and the last, NaN in the first. Pairs within one bin count one half; "
-        "auc_error bounds that error. Without a sample of each kind the area is 0.5.");
+    d.type("auc",
+           "Area under the receiver operating characteristic: the probability that a true sample scores above a false "
+           "one, where equal scores count one half (Hanley and McNeil, \"The meaning and use of the area under a "
+           "receiver operating characteristic (ROC) curve\", 1982). Counted in bins of equal width between low and "
+           "high; scores outside of other bounds than 0 and 1 count in the first and the last, NaN in the first. Pairs "
+           "within one bin count one half; "
+           "auc_error bounds that error. Without a sample of each kind the area is 0.5.");
     describe_binary(d);
     Bins::describe(d, 200);
   }
@@ -106,6 +121,7 @@ struct Auc {
     plan_binary(planner);
     planner.state(static_cast<uint32_t>(2 * planner.attributes().integer("bins")));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { Bins::numbers(declarer); }
 
   // scores [samples], labels 0 or 1 [samples] -> histogram [2 * bins]: state 2k counts the false samples in bin k,
   // state 2k + 1 the true ones.
@@ -139,7 +155,7 @@ struct Auc {
 
 // ---- average precision
 
-struct MeanAveragePrecision {
+struct MeanAveragePrecision : tn::DeclaresNumbers<MeanAveragePrecision> {
   // Each bin of each class has two numbers in the state.
   static constexpr int64_t kMostStates = 4096;
 
@@ -149,7 +165,8 @@ struct MeanAveragePrecision {
         "For each class, the samples in the order of their scores for it: the mean, over the true ones, of the share "
         "of true ones among the samples up to there (average precision: the area under precision by recall); the "
         "mean over the classes that have a true sample. Counted in bins of equal width between low and high, and "
-        "samples of one bin have equal scores; scores outside count in the first and the last, NaN in the first. "
+        "samples of one bin have equal scores; scores outside of other bounds than 0 and 1 count in the first and the "
+        "last, NaN in the first. "
         "Without a true sample it is 0.");
     d.role(TN_ROLE_METRIC);
     d.input("input", "[samples, classes]: for each class the score of \"true\"");
@@ -167,6 +184,7 @@ struct MeanAveragePrecision {
           .actual(planner.input(0));
     planner.state(static_cast<uint32_t>(2 + states));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { Bins::numbers(declarer); }
 
   // scores and labels [samples, classes] -> states 0 and 1, from which finalize derives the number of classes: samples,
   // samples * classes; then for each class and bin the false samples and the true ones.

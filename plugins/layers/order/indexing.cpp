@@ -1,5 +1,6 @@
 // Layers that choose elements by integers. SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <tenon/numbers.hpp>
 
 #include "axis.h"
 
@@ -67,7 +68,7 @@ struct IndexSelect {
   }
 };
 
-struct OneHot {
+struct OneHot : tn::DeclaresNumbers<OneHot> {
   static void describe(tn::LayerDescription& d) {
     d.type("one_hot", "output_c = 1 where the input is c, else 0, for each class c. No derivative.");
     d.input("input", "[samples, ...]: integers in [0, classes)", TN_PORT_INTEGER);
@@ -83,6 +84,7 @@ struct OneHot {
     output.push_back(planner.attributes().integer("classes"));
     planner.output(0, output);
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.output(0, tn::Numbers::zero_or_one()); }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
     const int64_t classes = attributes.integer("classes");

@@ -11,7 +11,7 @@ namespace {
 
 enum { kScore = 0, kRelevance = 1, kCostGradient = 3 };  // inputs of a backward call; number 2 is the cost
 
-struct LambdaCost {
+struct LambdaCost : tn::DeclaresNumbers<LambdaCost> {
   static void describe(tn::LayerDescription& d) {
     d.type("lambda_cost",
            "LambdaRank: a cost for each list, the sum over its pairs of different relevance of |dNDCG| log(1 + "
@@ -32,6 +32,7 @@ struct LambdaCost {
     plan_lists(planner, kScore, kRelevance);
     planner.output(0, tn::Spec({planner.input(kScore).outer(0)}));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.input(kRelevance, tn::Numbers::at_least(0)); }
 };
 
 // A prepared call.

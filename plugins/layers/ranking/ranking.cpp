@@ -10,7 +10,7 @@ namespace {
 using tn::Float;
 using tn::Int;
 
-struct Ndcg {
+struct Ndcg : tn::DeclaresNumbers<Ndcg> {
   enum { kScore = 0, kRelevance = 1 };
   enum { kSum = 0, kLists = 1 };  // state
 
@@ -32,6 +32,7 @@ struct Ndcg {
     plan_lists(planner, kScore, kRelevance);
     planner.state(2);
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.input(kRelevance, tn::Numbers::at_least(0)); }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor score = body.input(kScore), relevance = body.input(kRelevance);

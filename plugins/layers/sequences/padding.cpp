@@ -35,7 +35,7 @@ tn::Spec one_level(const tn::Planner& planner, uint32_t port) {
   return spec;
 }
 
-struct SequencePad {
+struct SequencePad : tn::DeclaresNumbers<SequencePad> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "sequence_pad",
@@ -57,6 +57,7 @@ struct SequencePad {
     planner.output(0, output);
     planner.output(1, tn::Spec({input.outer(0), length}));
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.output(1, tn::Numbers::zero_or_one()); }
 
   // A sample has length + 1 places, of which the last one takes the rows that are left out.
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {

@@ -1,5 +1,6 @@
 // Softmax, alone or with a fully connected layer before it, and its logarithm. SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <tenon/numbers.hpp>
 #include <tenon/plugin.hpp>
 #include <vector>
 
@@ -24,7 +25,7 @@ void lower_over_axis(const tn::Attributes& attributes, tn::Builder& body, const 
   body.output(0, body.exchange(body.pointwise(forward, {rows}, last, &backward).front(), axis, last));
 }
 
-struct Softmax {
+struct Softmax : tn::DeclaresNumbers<Softmax> {
   static void describe(tn::LayerDescription& d) {
     d.type("softmax",
            "Softmax over the last dimension, or over axis: output_j = exp(x_j - m) / sum_k exp(x_k - m), where m is "
@@ -56,6 +57,7 @@ struct Softmax {
       plan_over_axis(planner);
     }
   }
+  static void numbers(tn::NumberDeclarer& declarer) { declarer.output(0, tn::Numbers::probabilities()); }
 
   static bool expand(tn::Expander& expander) {
     if (!expander.attributes().has("size")) return false;
