@@ -310,6 +310,10 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
     end = checked_add(end, part.bytes, "size of the checkpoint");
   }
 
+  if (header.tensors.size() > kMaxModelTensors)
+    fail(TN_INVALID, SubjectName{path.string()}, quoted(path.string()), ": ", header.tensors.size(),
+         " tensors; at most ", kMaxModelTensors, " are allowed");
+
   Checksum hash = Checksum::xxh3();
   const std::string canonical = canonical_json(header);
   hash.update(canonical.data(), canonical.size());

@@ -57,6 +57,7 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
       metadata_seen_ = true;
       return enter(State::kMetadata);
     }
+    if (header_.tensors.size() == kMaxModelTensors) bad("more than ", kMaxModelTensors, " tensors");
     tensor_ = ModelTensor{};
     tensor_.name = name_;
     shape_seen_ = offsets_seen_ = false;

@@ -11,6 +11,8 @@
 
 namespace tenon::core {
 
+constexpr size_t kMaxModelTensors = 262'144;
+
 struct ModelHeader {
   std::map<std::string, std::string> metadata;  // topology and checksum included
   std::vector<ModelTensor> tensors;             // in the order of their data

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "core/bounded_json.h"
+
 namespace tenon::host::api {
 
 void write_json(const nlohmann::json& json, tn_write write, void* user) {
@@ -18,15 +20,10 @@ Topology topology_of(Host& host, const tn_layer* layers, uint32_t count) {
 }
 
 nlohmann::json parse_topology(const std::string& text, const std::string& who) {
-  constexpr int kMaxDepth = 16;
-  bool deep = false;
-  const auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    deep = deep || depth > kMaxDepth;
-    return !deep;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, guard, false);
-  if (deep || json.is_discarded())
-    fail(TN_BAD_DATA, SubjectName{who}, who, ": the topology is not valid JSON, or nested too deeply");
+  nlohmann::json json = bounded_json(text);
+  if (json.is_discarded())
+    fail(TN_BAD_DATA, SubjectName{who}, who, ": the topology is not valid JSON, or nested too deeply (more than ",
+         kMostJsonLevels, " levels), or too large (more than ", kMostJsonValues, " values)");
   return json;
 }
 

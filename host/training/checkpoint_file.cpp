@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bounded_json.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -92,18 +93,12 @@ CheckpointRecord CheckpointFile::record_of(const std::string& tensor) {
                 header_.metadata.at(kVersion));
 }
 
-// Parses JSON of the file: bounded depth.
+// Parses JSON of the file: bounded depth and size.
 nlohmann::json CheckpointFile::parse(const char* what, const std::string& given) const {
-  constexpr int kMostDepth = 16;
-  bool deep = false;
-  const auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    deep = deep || depth > kMostDepth;
-    return !deep;
-  };
-  nlohmann::json json = nlohmann::json::parse(given, guard, false);
-  if (deep || !json.is_object())
+  nlohmann::json json = bounded_json(given);
+  if (!json.is_object())
     fail(TN_BAD_DATA, SubjectName{path_.string()}, path_.string(), ": damaged checkpoint: field \"", what,
-         "\": expected a JSON object of at most ", kMostDepth, " levels");
+         "\": expected a JSON object of at most ", kMostJsonLevels, " levels and ", kMostJsonValues, " values");
   return json;
 }
 

@@ -89,6 +89,19 @@ TEST(ModelHeader, RefusesWhatIsNotJson) {
   });
 }
 
+// A tensor more than the limit stops the parser: what follows is not even JSON.
+TEST(ModelHeader, RefusesTooManyTensors) {
+  const auto header = [](size_t tensors, const std::string& behind) {
+    std::string json = "{";
+    for (size_t i = 0; i < tensors; ++i)
+      json +=
+          (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
+    return json + behind + "}";
+  };
+  EXPECT_EQ(parse_model_header(header(kMaxModelTensors, ""), 0, "f").tensors.size(), kMaxModelTensors);
+  expect_refused({{header(kMaxModelTensors, ",\"w\":{") + "[[[}", 0, "more than 262144 tensors"}});
+}
+
 TEST(ModelHeader, RefusesAnotherShapeOfJson) {
   std::string deep = "{\"w\":";
   for (int i = 0; i < 100'000; ++i) deep += '[';

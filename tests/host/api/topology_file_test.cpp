@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -28,7 +29,9 @@ class TopologyFile : public testing::Test {
  protected:
   // Writes a model file without tensors.
   void put(const std::string& topology) const {
-    const std::string header = json({{"__metadata__", {{"tenon.topology", topology}}}}).dump();
+    put_header(json({{"__metadata__", {{"tenon.topology", topology}}}}).dump());
+  }
+  void put_header(const std::string& header) const {
     std::ofstream file(path_, std::ios::binary);
     for (size_t i = 0, length = header.size(); i < 8; ++i, length >>= 8) file << static_cast<char>(length & 0xff);
     file << header;
@@ -36,6 +39,9 @@ class TopologyFile : public testing::Test {
   // Returns the error of loading the topology; TN_OK if loading succeeds.
   tenon::Error load(const std::string& topology) const {
     put(topology);
+    return error_of_load();
+  }
+  tenon::Error error_of_load() const {
     try {
       (void)host_.load(path_);
     } catch (const tenon::Error& error) {
@@ -69,6 +75,25 @@ TEST_F(TopologyFile, IsReadWhereItIsSound) {
   EXPECT_EQ(load(changed("y", "y")).code(), TN_OK);
   EXPECT_EQ(load(changed("1.0", "1")).code(), TN_OK);
   EXPECT_EQ(load(changed("[3]", "[]")).code(), TN_OK);
+}
+
+// The parser stops at the bound: the rest takes no time.
+TEST_F(TopologyFile, DepthAndSizeAreBounded) {
+  const auto nested = [](size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  const std::string fault = "the topology is not valid JSON, or nested too deeply (more than 16 levels)";
+  EXPECT_THAT(refusal(nested(17)), HasSubstr(fault));
+  EXPECT_THAT(refusal(nested(16)), Not(HasSubstr(fault)));
+  const auto put_large = [&](const std::string& topology) {
+    put_header(R"({"__metadata__":{"tenon.topology":")" + topology + "\"}}");
+  };
+  put_large(std::string(10'000'000, '['));
+  const std::clock_t begin = std::clock();
+  EXPECT_THAT(error_of_load().what(), HasSubstr(fault));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
+  std::string many = "[0";
+  for (int i = 0; i < 1 << 23; ++i) many += ",0";
+  put_large(many + "]");
+  EXPECT_THAT(error_of_load().what(), HasSubstr("too large (more than 8388608 values)"));
 }
 
 // Replaces each member by a value of each wrong kind, and renames it.
