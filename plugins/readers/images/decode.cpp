@@ -5,6 +5,7 @@
 #include <turbojpeg.h>
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstring>
 #include <new>
 
@@ -16,23 +17,21 @@ bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
 
-// A PNG file up to its first IDAT chunk, without the ancillary chunks except tRNS: the header, the palette and the
-// transparency.
-std::vector<uint8_t> bare_png(const std::vector<uint8_t>& file) {
+// Removes the ancillary chunks of a PNG file except tRNS: its gamma, profile, texts and times. What is left is the
+// header, the palette, the transparency and the pixels.
+void remove_ancillary(std::vector<uint8_t>& file) {
   constexpr size_t kSignature = 8, kAround = 12;  // bytes of the signature; of length, type and checksum of a chunk
-  const auto is = [&](size_t at, const char* type) { return std::memcmp(file.data() + at + 4, type, 4) == 0; };
-  std::vector<uint8_t> bare(file.begin(), file.begin() + static_cast<ptrdiff_t>(std::min(file.size(), kSignature)));
-  for (size_t at = kSignature; at + kAround <= file.size();) {
-    const size_t length =
-        size_t{file[at]} << 24 | size_t{file[at + 1]} << 16 | size_t{file[at + 2]} << 8 | file[at + 3];
-    const size_t bytes = std::min(length + kAround, file.size() - at);
-    const auto from = file.begin() + static_cast<ptrdiff_t>(at);
-    const bool ancillary = (file[at + 4] & 0x20) != 0;
-    if (!ancillary || is(at, "tRNS")) bare.insert(bare.end(), from, from + static_cast<ptrdiff_t>(bytes));
-    if (is(at, "IDAT")) break;
-    at += bytes;
+  auto to = file.begin() + static_cast<ptrdiff_t>(std::min(file.size(), kSignature));
+  for (auto from = to; from != file.end();) {
+    const auto left = static_cast<size_t>(file.end() - from);
+    const bool whole = left >= kAround;
+    const size_t length = whole ? size_t{from[0]} << 24 | size_t{from[1]} << 16 | size_t{from[2]} << 8 | from[3] : left;
+    const auto end = from + static_cast<ptrdiff_t>(std::min(length + kAround, left));
+    const bool ancillary = whole && (from[4] & 0x20) != 0 && std::memcmp(&from[4], "tRNS", 4) != 0;
+    if (!ancillary) to = from == to ? end : std::copy(from, end, to);
+    from = end;
   }
-  return bare;
+  file.erase(to, file.end());
 }
 
 struct Png : png_image {
@@ -45,8 +44,72 @@ struct Png : png_image {
   // Reads everything before the pixels.
   void begin(const std::vector<uint8_t>& file) {
     if (png_image_begin_read_from_memory(this, file.data(), file.size()) == 0) fail();
+    if (warning_or_error != 0) fail();
   }
 };
+
+// A PNG file that libpng reads, and the message of its failure.
+struct Input {
+  const uint8_t* at;
+  size_t left;
+  char why[128];
+};
+
+[[noreturn]] void on_error(png_structp png, png_const_charp why) {
+  auto& input = *static_cast<Input*>(png_get_error_ptr(png));
+  std::strncpy(input.why, why, sizeof input.why - 1);
+  png_longjmp(png, 1);
+}
+
+void read_bytes(png_structp png, png_bytep to, size_t bytes) {
+  auto& input = *static_cast<Input*>(png_get_io_ptr(png));
+  if (bytes > input.left) png_error(png, "read beyond end of data");
+  std::memcpy(to, input.at, bytes);
+  input.at += bytes;
+  input.left -= bytes;
+}
+
+// Reads the samples of a PNG file of 16 bits, each as the nearest of 8 bits, sample / 257, with tRNS as alpha. libpng's
+// simplified reader mixes the rows of interlaced ones (1.6.51, and its fix in older ones). Failures of libpng jump to
+// setjmp, over no object with a destructor.
+bool read_samples(Input& input, uint8_t* to, size_t row_bytes, uint32_t rows) {
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, on_error, on_error);
+  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
+  if (info != nullptr) {
+    if (setjmp(png_jmpbuf(png)) == 0) {
+      png_set_read_fn(png, &input, read_bytes);
+      png_read_info(png, info);
+      if (png_get_valid(png, info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);
+      png_set_scale_16(png);
+      const int passes = png_set_interlace_handling(png);
+      png_read_update_info(png, info);
+      if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "unexpected size of a row");
+      for (int pass = 0; pass < passes; ++pass)
+        for (uint32_t y = 0; y < rows; ++y) png_read_row(png, to + y * row_bytes, nullptr);
+      png_destroy_read_struct(&png, &info, nullptr);
+      return true;
+    }
+  }
+  png_destroy_read_struct(&png, &info, nullptr);
+  return false;
+}
+
+// Replaces a PNG file of 16 bits by the same image in 8 bits. pixels: room.
+void reduce(const Png& from, std::vector<uint8_t>& pixels, std::vector<uint8_t>& file) {
+  Png to;
+  to.width = from.width;
+  to.height = from.height;
+  to.format = from.format & (PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA);
+  to.flags = PNG_IMAGE_FLAG_FAST;
+  pixels.resize(PNG_IMAGE_SIZE(to));
+  Input input = {file.data(), file.size(), "no memory"};
+  if (!read_samples(input, pixels.data(), PNG_IMAGE_ROW_STRIDE(to), to.height))
+    throw BadImage{std::string("PNG: ") + input.why};
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(to);
+  file.resize(bytes);
+  if (png_image_write_to_memory(&to, file.data(), &bytes, 0, pixels.data(), 0, nullptr) == 0) to.fail();
+  file.resize(bytes);
+}
 
 }  // namespace
 
@@ -55,7 +118,7 @@ Decoder::Decoder(int channels, int64_t most_pixels)
   if (jpeg_ == nullptr) throw std::bad_alloc();
 }
 
-void Decoder::decode(const std::vector<uint8_t>& file, const Enough& enough, Image& to) {
+void Decoder::decode(std::vector<uint8_t>& file, const Enough& enough, Image& to) {
   if (begins_with(file, {0xFF, 0xD8, 0xFF})) return decode_jpeg(file, enough, to);
   if (begins_with(file, {0x89, 'P', 'N', 'G'})) return decode_png(file, to);
   throw BadImage{file.empty() ? "the file is empty" : "neither JPEG nor PNG"};
@@ -98,16 +161,15 @@ void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough
     fail();
 }
 
-void Decoder::decode_png(const std::vector<uint8_t>& file, Image& to) const {
+void Decoder::decode_png(std::vector<uint8_t>& file, Image& to) const {
+  remove_ancillary(file);  // libpng would convert samples by their gamma
   Png png;
   png.begin(file);
-  if (png.warning_or_error != 0) {  // damage in times, profiles and texts, which libpng skips, leaves the pixels intact
-    Png bare;
-    bare.begin(bare_png(file));
-    if (bare.warning_or_error != 0) bare.fail();
-    png.warning_or_error = 0;
-  }
   check_pixels(png.width, png.height);
+  if ((png.format & PNG_FORMAT_FLAG_LINEAR) != 0) {  // which libpng would take for light
+    reduce(png, to.pixels, file);
+    return decode_png(file, to);
+  }
   png.format = channels_ == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   set_size(to, png.width, png.height);
   to.full_width = to.width;

@@ -31,12 +31,13 @@ class Decoder {
   // channels: 1 for grey, 3 for red, green, blue. Images of more than most_pixels pixels are refused.
   Decoder(int channels, int64_t most_pixels);
 
-  // Decodes a file. Transparent pixels are blended with white. Throws BadImage with the decoder's reason.
-  void decode(const std::vector<uint8_t>& file, const Enough& enough, Image& to);
+  // Decodes a file, whose bytes may change. Transparent pixels are blended with white. Throws BadImage with the
+  // decoder's reason.
+  void decode(std::vector<uint8_t>& file, const Enough& enough, Image& to);
 
  private:
   void decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to);
-  void decode_png(const std::vector<uint8_t>& file, Image& to) const;
+  void decode_png(std::vector<uint8_t>& file, Image& to) const;
   void set_size(Image& to, int64_t width, int64_t height) const;
   void check_pixels(int64_t width, int64_t height) const;
 
