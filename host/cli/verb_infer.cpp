@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/class_names.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/topology.h"
@@ -18,9 +20,21 @@ namespace {
 
 class Writer {
  public:
-  // columns: of the source, copied from `texts`.
-  Writer(std::vector<std::string> names, bool csv, const Reader& source, std::vector<std::string> columns, Reader texts)
-      : names_(std::move(names)), csv_(csv), source_(source), columns_(std::move(columns)), texts_(std::move(texts)) {}
+  // classes: of each output. columns: of the source, copied from `texts`.
+  Writer(std::vector<std::string> names, std::vector<ClassNames> classes, bool csv, const Reader& source,
+         std::vector<std::string> columns, Reader texts)
+      : names_(std::move(names)),
+        classes_(std::move(classes)),
+        csv_(csv),
+        source_(source),
+        columns_(std::move(columns)),
+        texts_(std::move(texts)) {
+    const auto numbers = [](const ClassNames& it) { return it.texts != nullptr && it.numbers; };
+    const bool alone = std::count_if(classes_.begin(), classes_.end(), numbers) == 1 &&
+                       std::count(columns_.begin(), columns_.end(), "name") == 0;
+    for (size_t i = 0; i < names_.size(); ++i)
+      if (numbers(classes_[i])) keys_[i] = alone ? "name" : names_[i] + ".name";
+  }
 
   void write(const std::vector<Array>& outputs) {
     if (csv_ && sample_ == 0) heading(outputs);
@@ -42,8 +56,11 @@ class Writer {
         throw Failure(
             kUsage, "--format csv: layer \"" + names_[i] + "\" has sequences, which do not fit into columns; use json");
       const bool one = outputs[i].shape.size() == 1;
-      for (int64_t k = 0; k < per_row(outputs[i]); ++k)
-        line += "," + quoted(one ? names_[i] : names_[i] + "." + std::to_string(k));
+      const bool each_class = outputs[i].shape.size() == 2 && !classes_[i].numbers;
+      for (int64_t k = 0; k < per_row(outputs[i]); ++k) {
+        const std::string* const name = each_class ? name_of(i, k) : nullptr;
+        line += "," + quoted(one ? names_[i] : names_[i] + "." + (name == nullptr ? std::to_string(k) : *name));
+      }
     }
     std::cout << line << "\n";
   }
@@ -63,15 +80,30 @@ class Writer {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
+  // The name of class `number`; null if output `i` has nothing to do with classes, or the class has no name.
+  [[nodiscard]] const std::string* name_of(size_t i, int64_t number) const {
+    const std::vector<std::string>* const texts = classes_[i].texts;
+    const bool known = texts != nullptr && number >= 0 && number < static_cast<int64_t>(texts->size());
+    return known ? &(*texts)[static_cast<size_t>(number)] : nullptr;
+  }
+
+  // Appends an element of output `i`: a class by its name, as `quote` writes it, if `by_name`.
+  template <typename Quote>
+  void element(size_t i, const Numbers& numbers, int64_t index, bool by_name, const Quote& quote) {
+    const std::string* const name = by_name ? name_of(i, static_cast<int64_t>(numbers.value(index))) : nullptr;
+    if (name == nullptr) return numbers.append(text_, index);
+    text_ += quote(*name);
+  }
+
   void csv(const std::vector<Array>& outputs, int64_t sample, int64_t record) {
     text_ += std::to_string(record);
     for (const std::string& column : columns_) text_ += "," + quoted(texts_.text(sample_, column));
-    for (const Array& array : outputs) {
-      const Numbers numbers(array, "nan");
-      const int64_t count = per_row(array);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Numbers numbers(outputs[i], "nan");
+      const int64_t count = per_row(outputs[i]);
       for (int64_t k = 0; k < count; ++k) {
         text_ += ',';
-        numbers.append(text_, sample * count + k);
+        element(i, numbers, sample * count + k, classes_[i].numbers, quoted);
       }
     }
     text_ += '\n';
@@ -82,42 +114,55 @@ class Writer {
     for (const std::string& column : columns_)
       text_ += "," + nlohmann::json(column).dump() + ":" + in_json(texts_.text(sample_, column));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      text_ += "," + nlohmann::json(names_[i]).dump() + ":";
-      const Array& array = outputs[i];
-      const Numbers numbers(array, "null");
-      int64_t index = sample * per_row(array);
-      if (array.storage == TN_RAGGED)
-        sequence(array, 0, sample, numbers);
-      else
-        nested(array, 1, index, numbers);
+      json_member(names_[i], {i, outputs[i], false}, sample);
+      if (keys_.contains(i)) json_member(keys_.at(i), {i, outputs[i], true}, sample);
     }
     text_ += "}\n";
   }
+  struct Shown {
+    size_t output;
+    const Array& array;
+    bool by_name;
+    const Numbers numbers{array, "null"};
+  };
+  void json_member(const std::string& key, const Shown& it, int64_t sample) {
+    text_ += "," + nlohmann::json(key).dump() + ":";
+    int64_t index = sample * per_row(it.array);
+    if (it.array.storage == TN_RAGGED)
+      sequence(it, 0, sample);
+    else
+      nested(it, 1, index);
+  }
   // Writes the rows of a sequence or, if there is a level below this one, its inner sequences.
-  void sequence(const Array& array, size_t level, int64_t number, const Numbers& numbers) {
+  void sequence(const Shown& it, size_t level, int64_t number) {
+    const int64_t* const offsets = it.array.offsets.at(level);
     text_ += '[';
-    for (int64_t k = array.offsets.at(level)[number]; k < array.offsets.at(level)[number + 1]; ++k) {
-      if (k > array.offsets.at(level)[number]) text_ += ',';
-      int64_t index = k * per_row(array);
-      if (level + 1 < array.levels)
-        sequence(array, level + 1, k, numbers);
+    for (int64_t k = offsets[number]; k < offsets[number + 1]; ++k) {
+      if (k > offsets[number]) text_ += ',';
+      int64_t index = k * per_row(it.array);
+      if (level + 1 < it.array.levels)
+        sequence(it, level + 1, k);
       else
-        nested(array, 1, index, numbers);
+        nested(it, 1, index);
     }
     text_ += ']';
   }
   // Writes nested lists in the shape of one sample.
-  void nested(const Array& array, size_t dimension, int64_t& index, const Numbers& numbers) {
-    if (dimension == array.shape.size()) return numbers.append(text_, index++);
+  void nested(const Shown& it, size_t dimension, int64_t& index) {
+    if (dimension == it.array.shape.size())
+      return element(it.output, it.numbers, index++, it.by_name,
+                     [](const std::string& name) { return nlohmann::json(name).dump(); });
     text_ += '[';
-    for (int64_t k = 0; k < array.shape[dimension]; ++k) {
+    for (int64_t k = 0; k < it.array.shape[dimension]; ++k) {
       if (k > 0) text_ += ',';
-      nested(array, dimension + 1, index, numbers);
+      nested(it, dimension + 1, index);
     }
     text_ += ']';
   }
 
   std::vector<std::string> names_;
+  std::vector<ClassNames> classes_;
+  std::map<size_t, std::string> keys_;  // in JSON, of the names beside the numbers of an output
   bool csv_;
   const Reader& source_;
   std::vector<std::string> columns_;
@@ -194,7 +239,8 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
         std::count(given.with.begin(), given.with.end(), column) > 1)
       throw Failure(kUsage, "--with: the output has \"" + column + "\" already");
   const Interrupt interrupt;
-  Writer writer(names, csv, open.reader, given.with,
+  const std::vector<Names> known = run.parameters.names();
+  Writer writer(names, class_names(run.outputs, topology.saved(), known), csv, open.reader, given.with,
                 texts_of(given, host, job, source, run, data_layers_of(topology, names)));
   const auto receive = [&](const std::vector<Array>& outputs) {
     writer.write(outputs);

@@ -117,6 +117,7 @@ class Training {
     if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
     if (save_) save(options_.parameters, *save_);
     if (average_save_) save(options_.average->parameters, *average_save_);
+    if (save_) warn_of_names();
     interrupt.reset();  // the test changes nothing and may just end
     if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
     if (!test_) return kDone;
@@ -218,6 +219,15 @@ class Training {
       throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
     }
     report_.saved(path);
+  }
+
+  // Other data must bring the lists that the file cannot hold (docs/model-file.md).
+  void warn_of_names() {
+    for (const Names& names : options_.parameters.names())
+      if (names.count > 0 && names.texts.empty())
+        console_.warn("the " + std::to_string(names.count) + " names of \"" + names.slot +
+                      "\" are not stored in the model, which keeps at most 65536 names of 1 MiB in UTF-8: other data "
+                      "must bring the same list");
   }
 
   // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.

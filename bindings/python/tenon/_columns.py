@@ -78,14 +78,28 @@ def _columns(columns: Any) -> dict[str, Any]:
     return {name: columns.column(number) if table else columns[given[number]] for number, name in enumerate(names)}
 
 
-def _categories(values: Any) -> tuple[NDArray[Any], list[str]] | None:
+def _name(category: Any, slot: str) -> str:
+    """Returns a category as a text; bytes are UTF-8."""
+    try:
+        text = category.decode() if isinstance(category, bytes) else str(category)
+        text.encode()
+    except UnicodeError as fault:
+        raise error.BadDataError(
+            f'slot "{slot}": the category {category!r} is not UTF-8; .str.decode("latin1") of pandas reads ISO 8859-1',
+            "reader",
+            slot,
+        ) from fault
+    return text
+
+
+def _categories(slot: str, values: Any) -> tuple[NDArray[Any], list[str]] | None:
     """Returns the numbers and names of categories of pandas, or of a dictionary of Arrow; None of anything else."""
     if hasattr(values, "cat") and hasattr(values.cat, "codes"):
-        return values.cat.codes.to_numpy(), [str(each) for each in values.cat.categories]
+        return values.cat.codes.to_numpy(), [_name(each, slot) for each in values.cat.categories]
     if hasattr(values, "unify_dictionaries") and str(values.type).startswith("dictionary"):  # chunks of Arrow
         values = values.unify_dictionaries().combine_chunks()
     if hasattr(values, "indices") and hasattr(values, "dictionary"):
-        return values.indices.fill_null(-1).to_numpy(), [str(each) for each in values.dictionary.to_pylist()]
+        return values.indices.fill_null(-1).to_numpy(), [_name(each, slot) for each in values.dictionary.to_pylist()]
     return None
 
 
@@ -99,7 +113,7 @@ def _column(name: str, values: Any, known: DataType | None) -> tuple[Any, dict[s
         packed(values, own, where, name)  # refuses damaged ones
         dtype = own.dtype if known is None else known.dtype
         return values, DataType(dtype, own.shape, limit, own.storage, own.levels).options(name)
-    if (categories := _categories(values)) is not None:
+    if (categories := _categories(name, values)) is not None:
         numbers, texts = categories
         if (numbers < 0).any():
             first = int((numbers < 0).argmax())

@@ -153,6 +153,17 @@ def _handler(handler: Handler | Iterable[Handler] | None) -> Callable[[Any], Non
     return handle
 
 
+def _warn_of_names(parameters: ParameterSet) -> None:
+    """Warns of lists of names that a model file cannot hold (docs/model-file.md)."""
+    for slot, texts, count in parameters.core.names():
+        if count > 0 and not texts:
+            warnings.warn(
+                f'the {count} names of "{slot}" are not stored with the model, which keeps at most 65536 names of 1 MiB '
+                "in UTF-8: other data must bring the same list",
+                stacklevel=4,
+            )
+
+
 class SGD:
     """Trains by stochastic gradient descent with an updater, in minibatches.
 
@@ -250,6 +261,7 @@ class SGD:
                     nan=allowed,
                     spoilt=_warn,
                 )
+            _warn_of_names(parameters)
             return
         opened, pairs = _open(reader, chosen, feeding, self.batch_size, allowed)
         options: dict[str, Any] = {
@@ -273,6 +285,7 @@ class SGD:
             options["average"] = _average(average)
         with parameters.training():
             _core.train(options, handle, _warn)
+        _warn_of_names(parameters)
 
     @_host.follows_parameters
     def test(

@@ -25,6 +25,7 @@ class Topology {
   // Sets the outputs of a saved model, before the first layer is made. A layer gets the attributes that the job does
   // not give from the layer of the same name and type in that model.
   void set_saved(Layers outputs) { saved_ = std::move(outputs); }
+  [[nodiscard]] const Layers& saved() const { return saved_; }
   // Returns the layer of that model from which the layer `name`, once it is made, got attributes; null if there is
   // none.
   [[nodiscard]] const Layer* saved_like(const std::string& name) const;

@@ -68,6 +68,7 @@ Type learned_type(const tn::ReaderOpen& open, const std::string& slot) {
 void Csv::describe(tn::ReaderDescription& d) {
   d.type("csv", "records of text fields with a delimiter between them, as RFC 4180 has them, plain or gzip");
   files::Lines::describe(d);
+  files::Encoding::describe(d);
   d.attribute(tn::bool_attribute("header", true).doc("whether the first line of each file names the columns"));
   d.attribute(tn::strings_attribute("names").doc(
       "names of the columns of files without a header; without it they are c0, c1, ..."));
@@ -102,7 +103,7 @@ Csv::Csv(const tn::ReaderOpen& open)
     : lines_(open, '"'),
       shard_(open.shard()),
       header_(open.attributes().flag("header")),
-      parser_(delimiter_of(open.attributes()), missing_rules(open.attributes())) {
+      parser_(delimiter_of(open.attributes()), files::Encoding(open.attributes()), missing_rules(open.attributes())) {
   const tn::Attributes attributes = open.attributes();
   find_columns(open);
   const std::vector<std::string> entries =
@@ -213,7 +214,7 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
   if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
 
-// Builds vocabularies from the data of all shards, sorted by bytes. If the model has names for a column, refuses other
+// Builds vocabularies from the data of all shards, in order. If the model has names for a column, refuses other
 // texts instead.
 void Csv::build_vocabularies(const std::vector<size_t>& columns) {
   std::vector<std::set<std::string>> found(columns.size());
@@ -228,6 +229,8 @@ void Csv::build_vocabularies(const std::vector<size_t>& columns) {
       const std::string& text = texts[columns[i]];
       if (parser_.missing().is_missing(text)) continue;
       const files::Vocabulary& learned = parser_.vocabularies[column.vocabulary];
+      if (!files::is_utf8(text))
+        throw lines_.failure(line, "column " + files::quoted(column.name) + ": " + files::not_utf8(text));
       if (learned.size() == 0)
         found[i].insert(text);
       else if (learned.find(text) < 0 && !left_out(line))
@@ -236,7 +239,8 @@ void Csv::build_vocabularies(const std::vector<size_t>& columns) {
     return true;
   });
   for (size_t i = 0; i < columns.size(); ++i)
-    for (const std::string& text : found[i]) parser_.vocabularies[parser_.columns[columns[i]].vocabulary].add(text);
+    for (const std::string& text : files::in_order(found[i]))
+      parser_.vocabularies[parser_.columns[columns[i]].vocabulary].add(text);
 }
 
 void Csv::save_vocabularies(const tn::ReaderOpen& open) const {

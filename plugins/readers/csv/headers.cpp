@@ -105,8 +105,8 @@ void Csv::check_line_end(const files::Line& line) {
 void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i)
     if (const char* const fault = files::name_fault(names[i]))
-      throw lines_.failure(line,
-                           "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
+      throw lines_.failure(line, "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " +
+                                     fault + (files::is_utf8(names[i]) ? "" : files::kOtherEncoding));
 }
 
 }  // namespace tenon::csv

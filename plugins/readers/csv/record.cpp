@@ -125,7 +125,7 @@ std::vector<std::string> RecordParser::split(std::string_view text, size_t count
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) throw BadRecord{"field " + std::to_string(texts.size() + 1) + ": " + why};
-    texts.emplace_back(trimmed(field, delimiter_));
+    texts.emplace_back(utf8(field));
     if (fields.done()) break;
     fields.pass();
   }
@@ -154,7 +154,7 @@ bool RecordParser::lacks_value(std::string_view text, size_t layout) {
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) return false;
-    lacks = lacks || (columns[of[i]].slot >= 0 && missing_.is_missing(trimmed(field, delimiter_)));
+    lacks = lacks || (columns[of[i]].slot >= 0 && missing_.is_missing(utf8(field)));
   }
   return lacks && fields.done();
 }
@@ -217,7 +217,7 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
   const char* why = nullptr;
   const std::string_view text = fields.take(room_, &why);
   if (why != nullptr) fail(column, why);
-  if (to != nullptr) put_text(column, trimmed(text, delimiter_), to);
+  if (to != nullptr) put_text(column, utf8(text), to);
 }
 
 void RecordParser::put_text(const Column& column, std::string_view text, uint8_t* to) const {
@@ -229,6 +229,7 @@ void RecordParser::put_text(const Column& column, std::string_view text, uint8_t
   }
   if (column.type.kind == Kind::kCategory) {
     int32_t number = vocabularies[column.vocabulary].find(text);
+    if (number < 0 && !files::is_utf8(text)) fail(column, files::not_utf8(text));
     if (number < 0) number = column.unknown;
     if (number < 0) fail(column, files::quoted(text) + " is not in the vocabulary");
     return store_integer(number, TN_I32, to);

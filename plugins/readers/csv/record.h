@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "columns.h"
+#include "encoding.h"
 #include "fields.h"
 #include "file.h"
 #include "vocabulary.h"
@@ -50,7 +51,8 @@ struct MissingRules {
 // Parses records by the columns of the file.
 class RecordParser {
  public:
-  RecordParser(char delimiter, MissingRules missing) : delimiter_(delimiter), missing_(std::move(missing)) {}
+  RecordParser(char delimiter, files::Encoding encoding, MissingRules missing)
+      : delimiter_(delimiter), encoding_(encoding), missing_(std::move(missing)) {}
 
   std::vector<Column> columns;
   std::vector<files::Vocabulary> vocabularies;
@@ -59,7 +61,8 @@ class RecordParser {
   // The columns of the fields of a record, in the order of a file. The functions below take the number of a layout.
   std::vector<std::vector<size_t>> layouts;
 
-  // The texts of all fields, trimmed. Throws BadRecord unless there are `count` of them (0: any number).
+  // The texts of all fields, trimmed, in UTF-8 if the file is sound. Throws BadRecord unless there are `count` of them
+  // (0: any number).
   std::vector<std::string> split(std::string_view text, size_t count);
   // The same by column, "" for a column that the file lacks.
   std::vector<std::string> by_column(std::string_view text, size_t layout);
@@ -90,10 +93,15 @@ class RecordParser {
   void put_missing(const Column& column, uint8_t* to) const;
   [[noreturn]] void fail_count(std::string_view text, size_t expected);
 
+  // The text without blanks at its ends, in UTF-8. Valid until the next call.
+  std::string_view utf8(std::string_view field) { return encoding_.utf8(trimmed(field, delimiter_), text_room_); }
+
   char delimiter_;
+  files::Encoding encoding_;
   MissingRules missing_;
   std::vector<std::vector<Run>> runs_;  // of each layout: all fields
   std::string room_;                    // memory for a field with doubled quotes
+  std::string text_room_;               // for a converted text
 };
 
 }  // namespace tenon::csv

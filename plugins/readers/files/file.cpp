@@ -104,6 +104,15 @@ void Block::swap(Block& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character it = first_of(text);
+    if (!it.valid) return false;
+    text.remove_prefix(it.bytes);
+  }
+  return true;
+}
+
 const char* name_fault(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const Character it = first_of(text.substr(at));

@@ -52,6 +52,8 @@ class Block {
   uint64_t bytes_ = 0;
 };
 
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // Returns why `text` cannot be the name of a slot or a file, such as "has a control character in it", or null if it
 // can.
 const char* name_fault(std::string_view text);

@@ -38,6 +38,17 @@ std::string_view without_return(std::string_view text) {
   return text;
 }
 
+// Refuses UTF-16, with a byte order mark or without: then every other byte at the beginning is zero.
+void refuse_utf16(Source& source) {
+  constexpr size_t kMost = 64;  // bytes
+  const std::string_view begin = source.view(0, static_cast<size_t>(std::min<uint64_t>(source.bytes(), kMost)));
+  const std::string_view mark = begin.substr(0, 2);
+  bool zeros[2] = {begin.size() > 3, begin.size() > 3};
+  for (size_t i = 0; i < begin.size(); ++i) zeros[i % 2] = zeros[i % 2] && begin[i] == '\0';
+  if (mark == "\xFF\xFE" || mark == "\xFE\xFF" || zeros[0] != zeros[1])
+    throw tn::Failure(TN_BAD_DATA, source.path(), "is UTF-16; expected UTF-8: save it in that encoding");
+}
+
 }  // namespace
 
 void Lines::describe(tn::ReaderDescription& d) {
@@ -83,6 +94,7 @@ void Lines::for_each(const std::function<bool(const Line&)>& each) {
 
 void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& each) {
   Source& source = sources_[file];
+  refuse_utf16(source);
   uint64_t window = kWindowBytes;
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // a byte order mark
   const bool marked = source.bytes() >= kMark.size() && source.view(0, kMark.size()) == kMark;

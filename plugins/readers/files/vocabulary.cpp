@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -37,12 +38,33 @@ size_t edits(std::string_view a, std::string_view b) {
   return table[a.size()][b.size()];
 }
 
+// Returns whether `text` is a whole number and nothing else.
+bool is_whole(const std::string& text, int64_t* value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && stop == end;
+}
+
 }  // namespace
+
+std::vector<std::string> in_order(const std::set<std::string>& names) {
+  std::vector<std::pair<int64_t, std::string>> numbers;
+  std::vector<std::string> result(names.begin(), names.end());
+  for (const std::string& name : result) {
+    int64_t value = 0;
+    if (!is_whole(name, &value)) return result;
+    numbers.emplace_back(value, name);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  for (size_t i = 0; i < numbers.size(); ++i) result[i] = std::move(numbers[i].second);
+  return result;
+}
 
 Vocabulary::Vocabulary(const std::string& path, const tn::ReaderOpen& open) {
   Lines lines(path, open);
   lines.for_each([&](const Line& line) {
     const std::string text = quoted(line.text);
+    if (!is_utf8(line.text)) throw lines.failure(line, text + " is not UTF-8");
     if (!add(line.text)) throw lines.failure(line, "duplicate entry " + text);
     return true;
   });

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tenon/reader.hpp>
@@ -11,6 +12,9 @@
 #include <vector>
 
 namespace tenon::files {
+
+// The names in the order in which a reader numbers them: as numbers if all are whole numbers, else by their bytes.
+[[nodiscard]] std::vector<std::string> in_order(const std::set<std::string>& names);
 
 // A list of different texts, which are numbered from 0. Refuses more entries than an int32 can number.
 class Vocabulary {

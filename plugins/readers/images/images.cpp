@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 #include <system_error>
 #include <tenon/plugin.hpp>
@@ -75,13 +76,13 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
 
 std::vector<std::string> class_folders(const std::string& folder) {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unknown;
-    if (!is_hidden(entry) && fs::is_directory(entry, unknown)) names.push_back(entry.filename().string());
+    if (is_hidden(entry) || !fs::is_directory(entry, unknown)) continue;
+    names.insert(entry.filename().string());
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  return files::in_order(names);
 }
 
 // Whether the entry is a file or a link to one. Anything else with the name of an image would fail whenever it is read.
@@ -300,6 +301,8 @@ void Images::find_files(const tn::ReaderOpen& open) {
   for (auto name = folders.begin(); name != folders.end(); ++name) {
     if (name->empty() || std::find(folders.begin(), name, *name) != name)
       throw tn::Failure(TN_INVALID, "classes", "empty or duplicate class \"" + *name + "\"");
+    if (!files::is_utf8(*name))
+      throw tn::Failure(TN_BAD_DATA, folder, "the name of the class folder " + files::quoted(*name) + " is not UTF-8");
     if (!learned) classes_.add(*name);
     std::vector<std::string> paths = image_files(folder + "/" + *name, open.cancel());
     const int32_t label = classes_.find(*name);

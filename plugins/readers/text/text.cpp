@@ -1,7 +1,6 @@
 // The reader "text": lines of text as sequences of word numbers, or a whole text as windows of them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <set>
 #include <string>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "encoding.h"
 #include "lines.h"
 #include "record_numbers.h"
 #include "vocabulary.h"
@@ -54,22 +54,6 @@ std::vector<std::string> word_slots(const tn::Attributes& attributes) {
   return attributes.has("names") ? attributes.texts("names") : std::vector<std::string>{"words"};
 }
 
-// The labels sorted as numbers if all are whole numbers, else by bytes.
-std::vector<std::string> in_order(const std::set<std::string>& labels) {
-  std::vector<std::string> result(labels.begin(), labels.end());
-  std::vector<std::pair<int64_t, std::string>> numbers;
-  for (const std::string& label : result) {
-    int64_t value = 0;
-    const char* const end = label.data() + label.size();
-    const auto [stop, error] = std::from_chars(label.data(), end, value);
-    if (error != std::errc() || stop != end) return result;
-    numbers.emplace_back(value, label);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  for (size_t i = 0; i < numbers.size(); ++i) result[i] = numbers[i].second;
-  return result;
-}
-
 class Text {
  public:
   static void describe(tn::ReaderDescription& d);
@@ -91,7 +75,8 @@ class Text {
     std::string_view label, text;
   };
 
-  Parts parts(const files::Line& line) const;
+  // Valid until the next call.
+  Parts parts(const files::Line& line);
   void find_form(const tn::ReaderOpen& open);
   void scan(const tn::ReaderOpen& open);
   void find_given_words(const tn::ReaderOpen& open);
@@ -104,6 +89,7 @@ class Text {
   void on(const files::Line& line, const Work& work);
 
   files::Lines lines_;
+  files::Encoding encoding_;
   WordRules rules_;
   tn::Shard shard_;
   std::string unknown_, begin_, end_;  // "": none
@@ -116,13 +102,14 @@ class Text {
   Tokens tokens_;  // of the whole text, for windows
   int64_t samples_ = 0;
   std::vector<int32_t> found_;  // numbers of the words of the current line
-  std::string room_;
+  std::string room_, line_room_;
   std::vector<tn::ReaderSlot> slots_;
 };
 
 void Text::describe(tn::ReaderDescription& d) {
   d.type("text", "lines of UTF-8 text as sequences of word numbers, or windows of words over a whole text");
   files::Lines::describe(d);
+  files::Encoding::describe(d);
   d.attribute(tn::bool_attribute("lower_case", false).doc("turn capital letters into small ones"));
   d.attribute(tn::string_attribute("split", "spaces")
                   .one_of({"spaces", "words", "characters"})
@@ -155,6 +142,7 @@ void Text::describe(tn::ReaderDescription& d) {
 
 Text::Text(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
+      encoding_(open.attributes()),
       rules_(word_rules(open.attributes())),
       shard_(open.shard()),
       unknown_(open.attributes().has("unknown") ? open.attributes().text("unknown") : "<unk>"),
@@ -209,11 +197,14 @@ void Text::on(const files::Line& line, const Work& work) {
   }
 }
 
-Text::Parts Text::parts(const files::Line& line) const {
-  if (!labelled_) return {{}, line.text};
-  const size_t tab = line.text.find('\t');
+Text::Parts Text::parts(const files::Line& line) {
+  const std::string_view text = encoding_.utf8(line.text, line_room_);
+  if (!labelled_) return {{}, text};
+  const size_t tab = text.find('\t');
   if (tab == std::string_view::npos) throw BadLine{"expected a label, a tab and the text"};
-  return {line.text.substr(0, tab), line.text.substr(tab + 1)};
+  const Parts result = {text.substr(0, tab), text.substr(tab + 1)};
+  if (with_label_ && !files::is_utf8(result.label)) throw BadLine{"the label " + files::not_utf8(result.label)};
+  return result;
 }
 
 // Whether a line has no text.
@@ -227,10 +218,11 @@ void Text::find_form(const tn::ReaderOpen& open) {
   files::Line other;  // a line without a tab
   lines_.for_each([&](const files::Line& line) {
     if (is_blank(line)) return true;
-    const size_t tab = line.text.find('\t');
+    const std::string_view text = encoding_.utf8(line.text, line_room_);
+    const size_t tab = text.find('\t');
     if (tab == std::string_view::npos) other = {{}, line.file, line.offset + 1};
     if (tab != std::string_view::npos) ++tabs;
-    if (tab != std::string_view::npos && (learned.size() == 0 || learned.find(line.text.substr(0, tab)) >= 0)) ++labels;
+    if (tab != std::string_view::npos && (learned.size() == 0 || learned.find(text.substr(0, tab)) >= 0)) ++labels;
     return true;
   });
   labelled_ = labels > 0;
@@ -272,7 +264,7 @@ void Text::scan(const tn::ReaderOpen& open) {
     return true;
   });
   if (counting) build_vocabulary(std::move(counts), attributes);
-  std::vector<std::string> order = in_order(labels);
+  std::vector<std::string> order = files::in_order(labels);
   if (with_label_ && !sorting) order = attributes.texts("labels");
   if (learned) return labels_.require_known(order, "labels");
   for (const std::string& label : order)
@@ -349,7 +341,7 @@ void Text::add_words(std::string_view text, std::vector<int32_t>& to) {
 void Text::collect_tokens() {
   for (int64_t i = 0; i < lines_.records(); ++i) {
     const files::Line line = lines_.read(i);
-    on(line, [&] { add_words(line.text, found_); });
+    on(line, [&] { add_words(parts(line).text, found_); });
     for (const int32_t token : found_) tokens_.add(token);
   }
 }
@@ -392,7 +384,7 @@ std::string_view Text::text(int64_t index, const std::string& column) {
                            : labelled_  ? "; known: label, line, text"
                                         : "; known: line"));
   const files::Line line = lines_.read(index);
-  if (!cut) return line.text;
+  if (!cut) return encoding_.utf8(line.text, line_room_);
   Parts it;
   on(line, [&] { it = parts(line); });
   return column == "label" ? it.label : it.text;

@@ -50,6 +50,30 @@ def test_columns_of_vectors_and_categories():
         list(tenon.reader.as_reader(pandas.DataFrame({"v": [np.ones(2), np.ones(3)]})))
 
 
+def test_categories_are_utf8():
+    pandas = pytest.importorskip("pandas")
+
+    def names(*categories):
+        return tenon.reader.as_reader(pandas.DataFrame({"c": pandas.Categorical(categories)})).open().names()[0][1]
+
+    assert names(b"caf\xc3\xa9", b"tea") == ["café", "tea"]
+    assert names("café", "tea") == ["café", "tea"]
+    for damaged in (b"caf\xe9", "caf\udce9"):
+        with pytest.raises(tenon.error.BadDataError, match='slot "c": the category .* is not UTF-8; .*latin1'):
+            names(damaged)
+
+
+def test_names_that_a_model_cannot_hold():
+    pandas = pytest.importorskip("pandas")
+    count = 65537
+    frame = pandas.DataFrame({"c": pandas.Categorical([f"w{number:05}" for number in range(count)])})
+    layer = tenon.layer.embedding(tenon.layer.data("c", data_type.integer_value(count)), vocabulary=count, size=1)
+    cost = tenon.layer.square_error(layer, layer)
+    parameters = tenon.parameters.create(cost)
+    with pytest.warns(UserWarning, match='the 65537 names of "c" are not stored with the model'):
+        tenon.train(cost, parameters, frame, batch_size=65537)
+
+
 def test_columns_of_one_name_are_refused():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(tenon.error.InvalidError, match='2 columns are called "a"'):
