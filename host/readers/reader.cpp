@@ -66,7 +66,8 @@ class PluginReader final : public CountingReader {
     int64_t count = 0;
     const tn_status status = with_room(to, most, [&](const tn_reader_buffers* room) {
       count = 0;
-      return call_plugin(type_, who_, io("next"), type_.table.next, instance_, room, &count);
+      const tn_status answer = call_plugin(type_, who_, io("next"), type_.table.next, instance_, room, &count);
+      return answer == TN_OK && count == 0 && room->capacity == 0 ? TN_NEED_CAPACITY : answer;  // expected TN_END
     });
     if (status == TN_END) {
       sink_.check(TN_OK);  // clears a report that would be taken for the next failure's
@@ -81,7 +82,7 @@ class PluginReader final : public CountingReader {
       follow_plugin();
     }
     sink_.check(status);
-    if (count < 1 || count > most) fault("next gave ", count, " samples; expected 1 to ", most);
+    if (count < 1 || count > std::max<int64_t>(most, 1)) fault("next gave ", count, " samples; expected 1 to ", most);
     if (size_ >= 0 && count > size_ - position())
       fault("next gave sample ", position() + count, " of a pass; expected ", size_, " samples");
     accept(to, count, position());
@@ -171,10 +172,10 @@ class PluginReader final : public CountingReader {
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
 
-  // Returns the largest number of samples to ask for: those left in the pass or, if the size is unknown, as many as fit
-  // into kMostBytes. Later calls ask for the others.
+  // Returns the largest number of samples to ask for: those left in the pass, 0 before TN_END, or, if the size is
+  // unknown, as many as fit into kMostBytes. Later calls ask for the others.
   [[nodiscard]] int64_t room_for_next() const {
-    if (size_ >= 0) return std::max<int64_t>(size_ - position(), 1);
+    if (size_ >= 0) return std::max<int64_t>(size_ - position(), 0);
     constexpr uint64_t kMostBytes = uint64_t{64} << 20;
     uint64_t bytes = 1;
     for (const Slot& slot : slots_) bytes = checked_add(bytes, slot.bytes, "a sample");
@@ -278,8 +279,8 @@ class PluginReader final : public CountingReader {
     if (size_ < -1) fault("samples answered ", size_, "; expected -1 or more");
   }
 
-  // Calls `call` with room for `samples` samples after those of `to`. Repeats it with more room as long as it returns
-  // TN_NEED_CAPACITY.
+  // Calls `call` with room for `samples` samples after those of `to`. Repeats it with more room, of at least one
+  // sample, as long as it returns TN_NEED_CAPACITY.
   template <typename Call>
   tn_status with_room(SampleBlock& to, int64_t samples, Call&& call) {
     const size_t most_tries = 4 + 2 * slots_.size();  // each slot may report rows and inner sequences one by one
@@ -293,6 +294,10 @@ class PluginReader final : public CountingReader {
       const tn_status status = call(&room);
       if (status != TN_NEED_CAPACITY) return status;
       sink_.check(TN_OK);
+      if (samples == 0) {
+        samples = 1;
+        continue;
+      }
       bool grown = false;
       for (Column& column : to.columns()) grown = column.grow() || grown;
       if (!grown) fault("TN_NEED_CAPACITY for ", samples, " samples, but no slot reports that it needs more room");

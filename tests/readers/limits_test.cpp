@@ -1,5 +1,8 @@
 // Limits of readers: data that inflates too much, more columns than slots.
 // SPDX-License-Identifier: Apache-2.0
+#include <random>
+
+#include "host/readers/reader.h"
 #include "tests/support/reader_check.h"
 
 namespace tenon_tests {
@@ -24,9 +27,9 @@ class Limits : public ReaderTest {
     given = file(gzip(content), given, "bomb.gz");
     const Error error = refusal(given);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << type << ": " << error.message();
-    EXPECT_THAT(error.message(), AllOf(HasSubstr("bomb.gz: inflates to more than 1000 times its size"),
-                                       HasSubstr("set a larger most_inflation")));
-    given["most_inflation"] = int64_t{1100};
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("bomb.gz: inflates to more than 100 times its size"),
+                                       HasSubstr("if the data is sound, set most_inflation = 1032")));
+    given["most_inflation"] = int64_t{1032};
     EXPECT_EQ(open(given)->samples(), 5) << type;
   }
 };
@@ -42,6 +45,21 @@ TEST_F(Limits, WhatInflatesAThousandfold) {
                   {{"names", Strings{"x"}}});
 }
 
+// The bound is far below the most that deflate can do: data of a ratio of some hundreds is refused, too.
+TEST_F(Limits, WhatInflatesSomeHundredfold) {
+  std::mt19937 random(3);
+  Bytes content = "a\n";
+  while (content.size() < size_t{80} << 10) content += std::to_string(random()) + "\n";
+  for (int i = 0; i < 5; ++i) content += "1" + Bytes((size_t{4} << 20) - 2, ' ') + "\n";
+  const Bytes packed = gzip(content);
+  EXPECT_GT(content.size(), 200 * packed.size());
+  EXPECT_LT(content.size(), 900 * packed.size());
+  Values given = file(packed);
+  EXPECT_THAT(refusal(given).message(), HasSubstr("inflates to more than 100 times its size"));
+  given["most_inflation"] = int64_t{1032};
+  EXPECT_EQ(refusal(given).code(), TN_OK);
+}
+
 // Up to 16 MiB a file may inflate by any factor.
 TEST_F(Limits, LittleMayInflateFreely) {
   const Bytes content = "a\n" + Bytes("1") + Bytes((size_t{16} << 20) - 4, ' ') + "\n";
@@ -52,12 +70,37 @@ TEST_F(Limits, LittleMayInflateFreely) {
   EXPECT_EQ(open(file(content + "2", strict))->samples(), 2);
 }
 
+// Headers of huge samples, of which the files have none: no memory is allocated for one.
+TEST_F(Limits, FilesWithoutSamplesTakeNoMemory) {
+  const auto expect_none = [&](const std::string& type, const Bytes& content, Values more = {}) {
+    ReaderSettings settings;
+    settings.directory = folder_.string();
+    const auto reader = open_reader(registry_.reader(type), file(content, std::move(more)), services_.get(), settings);
+    EXPECT_EQ(reader->size(), 0);
+    const auto memory = std::make_shared<CountingAllocator>();
+    SampleBlock block(reader->slots(), memory);
+    for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(reader->next(block, 100), 0) << type;
+    EXPECT_LT(memory->held, 64u) << type;
+  };
+  expect_none("idx", {0, 0, 8, 3, 0, 0, 0, 0, 0, 0x65, 0, 0, 0, 0, 5, 2});
+  for (const char* shape : {"(0, 2147483647)", "(0, 65536, 65536)"}) {
+    const Bytes header = "{'descr': '<f8', 'fortran_order': False, 'shape': " + Bytes(shape) + ", }\n";
+    const Bytes length = {static_cast<char>(header.size()), 0};
+    for (const bool packed : {false, true}) {
+      const Bytes whole = "\x93NUMPY" + Bytes{1, 0} + length + header;
+      expect_none("npy", packed ? gzip(whole) : whole, {{"names", Strings{"x"}}});
+    }
+  }
+  expect_none("csv", "a,b\n", {{"columns", Strings{"x = *: f64"}}});
+  expect_none("libsvm", "# nothing\n", {{"width", int64_t{1} << 40}});
+}
+
 TEST_F(Limits, AVocabularyInflatesNoMore) {
   type_ = "text";
   put("words.gz", gzip(Bytes(size_t{20} << 20, '\n')));
   Values given = file("a b\n");
   given["vocabulary"] = "words.gz";
-  expect_damage(given, "words.gz: inflates to more than 1000 times its size");
+  expect_damage(given, "words.gz: inflates to more than 100 times its size");
 }
 
 TEST_F(Limits, MoreColumnsThanSlots) {

@@ -11,7 +11,8 @@ namespace tenon::files {
 // size.
 class Inflation {
  public:
-  static constexpr uint64_t kRatio = 1000;  // deflate reaches 1032 at most, and real data far less
+  static constexpr uint64_t kRatio = 100;           // real data reaches it rarely
+  static constexpr uint64_t kMostOfDeflate = 1032;  // no data exceeds it
 
   // Declares the attribute most_inflation.
   static void describe(tn::ReaderDescription& d);

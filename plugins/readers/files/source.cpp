@@ -32,10 +32,13 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
   } else if (bytes_ <= limits.most_kept) {
     keep(memory, cancel);
   }
+  if (!file_) std::memset(content_.data() + bytes_, 0, kPadding);
 }
 
 Source::Source(std::string name, Block content, uint64_t bytes)
-    : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {}
+    : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {
+  std::memset(content_.data() + bytes_, 0, kPadding);
+}
 
 void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {
   content_ = Block(memory, bytes_ + kPadding);
