@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "check/child.h"
+#include "check/exit_handlers.h"
 #include "check/last_words.h"
 
 namespace tenon::check {
@@ -40,7 +41,12 @@ volatile sig_atomic_t last_words_to = -1;
 void write_call() {
   char text[900] = "call: ";
   const size_t begin = std::strlen(text);
-  if (tn_plugin_call(text + begin, sizeof text - begin - 1) == 0) return;
+  if (const char* const plugin = exiting()) {
+    std::strncat(text, "the exit handlers of plugin ", sizeof text - begin - 2);
+    std::strncat(text, plugin, sizeof text - std::strlen(text) - 2);
+  } else if (tn_plugin_call(text + begin, sizeof text - begin - 1) == 0) {
+    return;
+  }
   const size_t length = std::strlen(text);
   text[length] = '\n';
   if (write(static_cast<int>(last_words_to), text, length + 1) < 0) return;
@@ -101,7 +107,7 @@ class ComponentRun {
   void run_some(bool after_death) {
     const ChildEnd end = run_child([&](int to) { work(to, after_death); }, seconds_, seconds_ + 5);
     std::string call;
-    bool begun = false;
+    bool begun = false, left = false;
     for (size_t at = 0; at < end.text.size();) {
       const size_t stop = std::min(end.text.find('\n', at), end.text.size());
       const std::string line = end.text.substr(at, stop - at);
@@ -109,17 +115,23 @@ class ComponentRun {
       const json read = json::parse(line, nullptr, false);
       if (line.rfind("call: ", 0) == 0) call = line.substr(6);
       if (!read.is_object()) continue;
+      left = read.contains("left");
+      if (left) break;
       begun = read.contains("begin");
       if (begun) continue;
       give(outcome_of(read.at("outcome")), read.at("message"), read.at("comparisons"));
       ++next_;
     }
-    if (next_ >= checks_.size()) return;
+    if (left) return;
     const bool silent = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0;
     std::string why = silent ? "it ended the report: it closed descriptors that are not its own, or called _exit"
                       : end.timed_out ? "it did not end within " + std::to_string(seconds_) + " seconds"
                                       : "it ended the process by " + end.how();
     if (!call.empty()) why += ", in " + call;
+    if (next_ >= checks_.size()) {
+      give(Outcome::kFailed, why, 0);
+      return;
+    }
     if (!begun) why += ", before the check began";
     give(Outcome::kFailed, why, 0);
     ++next_;
@@ -129,6 +141,12 @@ class ComponentRun {
     watch_end(write_last_words, write_exit);
     setenv("TMPDIR", subject_.scratch.c_str(), 1);
     const Writer writer(to);
+    run_all(writer, after_death);
+    alarm_in(seconds_, write_last_words);
+    run_exit_handlers([](const char*) { write_call(); });
+    writer.write({{"left", true}});
+  }
+  void run_all(const Writer& writer, bool after_death) const {
     Context context(subject_, after_death);
     for (size_t i = next_; i < checks_.size(); ++i) {
       alarm_in(seconds_, write_last_words);
@@ -137,8 +155,8 @@ class ComponentRun {
     }
   }
   void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
-    done_({subject_.kind, subject_.shown.empty() ? subject_.type : subject_.shown, checks_[next_].name, outcome,
-           message, comparisons});
+    done_({subject_.kind, subject_.shown.empty() ? subject_.type : subject_.shown,
+           next_ < checks_.size() ? checks_[next_].name : "exit handlers", outcome, message, comparisons});
   }
 
   unsigned seconds_;

@@ -23,8 +23,7 @@ using nlohmann::json;
 // What a verb printed and how it ended, as JSON.
 std::string answer_of(const std::function<int()>& verb) {
   std::ostringstream out, err;
-  std::cout.rdbuf(out.rdbuf());
-  std::cerr.rdbuf(err.rdbuf());
+  std::streambuf *const to_out = std::cout.rdbuf(out.rdbuf()), *const to_err = std::cerr.rdbuf(err.rdbuf());
   json answer;
   try {
     answer["exit"] = verb();
@@ -33,6 +32,8 @@ std::string answer_of(const std::function<int()>& verb) {
     answer["exit"] = ending.exit;
     answer["failure"] = ending.message;
   }
+  std::cout.rdbuf(to_out);
+  std::cerr.rdbuf(to_err);
   answer["out"] = out.str();
   answer["err"] = err.str();
   return answer.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -55,7 +56,11 @@ Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std:
 }
 
 int run_verb_in_child(unsigned seconds, const std::function<int()>& verb) {
-  const Ended ended = run_in_child(seconds, tell_late, [&] { return answer_of(verb); });
+  const Ended ended = run_in_child(seconds, tell_late, [&] {
+    const std::string answer = answer_of(verb);
+    leave_plugins(0);  // else the process would end without them, and their faults would be those of a training
+    return answer;
+  });
   const json answer = json::parse(ended.answer, nullptr, false);
   if (answer.is_discarded())
     throw Failure(kInternal, "the process that ran the code of plugins ended early, by " + how_it_ended(ended.status));

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "check/exit_handlers.h"
 #include "check/last_words.h"
 #include "host/cli/cli.h"
 
@@ -45,29 +46,36 @@ class Line {
   size_t length_ = 0;
 };
 
+// Appends what of a plugin runs on this thread; returns whether there is something.
+bool append_plugin(Line& line) {
+  char call[800];
+  if (const char* const plugin = check::exiting()) {
+    line.append(" in the exit handlers of plugin ");
+    line.append(plugin);
+    return true;
+  }
+  if (tn_plugin_call(call, sizeof call) == 0) return false;
+  line.append(" in ");
+  line.append(call);
+  return true;
+}
+
 // SA_RESETHAND has restored the default action, which ends the process when the signal comes again.
 void tell(int signal) {
-  char call[800];
-  const bool in_plugin = tn_plugin_call(call, sizeof call) > 0;
   Line line;
   line.append("tenon: ");
   for (const Crash& crash : kCrashes)
     if (crash.signal == signal) line.append(crash.name);
-  if (in_plugin) {
-    line.append(" in ");
-    line.append(call);
-  }
+  (void)append_plugin(line);
   line.print();
   raise(signal);
 }
 
 // A plugin that ends the process would otherwise look like a program that is done.
 void tell_exit() {
-  char call[800];
-  if (tn_plugin_call(call, sizeof call) == 0) return;
   Line line;
-  line.append("tenon: the process was ended in ");
-  line.append(call);
+  line.append("tenon: the process was ended");
+  if (!append_plugin(line)) return;
   line.print();
   _exit(kInternal);
 }
@@ -75,16 +83,16 @@ void tell_exit() {
 }  // namespace
 
 void tell_late(int /*signal*/) {
-  char call[800];
-  const bool in_plugin = tn_plugin_call(call, sizeof call) > 0;
   Line line;
   line.append("tenon: the deadline has passed");
-  if (in_plugin) {
-    line.append(" in ");
-    line.append(call);
-  }
+  (void)append_plugin(line);
   line.print();
   _exit(kInternal);
+}
+
+void leave_plugins(unsigned seconds) {
+  if (seconds > 0) check::alarm_in(seconds, tell_late);
+  check::run_exit_handlers([](const char*) {});
 }
 
 void tell_crashes() { check::watch_end(tell, tell_exit); }

@@ -13,4 +13,8 @@ void tell_crashes();
 // plugin that the thread is in, and ends the process with the code of a defect.
 void tell_late(int signal);
 
+// Runs the exit handlers of the plugins, so that a crash in them names the plugin. After so many seconds the process
+// ends as by tell_late; 0: an alarm that was set before stays. No host may live.
+void leave_plugins(unsigned seconds);
+
 }  // namespace tenon::cli

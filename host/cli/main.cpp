@@ -98,5 +98,8 @@ int guarded(const Arguments& arguments) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes then returns an error
   tenon::cli::tell_crashes();
-  return tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
+  const int exit = tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
+  constexpr unsigned kMostSeconds = 60;
+  tenon::cli::leave_plugins(kMostSeconds);
+  return exit;
 }

@@ -59,6 +59,32 @@ TEST_F(EndsTest, PlanNamesLayerPluginAndCall) {
   }
 }
 
+TEST_F(EndsTest, ExitHandlersAreThoseOfAPlugin) {
+  struct Case {
+    const char *in, *way, *what;
+  };
+  for (const Case& each :
+       {Case{"atexit", "crash", "aborted"}, Case{"atexit", "hang", "the deadline has passed"},
+        Case{"atexit", "exit", "the process was ended"}, Case{"destructor", "crash", "segmentation fault"}}) {
+    SCOPED_TRACE(std::string(each.in) + " " + each.way);
+    const Outcome outcome =
+        plan("type = \"test_ends\"\nin = \"" + std::string(each.in) + "\"\nway = \"" + each.way + "\"\n");
+    EXPECT_EQ(outcome.exit, tenon::cli::kInternal);
+    EXPECT_THAT(outcome.error,
+                HasSubstr("tenon: " + std::string(each.what) + " in the exit handlers of plugin tenon.test.ends\n"));
+    EXPECT_EQ(run("plugins lock job.toml -o set.toml --deadline 1 --plugins plugins").exit, tenon::cli::kInternal);
+    if (std::string(each.way) != "hang") {
+      const Outcome trained = run("train job.toml --passes 1 --plugins plugins");
+      EXPECT_NE(trained.exit, 0);
+      EXPECT_THAT(trained.error,
+                  HasSubstr(std::string(each.what) + " in the exit handlers of plugin tenon.test.ends\n"));
+    }
+    const Outcome checked = check("in = \"" + std::string(each.in) + "\", way = \"" + each.way + "\"");
+    EXPECT_EQ(checked.exit, tenon::cli::kInternal);
+    EXPECT_THAT(checked.out, ContainsRegex("FAILED .*exit handlers.*, in the exit handlers of plugin tenon.test.ends"));
+  }
+}
+
 TEST_F(EndsTest, PlanNamesAReaderThatEnds) {
   change("type = \"idx\"\nfiles = [\"train-images\", \"train-labels\"]",
          "type = \"test_ends\"\nin = \"open\"\nway = \"crash\"");

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <tenon/plugin.hpp>
 
 namespace {
@@ -13,6 +14,27 @@ void end_in(const tn::Attributes& attributes, const char* call) {
   if (std::strcmp(way, "crash") == 0) std::raise(SIGSEGV);
   if (std::strcmp(way, "exit") == 0) std::exit(0);
   for (volatile bool forever = std::strcmp(way, "hang") == 0; forever;) {
+  }
+}
+
+// Registers handlers of exit() that end the process by the way that the attributes name.
+void end_at_exit(const tn::Attributes& attributes) {
+  const char* const in = attributes.text("in");
+  const std::string_view way = attributes.text("way");
+  if (std::strcmp(in, "atexit") == 0) {
+    if (way == "crash") std::atexit(std::abort);
+    if (way == "exit") std::atexit([] { std::exit(0); });
+    if (way == "hang")
+      std::atexit([] {
+        for (volatile bool forever = true; forever;) {
+        }
+      });
+  }
+  if (std::strcmp(in, "destructor") == 0) {
+    struct Static {
+      ~Static() { std::raise(SIGSEGV); }
+    };
+    static Static object;
   }
 }
 
@@ -31,6 +53,7 @@ struct Ends {
   }
   static void plan(tn::Planner& planner) {
     end_in(planner.attributes(), "plan");
+    end_at_exit(planner.attributes());
     planner.output(0, planner.input(0));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
