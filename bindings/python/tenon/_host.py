@@ -24,7 +24,7 @@ class Host:
     threads: compute threads, 0 for the cores this process may use; plugin_paths: folders of plugins, in addition to
     those of the environment variable TENON_PLUGIN_PATH (colons between them) and, if standard_plugins, to the standard
     ones; check_finite: every value of a step must be finite; plugin_set: the path of a file that says which plugins may
-    load (docs/plugin-sets.md), "" for all. NotFoundError for a folder of plugin_paths that does not exist.
+    load (docs/plugin-sets.md), None for all. NotFoundError for a folder of plugin_paths that does not exist.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Host:
         plugin_paths: Sequence[str] = (),
         standard_plugins: bool = True,
         check_finite: bool = False,
-        plugin_set: str = "",
+        plugin_set: str | None = None,
     ) -> None:
         threads = _check.whole(threads, "threads", "host", 0, 2**31 - 1)
         if isinstance(plugin_paths, (str, bytes)) or not isinstance(plugin_paths, Iterable):
@@ -43,7 +43,9 @@ class Host:
             if not os.path.isdir(each):
                 raise error.NotFoundError(f'host: the folder of plugins "{each}" does not exist', "host", each)
         paths += [path for path in os.environ.get("TENON_PLUGIN_PATH", "").split(":") if path]
-        chosen = plugin_set and _check.path(plugin_set, "plugin_set", "host")
+        chosen = "" if plugin_set is None else _check.path(plugin_set, "plugin_set", "host")
+        if plugin_set is not None and not chosen:  # a path that was left out by mistake would admit everything
+            _check.refuse(plugin_set, "the path of a file", "plugin_set", "host")
         self.core = _core.Host(threads, paths, bool(standard_plugins), chosen, bool(check_finite))
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
