@@ -250,7 +250,7 @@ std::filesystem::path default_plugin_path() {
 void read_plugin_options(const tn_host_options& from, HostOptions& to) {
   if (from.added_plugin_paths_count > 0) required(from.added_plugin_paths, "options.added_plugin_paths");
   for (uint32_t i = 0; i < from.added_plugin_paths_count; ++i)
-    to.plugin_paths.emplace_back(string(from.added_plugin_paths[i], "options.added_plugin_paths", i));
+    to.added_plugin_paths.emplace_back(string(from.added_plugin_paths[i], "options.added_plugin_paths", i));
   if (from.plugin_paths == nullptr) {
     to.installed_plugins = default_plugin_path();
   } else {

@@ -21,8 +21,11 @@ Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> f
   std::shared_ptr<const PluginSet> set;
   if (options.plugin_set) set = std::make_shared<const PluginSet>(read_plugin_set(*options.plugin_set, *files));
   std::vector<std::filesystem::path> paths = options.plugin_paths;
-  if (!options.installed_plugins.empty() && (!set || set->installed)) paths.push_back(options.installed_plugins);
-  return Registry(std::move(paths), std::move(files), tags, std::move(set), std::move(table));
+  // A set of mode "locked" searches no folder, but messages say what lies there.
+  if (!options.installed_plugins.empty() && (!set || set->installed || set->mode == SetMode::kLocked))
+    paths.push_back(options.installed_plugins);
+  return Registry(std::move(paths), std::move(files), tags, std::move(set), std::move(table),
+                  options.added_plugin_paths);
 }
 
 uint32_t first_generation() { return static_cast<uint32_t>(std::random_device{}()); }

@@ -150,6 +150,17 @@ std::vector<std::string> folders_of_environment() {
   return result;
 }
 
+// Whether another file with the id and the version of this one is used in its place.
+bool is_same_version(const nlohmann::json& plugin, const nlohmann::json& all) {
+  if (plugin.at("status") != "unused") return false;
+  const nlohmann::json& manifest = plugin.at("manifest");
+  return std::any_of(all.begin(), all.end(), [&](const nlohmann::json& other) {
+    return (other.at("status") == "found" || other.at("status") == "loaded") &&
+           other.at("manifest").at("id") == manifest.at("id") &&
+           other.at("manifest").at("version") == manifest.at("version");
+  });
+}
+
 void require_folder(const char* what, const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
@@ -168,9 +179,18 @@ Host PluginOptions::host(HostOptions options, const std::vector<std::string>& of
   options.plugin_set = set;
   Host host(options);
   // Warns of refused plugins: a refusal is seldom intended. A set is a decision; what it refuses, `plugins list` shows.
-  for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
-    if (plugin.at("status") == "refused" && set.empty())
+  // Of two files with one id and version the caller may mean either.
+  const nlohmann::json found = nlohmann::json::parse(host.plugins());
+  constexpr size_t kMost = 8;
+  size_t same = 0;
+  for (const nlohmann::json& plugin : found) {
+    const bool twice = is_same_version(plugin, found);
+    if (twice && ++same > kMost) continue;
+    if (twice || (plugin.at("status") == "refused" && set.empty()))
       std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";
+  }
+  if (same > kMost)
+    std::cerr << "warning: likewise " << same - kMost << " more plugins, which 'tenon plugins list' shows\n";
   return host;
 }
 

@@ -203,6 +203,7 @@ class LinkReader : ElfFile {
 
   Links links() {
     Links result;
+    std::optional<std::string> rpath, runpath;  // of several the loader takes the last
     const std::vector<Elf64_Dyn> entries = dynamic_entries();
     const std::optional<Range> names = texts(entries);
     for (const Elf64_Dyn& entry : entries) {
@@ -213,8 +214,11 @@ class LinkReader : ElfFile {
       if (entry.d_tag == DT_SONAME) result.soname = name();
       if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_FILTER || entry.d_tag == DT_AUXILIARY)
         result.needed.push_back(name());
-      if (entry.d_tag == DT_RPATH || entry.d_tag == DT_RUNPATH) add_folders(name(), result.search);
+      if (entry.d_tag == DT_RPATH) rpath = name();
+      if (entry.d_tag == DT_RUNPATH) runpath = name();
     }
+    result.inherited = rpath && !runpath;
+    if (rpath || runpath) result.search = folders_of(runpath ? *runpath : *rpath);
     return result;
   }
 
@@ -244,12 +248,15 @@ class LinkReader : ElfFile {
     return text;
   }
 
-  static void add_folders(const std::string& list, std::vector<std::string>& to) {
-    for (size_t begin = 0; begin < list.size();) {
+  static std::vector<std::string> folders_of(const std::string& list) {
+    std::vector<std::string> result;
+    if (list.empty()) return result;
+    for (size_t begin = 0; begin <= list.size();) {
       const size_t end = std::min(list.find(':', begin), list.size());
-      if (end > begin) to.push_back(list.substr(begin, end - begin));
+      result.push_back(list.substr(begin, end - begin));
       begin = end + 1;
     }
+    return result;
   }
 
   template <typename Struct>

@@ -25,7 +25,9 @@ void check_unwinder(InputFile& file);
 struct Links {
   std::string soname;               // "" if it has none
   std::vector<std::string> needed;  // names of libraries; of those that DT_FILTER and DT_AUXILIARY name, too
-  std::vector<std::string> search;  // folders of DT_RPATH and DT_RUNPATH, as they are written: "$ORIGIN/../lib"
+  // Folders of DT_RUNPATH, or without that of DT_RPATH, as they are written: "$ORIGIN/../lib"; "": the working folder.
+  std::vector<std::string> search;
+  bool inherited = false;  // whether they are of DT_RPATH: the libraries of its libraries are searched there, too
 };
 // Reads the file as read_note does. TN_REFUSED if a text lies outside of the mapped segments or is too long.
 [[nodiscard]] Links read_links(InputFile& file);

@@ -49,8 +49,8 @@ void Registry::State::load(Plugin& plugin) {
       const tn_plugin* made = nullptr;
       if (checked) {
         const SetPlugin& entry = *plugin.set->find(plugin.manifest->id);
-        made = &load_checked({*plugin.set, entry, plugin.path, plugin.sha256, plugin.note, *plugin.manifest}, *files,
-                             tags);
+        made =
+            &load_checked({*plugin.set, entry, plugin.path, plugin.sha256, plugin.note, *plugin.manifest}, files, tags);
       } else {
         if (read_note(*files->open(plugin.path)) != plugin.note)
           fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
@@ -117,9 +117,11 @@ void Registry::State::not_found(Kind kind, const std::string& name) const {
         throw Error(TN_REFUSED, text(who, " not found, and the plugin set refuses a file: ", plugin->reason), who,
                     plugin->path.string());
   }
+  const std::string elsewhere = not_searched(kind, name);
   const std::string near = meant.empty() ? suggestion(name, known) : "; did you mean \"" + meant[0] + "\"?";
-  throw Error(TN_NOT_FOUND,
-              text(who, " not found", near, near.ends_with('?') ? " searched: " : "; searched: ", searched()), who);
+  throw Error(
+      TN_NOT_FOUND,
+      text(who, " not found", near, near.ends_with('?') ? " searched: " : "; searched: ", searched(), elsewhere), who);
 }
 
 Plugin& Registry::State::find(Kind kind, const std::string& name) {
@@ -135,13 +137,18 @@ Plugin& Registry::State::find(Kind kind, const std::string& name) {
 }
 
 Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags,
-                   std::shared_ptr<const PluginSet> set, std::shared_ptr<OptionTable> options)
-    : state_(std::make_unique<State>()) {
+                   std::shared_ptr<const PluginSet> set, std::shared_ptr<OptionTable> options,
+                   std::vector<fs::path> added)
+    : state_(std::make_unique<State>(std::move(files))) {
   state_->options = options ? std::move(options) : std::make_shared<OptionTable>();
-  state_->files = std::move(files);
   state_->tags = tags;
-  if (set) paths.insert(paths.begin(), set->folders.begin(), set->folders.end());
-  if (set && set->mode == SetMode::kLocked) paths.clear();
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    if (fs::path whole = fs::canonical(path, error); !error) state_->installed.push_back(std::move(whole));
+  }
+  if (set) paths.insert(paths.end(), set->folders.begin(), set->folders.end());
+  paths.insert(set ? paths.end() : paths.begin(), added.begin(), added.end());
+  if (set && set->mode == SetMode::kLocked) state_->left_out.swap(paths);
   state_->set = std::move(set);
   for (const fs::path& path : paths) {
     std::error_code error;
@@ -326,6 +333,9 @@ json Registry::list() const {
     result.push_back({{"file", valid_utf8(plugin->path.string())},
                       {"status", status_of(*plugin)},
                       {"reason", valid_utf8(plugin->refused() ? plugin->reason : plugin->unused)},
+                      {"admitted_by", plugin->refused() || !state_->set ? ""
+                                      : plugin->sha256.empty()          ? "id"
+                                                                        : "bytes"},
                       {"refused", refused_components(*plugin)},
                       {"options", plugin->options ? plugin->options->json() : json::object()},
                       {"manifest", plugin->manifest ? json::parse(plugin->note) : json()}});
@@ -335,6 +345,7 @@ json Registry::list() const {
       result.push_back({{"file", valid_utf8(inner.path.string())},
                         {"status", "refused"},
                         {"reason", valid_utf8(inner.reason)},
+                        {"admitted_by", ""},
                         {"refused", json::array()},
                         {"options", json::object()},
                         {"manifest", nullptr}});
@@ -350,7 +361,12 @@ std::string Registry::lock(const fs::path& folder) const {
     if (plugin->path.empty())
       result.push_back({id, version, {}, "", {}, {}, {}, true});
     else
-      result.push_back(lock_plugin(id, version, plugin->path, *state_->files));
+      try {
+        result.push_back(lock_plugin(id, version, plugin->path, state_->files));
+      } catch (const Error& refusal) {
+        if (refusal.code() != TN_REFUSED) throw;
+        throw Error(TN_REFUSED, reason_of(plugin->path, refusal), {}, plugin->path.string());
+      }
     if (const SetPlugin* const entry = state_->set ? state_->set->find(id) : nullptr; entry != nullptr)
       result.back().options = entry->options;
     if (plugin->path.empty()) continue;

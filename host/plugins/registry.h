@@ -101,10 +101,12 @@ class Registry {
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
   // is refused stays in list() with the reason. Of several plugins with one id the newest is used, of equal versions
   // the one found first; the others stay in list(). tags: those of all components; null if checking is off. set: what
-  // may load, null: everything; the files that it names come before `paths`, which mode "locked" ignores.
-  // options: receives the options of the plugins; null: they are checked alone.
+  // may load, null: everything. options: receives the options of the plugins; null: they are checked alone. added:
+  // folders of users and jobs. They are searched before `paths`, those of the installed plugins; with a set after
+  // these and the folders of the set, and mode "allow" refuses what is in them. Mode "locked" searches no folder.
   Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr,
-           std::shared_ptr<const PluginSet> set = nullptr, std::shared_ptr<OptionTable> options = nullptr);
+           std::shared_ptr<const PluginSet> set = nullptr, std::shared_ptr<OptionTable> options = nullptr,
+           std::vector<std::filesystem::path> added = {});
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;

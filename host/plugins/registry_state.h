@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "host/plugins/loader.h"
 #include "host/plugins/manifest.h"
 #include "host/plugins/registry.h"
+#include "host/plugins/set/library_search.h"
 #include "host/plugins/set/plugin_options.h"
 #include "host/plugins/set/plugin_set.h"
 
@@ -76,9 +78,10 @@ struct FoundFile {
 struct Registry::State {
   using Owners = std::array<std::map<std::string, Plugin*>, kKinds.size()>;
 
+  explicit State(std::shared_ptr<FileSystem> system) : files(std::move(system)), libraries(files) {}
   void scan();
   void find_file(const FoundFile& found, size_t folder);
-  void examine(Plugin& plugin) const;
+  void examine(Plugin& plugin);
   // Leaves one plugin for each id: the newest, of equal versions the first.
   void choose_versions();
   void add_plugin(std::unique_ptr<Plugin> plugin);
@@ -94,8 +97,10 @@ struct Registry::State {
   std::vector<const Kernel*> kernels(const std::string& device, tn_dtype compute, Wanted wanted);
   [[noreturn]] void not_found(Kind kind, const std::string& name) const;
   [[nodiscard]] std::string searched() const;
+  // Returns which plugin of a folder that the set leaves out offers a component, for messages; "" if none does.
+  [[nodiscard]] std::string not_searched(Kind kind, const std::string& name) const;
   // Returns why a set does not admit a plugin that was found, added or loaded, "" if it does. sha256: as of Plugin.
-  [[nodiscard]] std::string refusal_by(const PluginSet& by, const Plugin& plugin, std::string& sha256) const;
+  [[nodiscard]] std::string refusal_by(const PluginSet& by, const Plugin& plugin, std::string& sha256);
   // Returns the options of a plugin under a set, null for none; TN_REFUSED if it does not take them.
   [[nodiscard]] static std::shared_ptr<const PluginOptions> options_under(const PluginSet* by, const Plugin& plugin);
   // Returns why a plugin cannot have the options that a set states, "" if it can; then writes them.
@@ -104,12 +109,16 @@ struct Registry::State {
   void use(std::shared_ptr<const PluginSet> next);
 
   std::vector<Folder> folders;
+  std::vector<std::filesystem::path> left_out;   // folders that a set of mode "locked" leaves out
+  std::vector<std::filesystem::path> installed;  // folders of the installed plugins; absolute, without links
   std::shared_ptr<FileSystem> files;
+  LibrarySearch libraries;  // for what is examined, with the lock or in the constructor
   ThreadTags* tags = nullptr;
   std::shared_ptr<const PluginSet> set;  // null: none
   std::shared_ptr<OptionTable> options;
   std::recursive_mutex mutex;
   std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then those added
+  std::set<std::filesystem::path> paths;         // of the plugins that were found
   Owners owners;                                 // by name; a plugin that is refused when it is loaded stays here
 };
 

@@ -114,8 +114,7 @@ void Registry::State::find_file(const FoundFile& found, size_t folder) {
   auto plugin = std::make_unique<Plugin>();
   plugin->folder = folder;
   plugin->path = found.error ? found.path : found.resolved;
-  const auto same = [&](const auto& other) { return other->path == plugin->path; };
-  if (std::any_of(plugins.begin(), plugins.end(), same)) return;
+  if (!paths.insert(plugin->path).second) return;
   try {
     if (found.error == std::errc::not_enough_memory)
       fail(TN_OUT_OF_MEMORY, found.path.string(), ": ", found.error.message());
@@ -130,7 +129,7 @@ void Registry::State::find_file(const FoundFile& found, size_t folder) {
 
 // Reads and checks the note, and asks the plugin set. If a check throws, a manifest that could be read stays in
 // `plugin`, for list().
-void Registry::State::examine(Plugin& plugin) const {
+void Registry::State::examine(Plugin& plugin) {
   const std::unique_ptr<InputFile> file = files->open(plugin.path);
   plugin.note = read_note(*file);
   const NoteTree note(plugin.note);
@@ -144,9 +143,25 @@ void Registry::State::examine(Plugin& plugin) const {
   check_abi(abi);
   check_isa(plugin.manifest->isa);
   check_unwinder(*file);
-  if (set) plugin.sha256 = admit_file(*set, plugin.manifest->id, plugin.manifest->version, plugin.path, *file, *files);
+  if (set) plugin.sha256 = admit_file(*set, *plugin.manifest, plugin.path, *file, {files, installed, libraries});
   plugin.set = plugin.sha256.empty() ? nullptr : set;
   plugin.options = options_under(set.get(), plugin);
+}
+
+std::string Registry::State::not_searched(Kind kind, const std::string& name) const {
+  for (const fs::path& path : left_out) {
+    Folder folder{path, false, false, {}};
+    for (const FoundFile& file : shared_objects(folder)) try {
+        const Manifest manifest = manifest_from(NoteTree(read_note(*files->open(file.path))));
+        for (const Offer& offer : offers(manifest, kind))
+          if (offer.name == name)
+            return text("; ", file.resolved.string(), " offers it, and the plugin set does not list its id \"",
+                        manifest.id, "\"");
+      } catch (const Error& error) {
+        if (error.code() == TN_OUT_OF_MEMORY) throw;
+      }
+  }
+  return "";
 }
 
 void Registry::State::choose_versions() {
@@ -195,11 +210,11 @@ void Registry::State::add_plugin(std::unique_ptr<Plugin> plugin) {
   owners.swap(after);
 }
 
-std::string Registry::State::refusal_by(const PluginSet& by, const Plugin& plugin, std::string& sha256) const {
-  const std::string &id = plugin.manifest->id, &version = plugin.manifest->version;
-  if (plugin.path.empty()) return refusal(by, {id, version, {}, "", "", ""});
+std::string Registry::State::refusal_by(const PluginSet& by, const Plugin& plugin, std::string& sha256) {
+  const Manifest& manifest = *plugin.manifest;
+  if (plugin.path.empty()) return refusal(by, {manifest.id, manifest.version, {}, "", "", ""});
   try {
-    sha256 = admit_file(by, id, version, plugin.path, *files->open(plugin.path), *files);
+    sha256 = admit_file(by, manifest, plugin.path, *files->open(plugin.path), {files, installed, libraries});
   } catch (const Error& error) {
     if (error.code() != TN_REFUSED) throw;
     return error.message();

@@ -79,7 +79,7 @@ class PluginSetTest : public testing::Test {
   // The text of a set of mode "locked" with this plugin, which has the id tenon.test.<name>.
   [[nodiscard]] std::string locked(const std::string& name, const std::filesystem::path& file,
                                    const std::string& version = "1.2.3") const {
-    return lock_text({lock_plugin("tenon.test." + name, version, file, *system_files())}, root_);
+    return lock_text({lock_plugin("tenon.test." + name, version, file, system_files())}, root_);
   }
   // Reads a set that is wrong.
   Error wrong(const std::string& text) {

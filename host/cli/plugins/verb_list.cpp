@@ -69,6 +69,14 @@ std::vector<std::string> refusals(const json& plugins) {
   return result;
 }
 
+// Returns the files of the plugins whose bytes the plugin set does not name.
+std::vector<std::string> admitted_by_id(const json& plugins) {
+  std::vector<std::string> result;
+  for (const json& plugin : plugins)
+    if (plugin.at("admitted_by") == "id" && plugin.at("status") != "unused") result.push_back(plugin.at("file"));
+  return result;
+}
+
 void print(const json& plugins) {
   Table table({"plugin", "version", "offers", "file"});
   for (const json& plugin : plugins) {
@@ -82,6 +90,7 @@ void print(const json& plugins) {
     if (!lines.empty()) std::cout << "\n" << heading << ":\n";
     for (const std::string& line : lines) std::cout << plain("  " + line) << "\n";
   };
+  print_lines("admitted by their ids alone, without sha256 or signed_by", admitted_by_id(plugins));
   print_lines("unused", unused(plugins));
   print_lines("refused", refusals(plugins));
 }

@@ -22,23 +22,29 @@ bool is_library(const std::string& file) {
 
 int verify_set(const std::string& set, bool as_json) {
   const json found = json::parse(verify_plugin_set(set));
-  size_t refused = 0;
-  for (const json& file : found) refused += file.at("status") == "ok" ? 0 : 1;
+  size_t refused = 0, files = 0;
+  for (const json& file : found) {
+    refused += file.at("status") == "ok" ? 0 : 1;
+    files += file.at("file") == "" ? 0 : 1;
+  }
   if (as_json) {
     std::cout << found.dump(2) << "\n";
   } else {
     Table table({"plugin", "version", "status", "file"});
     for (const json& file : found)
-      table.row({file.at("id").get<std::string>(), file.at("version").get<std::string>(),
-                 file.at("status").get<std::string>(), file.at("file").get<std::string>()});
+      if (file.at("file") != "")
+        table.row({file.at("id").get<std::string>(), file.at("version").get<std::string>(),
+                   file.at("status").get<std::string>(), file.at("file").get<std::string>()});
     table.print(std::cout, output_width());
     if (refused > 0) std::cout << "\nrefused:\n";
     for (const json& file : found)
       if (file.at("status") != "ok") std::cout << plain("  " + file.at("reason").get<std::string>()) << "\n";
+    for (const json& file : found)
+      if (file.at("warning") != "") std::cerr << "warning: " << plain(file.at("warning").get<std::string>()) << "\n";
   }
   if (refused == 0) return kDone;
-  throw Failure(kRefused, set + ": " + std::to_string(refused) + " of " + std::to_string(found.size()) +
-                              (found.size() == 1 ? " file is refused" : " files are refused"));
+  throw Failure(kRefused, set + ": " + std::to_string(refused) + " of " + std::to_string(files) +
+                              (files == 1 ? " file is refused" : " files are refused"));
 }
 
 }  // namespace
@@ -51,7 +57,8 @@ int run_plugins_verify(const Arguments& arguments) {
                   "and sets. Runs no plugin code. Exit code 77 if a file is not as it should be.");
   options.list.add_options()("public", boost::program_options::value(&key)->value_name("NAME.pub"),
                              "check that the files are signed with this key")(
-      "json", boost::program_options::bool_switch(&as_json), "print JSON: id, file, version, sha256, status, reason");
+      "json", boost::program_options::bool_switch(&as_json),
+      "print JSON: id, file, version, sha256, status, reason, warning");
   if (!options.parse(arguments)) return kDone;
   if (!key.empty() && as_json) options.fail("--public and --json exclude each other");
   for (const std::string& file : options.given()) {

@@ -83,9 +83,11 @@ typedef struct tn_host_options {
   uint32_t time_calls;   /* 1: machines measure the time of each call, which tn_machine_plan then shows (docs/plan.md);
                             takes some 100 ns for each */
   /* Path of a plugin set, which says which plugins may load (docs/plugin-sets.md); null: all that are found. A set of
-   * mode "locked" ignores all paths of this struct; one with `installed = false` the default of plugin_paths. */
+   * mode "locked" ignores all paths of this struct; one with `installed = false` the default of plugin_paths. One of
+   * mode "allow" refuses what is in added_plugin_paths; plugin_paths are the folders of the installed plugins. */
   const char* plugin_set;
-  const char* const* added_plugin_paths; /* folders that are searched before plugin_paths, or before its default */
+  const char* const* added_plugin_paths; /* folders that are searched before plugin_paths, or before its default; with
+                                            a plugin set after them */
   uint32_t added_plugin_paths_count;
   uint32_t reserved2;
 } tn_host_options;
@@ -114,11 +116,12 @@ typedef struct tn_host_counters {
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
 
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused" | "unused", reason,
- * refused, options, manifest}. "unused": another file with the same id has a newer version, or the same and was found
- * first. `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
- * "kernel", index in the manifest's list, name, reason}; `options` has the values of the plugin's options on this
- * host: {name: value}. A folder that cannot be read is listed as a refused file, with
- * the manifest null. Runs no plugin code. */
+ * admitted_by: "id" | "bytes", refused, options, manifest}. "unused": another file with the same id has a newer
+ * version, or the same and was found first. `admitted_by` is "" without a plugin set, and "bytes" if its entry has
+ * sha256 or signed_by. `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" |
+ * "reader" | "kernel", index in the manifest's list, name, reason}; `options` has the values of the plugin's options on
+ * this host: {name: value}. A folder that cannot be read is listed as a refused file, with the manifest null. Runs no
+ * plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, other_names: [name], as other
  * frameworks call it; attributes: [{name, doc, kind, required, initial, minimum, maximum, choices}]}, where `kind` is a

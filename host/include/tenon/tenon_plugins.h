@@ -22,7 +22,8 @@ TENON_API tn_status tn_host_use_plugin_set(tn_host* host, const char* path, tn_e
 TENON_API tn_status tn_host_lock_plugins(tn_host* host, const char* folder, tn_write write, void* user,
                                          tn_error* error);
 /* Checks every file that a set names. Writes a JSON array of {id, file, version, sha256, status: "ok" | "refused",
- * reason}; a refused file does not fail the call, a wrong set does. */
+ * reason, warning}; a refused file does not fail the call, a wrong set does. `warning` says what an entry leaves open;
+ * for such an entry without a file, "file" is "". */
 TENON_API tn_status tn_plugin_set_verify(const char* path, tn_write write, void* user, tn_error* error);
 
 /* Makes a pair of Ed25519 keys and writes them to two new files; that of the secret key may be read by its owner alone.

@@ -2,6 +2,7 @@
 #include "host/plugins/set/checked_copy.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "core/sha256.h"
+#include "host/plugins/set/hex.h"
 
 namespace tenon::host {
 
@@ -35,17 +37,32 @@ fs::path common_folder(const fs::path& folder, const fs::path& file) {
   return result;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return number_; }
+// In headers since Linux 6.3; older systems refuse the flag.
+constexpr unsigned kNotExecuted = 0x0008;  // MFD_NOEXEC_SEAL: mapped, but never executed as a program
 
- private:
-  int number_;
-};
+// Returns a new file in memory, -1 with errno if there can be none.
+int memory_file(const std::string& name) {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int file = ::memfd_create(name.c_str(), kFlags | kNotExecuted);
+  return file < 0 && errno == EINVAL ? ::memfd_create(name.c_str(), kFlags) : file;
+}
+
+bool seal(int file) {
+  return ::fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
+}
+
+// Returns the beginning of the names of a file in memory: the path of the folder of open files, in which "/." for 1 and
+// "/" for 0 state the first bits of a digest.
+std::string memory_prefix(const std::string& digest, const fs::path& place) {
+  constexpr size_t kBytes = 8;
+  Sha256 hash;
+  const std::string text = digest + '\0' + place.string();
+  hash.update(text.data(), text.size());
+  std::string result = kMemory;
+  for (const char byte : bytes_of(hash.finish()).substr(0, kBytes))
+    for (int bit = 7; bit >= 0; --bit) result += ((static_cast<unsigned char>(byte) >> bit) & 1) != 0 ? "/." : "/";
+  return result + "/";
+}
 
 }  // namespace
 
@@ -63,35 +80,86 @@ Bundle::Bundle(const SetPlugin& entry, const fs::path& plugin, const std::string
   digest_ = hash.finish();
 }
 
-CheckedCopy::CheckedCopy(const Bundle& bundle, FileSystem& files) : root_(kPrefix) {
+std::string memory_fault() {
+  const int file = memory_file("tenon");
+  if (file < 0) return text("memfd_create: ", std::generic_category().message(errno));
+  std::string result;
+  struct stat here = {}, there = {};
+  const std::string name = text(kMemory, "/", file);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (fstat(file, &here) != 0 || stat(name.c_str(), &there) != 0 || here.st_ino != there.st_ino ||
+      here.st_dev != there.st_dev)
+    result = text(kMemory, " does not show the open files of the process");
+  else if (::ftruncate(file, static_cast<off_t>(page)) != 0 || !seal(file))
+    result = text("memory cannot be sealed: ", std::generic_category().message(errno));
+  else if (void* const code = mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0); code == MAP_FAILED)
+    result = text("its code may not run: ", std::generic_category().message(errno));
+  else
+    munmap(code, page);
+  ::close(file);
+  return result;
+}
+
+CheckedCopy::CheckedCopy(const Bundle& bundle, FileSystem& files, CopyPlace place) {
+  if (place == CopyPlace::kFolder) use_folder();
+  try {
+    for (const Bundle::File& file : bundle.files()) {
+      const int to = create(bundle, file);
+      open_.push_back(to);
+      copy(file, to, files);
+      if (!root_ && !seal(to)) fail_system("cannot seal the copy in memory", file.from);
+    }
+  } catch (...) {
+    for (const int file : open_) ::close(file);
+    throw;
+  }
+  if (!root_) return;
+  for (const int file : open_) ::close(file);
+  open_.clear();
+}
+
+CheckedCopy::~CheckedCopy() {
+  for (const int file : open_) ::close(file);
+}
+
+void CheckedCopy::use_folder() {
+  root_ = std::make_unique<const OwnFolder>(kPrefix);
   struct statvfs system = {};
-  if (statvfs(root_.path().c_str(), &system) != 0) fail_system("cannot examine the file system", root_.path());
-  if ((system.f_flag & ST_NOEXEC) != 0) {
-    const std::string base = root_.path().parent_path().string();
-    fail(TN_IO, SubjectName{base}, base,
-         " is on a file system from which no code may run (noexec), so that the checked copy of a plugin cannot be "
-         "loaded from it; set TMPDIR to a folder on another");
-  }
-  for (const Bundle::File& file : bundle.files()) {
-    copies_.push_back(root_.path() / bundle.digest() / file.place);
+  if (statvfs(root_->path().c_str(), &system) != 0) fail_system("cannot examine the file system", root_->path());
+  if ((system.f_flag & ST_NOEXEC) == 0) return;
+  const std::string base = root_->path().parent_path().string();
+  fail(TN_IO, SubjectName{base}, base,
+       " is on a file system from which no code may run (noexec), so that the checked copy of a plugin cannot be "
+       "loaded from it; set TMPDIR to a folder on another");
+}
+
+// Returns the open file of the next copy, whose name it adds.
+int CheckedCopy::create(const Bundle& bundle, const Bundle::File& file) {
+  open_.reserve(open_.size() + 1);
+  if (root_) {
+    copies_.push_back(root_->path() / bundle.digest() / file.place);
     make_folders(copies_.back().parent_path());
-    copy(file, files);
+    const int to = ::open(copies_.back().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+    if (to < 0) fail_system("cannot create the file", copies_.back());
+    return to;
   }
+  constexpr size_t kLongest = 200;  // of the name that tools show
+  const int to = memory_file("tenon " + file.from.filename().string().substr(0, kLongest));
+  if (to < 0) fail_system("cannot be copied to memory", file.from);
+  copies_.emplace_back(memory_prefix(bundle.digest(), file.place) + std::to_string(to));
+  return to;
 }
 
 void CheckedCopy::make_folders(const fs::path& folder) const {
-  if (folder == root_.path()) return;
+  if (folder == root_->path()) return;
   make_folders(folder.parent_path());
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail_system("cannot create the folder", folder);
 }
 
 // The bytes that are hashed are those that are written.
-void CheckedCopy::copy(const Bundle::File& file, FileSystem& files) {
+void CheckedCopy::copy(const Bundle::File& file, int to, FileSystem& files) const {
   constexpr uint64_t kPart = uint64_t{1} << 20;
-  const fs::path& to = copies_.back();
   const std::unique_ptr<InputFile> input = files.open(file.from);
-  const Descriptor output(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-  if (output.get() < 0) fail_system("cannot create the file", to);
   Sha256 hash;
   std::vector<char> part(std::min(kPart, input->size()));
   for (uint64_t at = 0; at < input->size(); at += part.size()) {
@@ -99,8 +167,8 @@ void CheckedCopy::copy(const Bundle::File& file, FileSystem& files) {
     input->read(at, part.data(), bytes);
     hash.update(part.data(), bytes);
     for (size_t done = 0; done < bytes;) {
-      const ssize_t wrote = ::write(output.get(), part.data() + done, bytes - done);
-      if (wrote < 0 && errno != EINTR) fail_system("cannot write the file", to);
+      const ssize_t wrote = ::write(to, part.data() + done, bytes - done);
+      if (wrote < 0 && errno != EINTR) fail_system("cannot write the file", root_ ? copies_.back() : file.from);
       if (wrote > 0) done += static_cast<size_t>(wrote);
     }
   }
@@ -111,6 +179,9 @@ void CheckedCopy::copy(const Bundle::File& file, FileSystem& files) {
 }
 
 bool CheckedCopy::is_name_of(const std::string& name, const std::string& digest, const fs::path& place) {
+  const std::string memory = digest.empty() ? std::string(kMemory) + "/" : memory_prefix(digest, place);
+  if (name.starts_with(memory))
+    return digest.empty() || name.find_first_not_of("0123456789", memory.size()) == std::string::npos;
   const std::string prefix = std::string("/") + kPrefix;
   const size_t at = name.find(prefix);
   if (at == std::string::npos) return false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,28 @@ class Bundle {
   std::string digest_;
 };
 
-// Copies in a folder of their own, which is removed with the object: what is mapped stays.
+// Where copies are. $ORIGIN of a copy in memory is the folder of the process's open files, in which nobody can put one.
+enum class CopyPlace { kMemory, kFolder };
+inline constexpr const char *kMemory = "/proc/self/fd", *kAroundMemory = "/proc";
+
+// Returns why code cannot be loaded from sealed memory in this process, "" if it can.
+[[nodiscard]] std::string memory_fault();
+
+// Copies in sealed memory, or in a folder of their own. They are removed with the object: what is mapped stays.
 class CheckedCopy {
  public:
-  // Throws TN_REFUSED if the bytes of a file are not those of the bundle; TN_IO if no folder can be made from which
-  // code may run.
-  CheckedCopy(const Bundle& bundle, FileSystem& files);
+  // Throws TN_REFUSED if the bytes of a file are not those of the bundle; TN_IO if no memory or folder can be made from
+  // which code may run.
+  CheckedCopy(const Bundle& bundle, FileSystem& files, CopyPlace place);
+  ~CheckedCopy();
+  CheckedCopy(const CheckedCopy&) = delete;
+  CheckedCopy& operator=(const CheckedCopy&) = delete;
 
-  // In the order of the bundle.
+  // In the order of the bundle; names for the system's loader, which takes two objects of one name for the same. In
+  // memory a name consists of the number of an open file and of characters without meaning that state the bundle.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return copies_; }
+  // The folder that contains nothing but the copies; kAroundMemory for those in memory.
+  [[nodiscard]] std::filesystem::path root() const { return root_ ? root_->path() : kAroundMemory; }
 
   // Whether the name of a loaded object is that of a file at `place` of a copy of a bundle with this digest, whatever
   // process or host made it; any bundle and place if they are empty.
@@ -50,10 +64,14 @@ class CheckedCopy {
  private:
   // Makes the folders that lead from the folder of the copies to `folder`.
   void make_folders(const std::filesystem::path& folder) const;
-  void copy(const Bundle::File& file, FileSystem& files);
+  void use_folder();
+  int create(const Bundle& bundle, const Bundle::File& file);
+  // Copies a file to an open one.
+  void copy(const Bundle::File& file, int to, FileSystem& files) const;
 
-  const OwnFolder root_;
+  std::unique_ptr<const OwnFolder> root_;  // null: in memory
   std::vector<std::filesystem::path> copies_;
+  std::vector<int> open_;  // files in memory
 };
 
 }  // namespace tenon::host

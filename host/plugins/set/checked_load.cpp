@@ -81,23 +81,66 @@ Handle loaded_library(const std::string& soname, std::string& name) {
   return handle;
 }
 
-// Loads the copies of libraries before the plugin, whose needs the system's loader then finds loaded by their sonames.
-class Libraries {
+// Whether libraries need each other in a circle, so that none of them can be loaded before the others.
+class Circle {
  public:
-  // from: the libraries of the bundle; copies: their copies.
-  Libraries(const Admitted& plugin, std::vector<BroughtLibrary> from, std::vector<fs::path> copies, FileSystem& files)
-      : plugin_(plugin), from_(std::move(from)), copies_(std::move(copies)), files_(files), begun_(from_.size()) {
-    for (size_t i = 0; i < from_.size(); ++i) load(i);
+  explicit Circle(const std::vector<BroughtLibrary>& libraries) : libraries_(libraries), state_(libraries.size()) {}
+  bool exists() {
+    for (size_t i = 0; i < libraries_.size(); ++i)
+      if (visit(i)) return true;
+    return false;
   }
 
  private:
+  enum class State : uint8_t { kNew, kOpen, kDone };
+  bool visit(size_t i) {
+    if (state_[i] != State::kNew) return state_[i] == State::kOpen;
+    state_[i] = State::kOpen;
+    for (const std::string& name : libraries_[i].links.needed)
+      for (size_t j = 0; j < libraries_.size(); ++j)
+        if (j != i && libraries_[j].links.soname == name && visit(j)) return true;
+    state_[i] = State::kDone;
+    return false;
+  }
+
+  const std::vector<BroughtLibrary>& libraries_;
+  std::vector<State> state_;
+};
+
+// Loads the copies of libraries and the libraries of the system before the plugin, whose needs the system's loader then
+// finds loaded by their sonames: no search path and no LD_LIBRARY_PATH has a say.
+class Libraries {
+ public:
+  // from: the libraries of the bundle; copies: their copies; system: the others.
+  Libraries(const Admitted& plugin, std::vector<BroughtLibrary> from, std::vector<fs::path> copies,
+            std::vector<NeededFile> system, LibrarySearch& search, FileSystem& files)
+      : plugin_(plugin),
+        from_(std::move(from)),
+        copies_(std::move(copies)),
+        system_(std::move(system)),
+        search_(search),
+        files_(files),
+        begun_(from_.size()),
+        begun_system_(system_.size()) {
+    for (size_t i = 0; i < from_.size(); ++i) load(i);
+    for (size_t i = 0; i < system_.size(); ++i) load_system(i);
+  }
+
+ private:
+  void load_needs(const Links& links) {
+    for (const std::string& name : links.needed) {
+      for (size_t i = 0; i < from_.size(); ++i)
+        if (from_[i].links.soname == name) load(i);
+      for (size_t i = 0; i < system_.size(); ++i)
+        if (system_[i].name == name) load_system(i);
+    }
+  }
+
   // Loads library i after those that it needs; libraries may need each other in a circle.
   void load(size_t i) {
     if (begun_[i]) return;
     begun_[i] = true;
-    for (const std::string& name : from_[i].links.needed)
-      for (size_t j = 0; j < from_.size(); ++j)
-        if (from_[j].links.soname == name) load(j);
+    load_needs(from_[i].links);
     std::string name;
     if (Handle loaded = loaded_library(from_[i].links.soname, name)) {
       if (!is_copy(name, i))
@@ -106,13 +149,38 @@ class Libraries {
       handles_.push_back(std::move(loaded));
       return;
     }
-    const std::string path = copies_[i].string(), from = from_[i].file.string();
+    open(copies_[i], from_[i].file);
+  }
+
+  // Does the same for a library of the system, which is taken from its place.
+  void load_system(size_t i) {
+    if (begun_system_[i]) return;
+    begun_system_[i] = true;
+    load_needs(system_[i].links);
+    const NeededFile& library = system_[i];
+    std::string name;
+    if (Handle loaded = loaded_library(library.name, name)) {
+      std::error_code error;
+      if (!search_.is_of_process(library.name) && !fs::equivalent(name, library.file, error))
+        fail(TN_REFUSED, "its library ", library.name, " is loaded in this process already, from ", name,
+             ", and is not ", library.file.string(), " of the system");
+      handles_.push_back(std::move(loaded));
+      return;
+    }
+    open(library.file, library.file);
+  }
+
+  // file: that which messages name.
+  void open(const fs::path& copy, const fs::path& file) {
+    const std::string path = copy.string(), from = file.string();
     const PluginCall record = {plugin_.entry.id.c_str(), from.c_str(), "dlopen", tag_text(Tag::kLoad)};
     const PluginCallMark mark(&record);
     Handle handle(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!handle) {
-      const char* const reason = ::dlerror();
-      fail(TN_REFUSED, "its library ", from, " could not be loaded: ", reason == nullptr ? "no reason given" : reason);
+      const char* const given = ::dlerror();
+      std::string reason = given == nullptr ? "no reason given" : given;
+      if (reason.starts_with(path + ": ")) reason.erase(0, path.size() + 2);
+      fail(TN_REFUSED, "its library ", from, " could not be loaded: ", reason);
     }
     handles_.push_back(std::move(handle));
   }
@@ -133,27 +201,72 @@ class Libraries {
   const Admitted& plugin_;
   const std::vector<BroughtLibrary> from_;
   const std::vector<fs::path> copies_;
+  const std::vector<NeededFile> system_;
+  LibrarySearch& search_;
   FileSystem& files_;
-  std::vector<bool> begun_;
+  std::vector<bool> begun_, begun_system_;
   std::vector<Handle> handles_;  // until the plugin, which keeps them, is loaded
 };
 
+// Returns the libraries of the bundle, as they were copied.
+std::vector<BroughtLibrary> libraries_of(const Bundle& bundle, const CheckedCopy& copy, FileSystem& files) {
+  std::vector<BroughtLibrary> result;
+  for (size_t i = 1; i < bundle.files().size(); ++i)
+    result.push_back({bundle.files()[i].from, bundle.files()[i].sha256, read_links(*files.open(copy.files()[i]))});
+  return result;
+}
+
+// Copies to a folder, if need be because code cannot be loaded from memory for the reason `why`.
+std::unique_ptr<CheckedCopy> copy_to_folder(const Bundle& bundle, FileSystem& files, const std::string& why) {
+  try {
+    return std::make_unique<CheckedCopy>(bundle, files, CopyPlace::kFolder);
+  } catch (const Error& failure) {
+    if (failure.code() != TN_IO) throw;
+    fail(TN_IO, SubjectName{failure.subject()}, failure.message(), " (nor from memory: ", why, ")");
+  }
+}
+
+// In a folder $ORIGIN has a meaning: nothing but copies may be found by it, and of a circle nothing by another path.
+void check_search_in_folder(const CheckedCopy& copy, const Links& plugin, const std::vector<BroughtLibrary>& libraries,
+                            bool circle) {
+  const auto check = [&](const Links& links, const fs::path& file, const std::string& who) {
+    check_search(links, file.parent_path(), copy.root(), who);
+    for (const std::string& entry : links.search)
+      if (circle && !entry.starts_with('$'))
+        fail(TN_REFUSED, who, " has the search path \"", entry,
+             "\", and its libraries need each other in a circle; such paths begin with $ORIGIN");
+  };
+  check(plugin, copy.files().front(), "it");
+  for (size_t i = 0; i < libraries.size(); ++i)
+    check(libraries[i].links, copy.files()[i + 1], "its library " + libraries[i].file.string());
+}
+
 }  // namespace
 
-const tn_plugin& load_checked(const Admitted& plugin, FileSystem& files, ThreadTags* tags) {
+const tn_plugin& load_checked(const Admitted& plugin, const std::shared_ptr<FileSystem>& system, ThreadTags* tags) {
+  FileSystem& files = *system;
   const Bundle bundle(plugin.entry, plugin.file, plugin.sha256);
   if (const std::string image = loaded_image(bundle); !image.empty())
     return load_plugin({plugin.file, image, true}, plugin.manifest, tags);
-  const CheckedCopy copy(bundle, files);
-  const std::unique_ptr<InputFile> opened = files.open(copy.files().front());
+  std::string why = memory_fault();
+  auto copy = why.empty() ? std::make_unique<CheckedCopy>(bundle, files, CopyPlace::kMemory)
+                          : copy_to_folder(bundle, files, why);
+  const bool circle = Circle(libraries_of(bundle, *copy, files)).exists();
+  if (circle && why.empty()) {
+    why = "its libraries need each other in a circle";
+    copy = copy_to_folder(bundle, files, why);
+  }
+  const std::unique_ptr<InputFile> opened = files.open(copy->files().front());
   if (read_note(*opened) != plugin.note)
     fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
-  std::vector<BroughtLibrary> libraries;
-  for (size_t i = 1; i < bundle.files().size(); ++i)
-    libraries.push_back({bundle.files()[i].from, bundle.files()[i].sha256, read_links(*files.open(copy.files()[i]))});
-  check_libraries(plugin.set, plugin.entry, read_links(*opened), libraries);
-  const Libraries loaded(plugin, std::move(libraries), {copy.files().begin() + 1, copy.files().end()}, files);
-  return load_plugin({plugin.file, copy.files().front(), false}, plugin.manifest, tags);
+  const Links links = read_links(*opened);
+  std::vector<BroughtLibrary> libraries = libraries_of(bundle, *copy, files);
+  LibrarySearch search(system);
+  std::vector<NeededFile> others = check_libraries(plugin.set, plugin.entry, links, libraries, search);
+  if (!why.empty()) check_search_in_folder(*copy, links, libraries, circle);
+  const Libraries loaded(plugin, std::move(libraries), {copy->files().begin() + 1, copy->files().end()},
+                         std::move(others), search, files);
+  return load_plugin({plugin.file, copy->files().front(), false}, plugin.manifest, tags);
 }
 
 }  // namespace tenon::host

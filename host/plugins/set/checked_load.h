@@ -4,6 +4,7 @@
 #include <tenon/plugin.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "host/plugins/manifest.h"
@@ -21,10 +22,12 @@ struct Admitted {
   const Manifest& manifest;  // of that note
 };
 
-// Copies the plugin and the libraries that it brings to a folder of their own, checks the copies, and loads them from
-// there: whatever happens to the files later, what runs was checked. Takes the image of another host of this process,
-// if that was made of the same bytes. Otherwise as load_plugin. Throws TN_REFUSED, too, if a file has changed since it
-// was admitted, or if a library of the same name that is not such a copy is loaded already.
-[[nodiscard]] const tn_plugin& load_checked(const Admitted& plugin, FileSystem& files, ThreadTags* tags);
+// Copies the plugin and the libraries that it brings to sealed memory, or where a process has none to a folder of their
+// own, checks the copies, and loads them from there: whatever happens to the files later, what runs was checked. Takes
+// the image of another host of this process, if that was made of the same bytes. Otherwise as load_plugin. Throws
+// TN_REFUSED, too, if a file has changed since it was admitted, or if a library of the same name that is not such a
+// copy is loaded already.
+[[nodiscard]] const tn_plugin& load_checked(const Admitted& plugin, const std::shared_ptr<FileSystem>& system,
+                                            ThreadTags* tags);
 
 }  // namespace tenon::host

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -56,6 +57,10 @@ void check_guarded(const fs::path& path) {
 void check_unchangeable(const fs::path& folder) {
   check_one(folder, status_of(folder), true);
   check_around(folder, false);
+}
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
 }
 
 }  // namespace tenon::host

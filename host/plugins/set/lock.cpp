@@ -8,6 +8,8 @@
 
 #include "host/plugins/elf_note.h"
 #include "host/plugins/registry.h"
+#include "host/plugins/set/admission.h"
+#include "host/plugins/set/library_search.h"
 #include "host/plugins/set/signature.h"
 
 namespace tenon::host {
@@ -17,44 +19,40 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Returns a library that is found by a search path of `by` that begins with $ORIGIN, "" if there is none.
-fs::path brought(const fs::path& by, const Links& links, const std::string& name) {
-  for (const std::string& search : links.search) {
-    for (const std::string_view origin : {"$ORIGIN", "${ORIGIN}"}) {
-      if (!search.starts_with(origin)) continue;
-      std::error_code error;
-      const std::string rest = search.substr(origin.size());
-      const fs::path found = fs::canonical(by.parent_path().string() + rest + "/" + name, error);
-      if (!error) return found;
-    }
+// Adds the libraries that are loaded with a plugin: those of the system by their names, the others with their digests.
+void add_libraries(LockedPlugin& to, const Links& links, const std::shared_ptr<FileSystem>& files) {
+  LibrarySearch search(files);
+  const std::vector<NeededFile> found = search.needed_by(to.file, links);
+  std::set<std::string> needed(links.needed.begin(), links.needed.end());  // by the plugin and by `to.libraries`
+  const auto is_of_system = [&](const NeededFile& each) { return each.of_system || search.is_of_process(each.name); };
+  for (const NeededFile& each : found) {
+    if (is_of_system(each)) continue;
+    if (each.file.empty())
+      fail(TN_REFUSED, each.by == to.file ? "it" : each.by.string(), " needs the library ", each.name,
+           each.name.find('/') == std::string::npos ? ", which is not found"
+                                                    : " by its path, at which any bytes may be");
+    to.libraries.push_back({each.file, digest_of(*files->open(each.file))});
+    needed.insert(each.links.needed.begin(), each.links.needed.end());
   }
-  return {};
+  for (const NeededFile& each : found)
+    if (is_of_system(each) && needed.contains(each.name)) to.system.push_back(each.name);
+  std::sort(to.system.begin(), to.system.end());
 }
 
-class Locking {
- public:
-  Locking(LockedPlugin& to, FileSystem& files) : to_(to), files_(files) {}
-
-  // Adds the libraries that a file needs, and those that these need.
-  void add(const fs::path& file, const Links& links) {
-    for (const std::string& name : links.needed) {
-      if (!names_.insert(name).second) continue;
-      const fs::path found = brought(file, links, name);
-      if (found.empty()) {
-        to_.system.push_back(name);
-        continue;
-      }
-      const std::unique_ptr<InputFile> opened = files_.open(found);
-      to_.libraries.push_back({found, digest_of(*opened)});
-      add(found, read_links(*opened));
-    }
-  }
-
- private:
-  LockedPlugin& to_;
-  FileSystem& files_;
-  std::set<std::string> names_;
-};
+// Throws what a host with the set would throw.
+void check_locked(const LockedPlugin& plugin, const Links& links, const std::shared_ptr<FileSystem>& files) {
+  PluginSet set;
+  set.mode = SetMode::kLocked;
+  SetPlugin entry;
+  entry.place = "the set";
+  entry.libraries = plugin.libraries;
+  entry.system = plugin.system;
+  std::vector<BroughtLibrary> libraries;
+  for (const SetLibrary& library : plugin.libraries)
+    libraries.push_back({library.file, library.sha256, read_links(*files->open(library.file))});
+  LibrarySearch search(files);
+  (void)check_libraries(set, entry, links, libraries, search);
+}
 
 // Returns a text as TOML: as JSON, but for the character DEL.
 std::string quoted(const std::string& text) {
@@ -92,12 +90,14 @@ std::string names_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-LockedPlugin lock_plugin(const std::string& id, const std::string& version, const fs::path& file, FileSystem& files) {
+LockedPlugin lock_plugin(const std::string& id, const std::string& version, const fs::path& file,
+                         const std::shared_ptr<FileSystem>& files) {
   LockedPlugin result{id, version, file, "", {}, {}, {}, false};
-  const std::unique_ptr<InputFile> opened = files.open(file);
+  const std::unique_ptr<InputFile> opened = files->open(file);
   result.sha256 = digest_of(*opened);
-  Locking(result, files).add(file, read_links(*opened));
-  std::sort(result.system.begin(), result.system.end());
+  const Links links = read_links(*opened);
+  add_libraries(result, links, files);
+  check_locked(result, links, files);
   return result;
 }
 
@@ -122,24 +122,44 @@ std::string lock_text(const std::vector<LockedPlugin>& plugins, const fs::path& 
   return result;
 }
 
+namespace {
+
+// Returns what an entry leaves open, "" if nothing.
+std::string open_end(const PluginSet& set, const SetPlugin& entry) {
+  if (entry.application || set.mode == SetMode::kLocked) return "";
+  if (!entry.names_bytes() && set.mode == SetMode::kAllow)
+    return text(entry.place, ": plugin \"", entry.id,
+                "\" has neither \"sha256\" nor \"signed_by\": any bytes with this id are admitted ",
+                entry.file.empty() ? "from the folders that the set searches" : "in its file");
+  if (entry.sha256.empty() && !entry.signed_by.empty() && entry.version.text().empty())
+    return text(entry.place, ": plugin \"", entry.id,
+                "\" has \"signed_by\" without \"version\": every older file that was signed is admitted, too");
+  return "";
+}
+
+}  // namespace
+
 json verify_plugin_set(const fs::path& path, std::shared_ptr<FileSystem> files) {
   const auto set = std::make_shared<const PluginSet>(read_plugin_set(path, *files));
   const json found = Registry({}, files, nullptr, set).list();
   json result = json::array();
   for (const SetPlugin& entry : set->plugins) {
-    if (entry.file.empty()) continue;
+    const std::string warning = open_end(*set, entry);
+    if (entry.file.empty() && warning.empty()) continue;
     const auto item = std::find_if(found.begin(), found.end(),
                                    [&](const json& each) { return each.at("file") == entry.file.string(); });
     const json manifest = item == found.end() ? json() : item->at("manifest");
-    std::string reason = item == found.end() ? "it was not found" : item->at("reason").get<std::string>();
-    if (reason.empty() && manifest.at("id") != entry.id)
+    std::string reason;
+    if (!entry.file.empty()) reason = item == found.end() ? "it was not found" : item->at("reason").get<std::string>();
+    if (!manifest.is_null() && reason.empty() && manifest.at("id") != entry.id)
       reason = text(entry.file.string(), ": its id is \"", manifest.at("id").get<std::string>(), "\"");
     result.push_back({{"id", entry.id},
                       {"file", entry.file.string()},
                       {"version", manifest.is_null() ? json("") : manifest.at("version")},
                       {"sha256", entry.sha256},
                       {"status", reason.empty() ? "ok" : "refused"},
-                      {"reason", reason}});
+                      {"reason", reason},
+                      {"warning", warning}});
   }
   return result;
 }

@@ -22,16 +22,18 @@ struct LockedPlugin {
   bool application = false;
 };
 
-// Examines a plugin's file, which is loaded in this process from there: its SHA-256, the libraries beside it that the
-// system's loader found by "$ORIGIN", and the names of the others.
+// Examines a plugin's file: its SHA-256, the names of the libraries of the system and of this process that are loaded
+// with it, and the files of the others with their digests, wherever the system's loader finds them now. TN_REFUSED if a
+// host with such a set would refuse it.
 [[nodiscard]] LockedPlugin lock_plugin(const std::string& id, const std::string& version,
-                                       const std::filesystem::path& file, FileSystem& files);
+                                       const std::filesystem::path& file, const std::shared_ptr<FileSystem>& files);
 
 // Returns the text of the set. folder: where its file will lie; absolute, without links.
 [[nodiscard]] std::string lock_text(const std::vector<LockedPlugin>& plugins, const std::filesystem::path& folder);
 
 // Checks every file that a set names, without running code: returns a list of {id, file, version, sha256, status: "ok"
-// or "refused", reason}. Throws as read_plugin_set.
+// or "refused", reason, warning}. An entry without a file is listed with an empty one if there is a warning: what it
+// leaves open. Throws as read_plugin_set.
 [[nodiscard]] nlohmann::json verify_plugin_set(const std::filesystem::path& path, std::shared_ptr<FileSystem> files);
 
 }  // namespace tenon::host

@@ -194,6 +194,8 @@ void SetReader::read_bytes(Section& section, SetPlugin& plugin) {
   if (const auto file = section.string("file")) plugin.file = existing(section, *section.find("file"), *file, false);
   plugin.sha256 = hex(section, "sha256", kDigestBytes, "a SHA-256");
   if (const auto keys = section.strings("signed_by")) {
+    if (keys->empty())
+      section.wrong("signed_by", *section.find("signed_by"), "the name of a key, or a list of at least one");
     plugin.signed_by = *keys;
     for (const std::string& key : *keys)
       if (!key_names_.contains(key))

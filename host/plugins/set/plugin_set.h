@@ -77,5 +77,7 @@ struct PluginSet {
 void check_guarded(const std::filesystem::path& path);
 // The same for a folder in which everybody may create files, if nobody may rename those of others.
 void check_unchangeable(const std::filesystem::path& folder);
+// Whether a path lies in a folder or is the folder. Both absolute and without links.
+[[nodiscard]] bool is_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 }  // namespace tenon::host

@@ -388,7 +388,13 @@ TEST(ElfLinks, AreThoseOfTheLoader) {
   const Links found = links_of(file.bytes());
   EXPECT_EQ(found.soname, "libself.so");
   EXPECT_THAT(found.needed, ::testing::ElementsAre("libone.so.1", "libfilter.so", "libaux.so", "libtwo.so"));
-  EXPECT_THAT(found.search, ::testing::ElementsAre("$ORIGIN", "/usr/lib", "${ORIGIN}/../lib"));
+  EXPECT_THAT(found.search, ::testing::ElementsAre("", "${ORIGIN}/../lib", "", "")) << "which DT_RPATH does not change";
+  EXPECT_FALSE(found.inherited);
+  DynamicFile older;
+  older.add(DT_RPATH, "$ORIGIN:/usr/lib");
+  const Links inherited = links_of(older.bytes());
+  EXPECT_THAT(inherited.search, ::testing::ElementsAre("$ORIGIN", "/usr/lib"));
+  EXPECT_TRUE(inherited.inherited);
   const Links none = links_of(ElfFile("").bytes());
   EXPECT_TRUE(none.soname.empty() && none.needed.empty() && none.search.empty()) << "without a dynamic segment";
 }

@@ -49,7 +49,8 @@ TEST_F(PluginSetTest, ALockedJobRunsWithItsSetAlone) {
   EXPECT_EQ(json::parse(done(run_plugins_list, {"--json", "--plugin-set", "set.toml"}).out).size(), checked.size());
   // A plugin that the job does not use is not there, installed or not.
   EXPECT_THAT(failure(kNotFound, run_plan, {"job.toml", "--plugin-set", "set.toml", "--set", "updater.type=adagrad"}),
-              HasSubstr("updater type \"adagrad\" not found"));
+              AllOf(HasSubstr("updater type \"adagrad\" not found"),
+                    ContainsRegex("[.]so offers it, and the plugin set does not list its id \"tenon[.]")));
 }
 
 TEST_F(PluginSetTest, AChangedBitIsRefusedEverywhere) {
@@ -123,6 +124,50 @@ TEST_F(PluginSetTest, OptionsAreShownCheckedAndSigned) {
   const Outcome wrong = call(run_plugins_verify, {"set.toml"});
   EXPECT_EQ(wrong.exit, kRefused);
   EXPECT_THAT(wrong.out, HasSubstr(path("set.toml") + ":5: unknown option \"sample\"; did you mean \"samples\"?"));
+}
+
+// The id of a file is a claim: another plugin with the id of fc, in a folder of a job, of the environment, of an
+// option.
+TEST_F(PluginSetTest, AnAllowedIdComesFromNoFolderOfAJob) {
+  copy_plugins();
+  std::string listed = "mode = \"allow\"\n";
+  const json planned = json::parse(done(run_plan, {"job.toml", "--json"}).out);
+  for (const json& plugin : planned.at("plugins")) listed += "[[plugin]]\nid = " + plugin.at("id").dump() + "\n";
+  write("set.toml", listed);
+  write("evil.toml", "plugin_folders = [\"plugins/layers\"]\n" + read("job.toml"));
+  setenv("TENON_PLUGIN_PATH", path("plugins").c_str(), 1);
+  const Outcome outcome = call(run_plan, {"evil.toml", "--json", "--plugins", "plugins", "--plugin-set", "set.toml"});
+  EXPECT_EQ(outcome.exit, kDone) << outcome.error;
+  const json confined = json::parse(outcome.out);
+  for (const json& plugin : confined.at("plugins"))
+    EXPECT_EQ(plugin.at("file").get<std::string>().find(path("plugins")), std::string::npos) << plugin;
+  EXPECT_THAT(done(run_plugins_list, {"--plugin-set", "set.toml"}).out,
+              AllOf(HasSubstr("admitted by their ids alone, without sha256 or signed_by:\n"),
+                    HasSubstr("it is in none of the folders that the plugin set " + path("set.toml") + " (allow)")));
+  unsetenv("TENON_PLUGIN_PATH");
+  const Outcome verified = done(run_plugins_verify, {"set.toml"});
+  EXPECT_THAT(verified.error, ContainsRegex("warning: .*set.toml:2: plugin .* any bytes with this id are admitted"));
+}
+
+// A template without keys must not admit unsigned plugins.
+TEST_F(PluginSetTest, SignedByNobodyIsWrong) {
+  copy_plugins();
+  write("set.toml",
+        "mode = \"allow\"\n[[plugin]]\nid = \"tenon.fc\"\nfile = \"plugins/layers/fc.so\"\nsigned_by = []\n");
+  for (const Call verb : {run_plan, run_train})
+    EXPECT_THAT(failure(kBadConfig, verb, {"job.toml", "--plugin-set", "set.toml"}),
+                HasSubstr("set.toml:5: plugin \"tenon.fc\": key \"signed_by\": expected the name of a key"));
+  EXPECT_THAT(failure(kBadConfig, run_plugins_verify, {"set.toml"}), HasSubstr("key \"signed_by\""));
+}
+
+TEST_F(PluginSetTest, WarnsOfTwoFilesWithOneIdAndVersion) {
+  fs::create_directories(path("mine"));
+  fs::copy_file(plugin_folder() + "/layers/fc.so", path("mine/fc.so"));
+  const Outcome planned = done(run_plan, {"job.toml", "--plugins", "mine"});
+  EXPECT_THAT(planned.error, AllOf(HasSubstr("warning: "),
+                                   HasSubstr("layers/fc.so: its id \"tenon.fc\" is also that of " + path("mine/fc.so") +
+                                             ", which has the same version and comes first\n")));
+  EXPECT_EQ(done(run_plan, {"job.toml"}).error, "");
 }
 
 TEST_F(PluginSetTest, AJobAddsFolders) {

@@ -1,11 +1,8 @@
 // The bytes that were checked are the bytes that run. SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <functional>
 
 #include "host/plugins/set/checked_copy.h"
@@ -201,111 +198,42 @@ TEST_F(CheckedLoadTest, BringsItsLibraries) {
   // Another plugin of another set with the same library takes the loaded one.
   const fs::path second = install("brings", "second/brings.so", "1.2.4");
   install("brings", "second/libtenon_test_brought.so", "1.2.3", "libtenon_test_brought.so");
-  Registry other =
-      Registry({}, system_files(), nullptr,
-               set(lock_text({lock_plugin("tenon.test.brings", "1.2.4", second, *system_files())}, root_)));
+  Registry other = Registry({}, system_files(), nullptr,
+                            set(lock_text({lock_plugin("tenon.test.brings", "1.2.4", second, system_files())}, root_)));
   EXPECT_EQ(other.layer("brings").version, "1.2.4");
   EXPECT_EQ(ran(), "brought\nbrings\nbrings\n");
 }
 
-TEST_F(CheckedLoadTest, NamesAFolderThatCannotTakeCopies) {
-  const fs::path file = install("bad_null", "bad_null.so");
-  const std::string text = locked("bad_null", file);
-  Registry found = registry(text);
+// A folder for temporary files is not needed.
+TEST_F(CheckedLoadTest, NeedsNoFolder) {
+  const fs::path file = install("good", "good.so", "4.0.0");
+  Registry found = registry(locked("good", file, "4.0.0"));
   setenv("TMPDIR", (root_ / "gone").c_str(), 1);
-  const Error error = error_of([&] { (void)found.layer("bad_null"); });
-  EXPECT_EQ(error.code(), TN_IO);
-  EXPECT_THAT(error.message(), HasSubstr((root_ / "gone").string() + ": the folder for temporary files: No such file"));
-  setenv("TMPDIR", root_.c_str(), 1);  // it may be loaded later
-  EXPECT_THAT(error_of([&] { (void)found.layer("bad_null"); }).message(), HasSubstr("returned no descriptor"));
+  EXPECT_EQ(found.layer("good").version, "4.0.0");
+  EXPECT_GT(maps_of("/memfd:tenon good.so"), 0U);
 }
 
-// ---- folders that killed processes left
-
-class LeftoverTest : public CheckedLoadTest {
- protected:
-  // Makes what a process that was killed leaves, with a file, a folder and a link to a file outside.
-  fs::path left(const std::string& name, mode_t mode = 0700) {
-    const fs::path folder = root_ / name;
-    fs::create_directories(folder / "digest" / "lib");
-    write(folder / "digest" / "lib" / "copy.so", "x");
-    fs::create_symlink(outside_, folder / "digest" / "link");
-    fs::create_directory_symlink(outside_.parent_path(), folder / "digest" / "folder");
-    EXPECT_EQ(chmod(folder.c_str(), mode), 0);
-    return folder;
-  }
-  void load(const std::string& version) {
-    const fs::path file = install("good", "good.so", version);
-    EXPECT_NO_THROW((void)registry(locked("good", file, version)).layer("good"));
-  }
-
-  const fs::path outside_ = [this] {
-    fs::create_directory(root_ / "kept");
-    write(root_ / "kept" / "file", "kept");
-    return root_ / "kept" / "file";
-  }();
-};
-
-TEST_F(LeftoverTest, AreRemovedByTheNextLoad) {
-  const fs::path gone = left("tenon-plugin-abcdef");
-  load("3.0.0");
-  EXPECT_FALSE(fs::exists(gone));
-  EXPECT_EQ(content(outside_), "kept") << "links are not followed";
-}
-
-TEST_F(LeftoverTest, OfAProcessThatIsKilled) {
-  const fs::path file = install("good", "good.so", "3.0.1");
-  const SetPlugin entry = set(locked("good", file, "3.0.1"))->plugins.at(0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const CheckedCopy copy(Bundle(entry, file, entry.sha256), *system_files());
-    raise(SIGKILL);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(leftovers(), 1U);
-  load("3.0.2");
-  EXPECT_EQ(leftovers(), 0U);
-}
-
-TEST_F(LeftoverTest, OnlyThoseThatNobodyOwns) {
-  const fs::path used = left("tenon-plugin-000000"), open = left("tenon-plugin-000001", 0755),
-                 longer = left("tenon-plugin-0000001"), file = root_ / "tenon-plugin-000002",
-                 link = root_ / "tenon-plugin-000003";
-  write(file, "");
-  fs::create_directory_symlink(outside_.parent_path(), link);
-  const int lock = ::open(used.c_str(), O_RDONLY | O_DIRECTORY);
-  ASSERT_EQ(flock(lock, LOCK_EX), 0);
-  const CheckedCopy copy(Bundle(SetPlugin{}, outside_, sha256(outside_)), *system_files());
-  load("3.0.3");
-  for (const fs::path& path : {used, open, longer, file, link, copy.files().front()}) EXPECT_TRUE(fs::exists(path));
-  EXPECT_EQ(content(outside_), "kept");
-  close(lock);
-  load("3.0.4");
-  EXPECT_FALSE(fs::exists(used));
-  EXPECT_TRUE(fs::exists(copy.files().front())) << "of a living host of this process";
-}
-
-// Who may rename the folder of the copies could put another one in its place before it is loaded.
-TEST_F(CheckedLoadTest, NobodyElseMayRenameCopies) {
-  const fs::path shared = root_ / "shared", file = install("good", "good.so", "3.0.5");
-  fs::create_directory(shared);
-  setenv("TMPDIR", shared.c_str(), 1);
-  ASSERT_EQ(chmod(shared.c_str(), 0777), 0);
-  Registry found = registry(locked("good", file, "3.0.5"));
-  const Error error = error_of([&] { (void)found.layer("good"); });
-  EXPECT_EQ(error.code(), TN_IO);
-  EXPECT_THAT(error.message(), HasSubstr("the folder for temporary files: " + shared.string() + " has mode 0777"));
-  EXPECT_EQ(ran(), "");
-  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
-  EXPECT_NO_THROW((void)found.layer("good"));
-}
-
-TEST_F(LeftoverTest, FoldersAreForTheirUserAlone) {
-  const CheckedCopy copy(Bundle(SetPlugin{}, outside_, sha256(outside_)), *system_files());
-  struct stat found = {};
-  ASSERT_EQ(stat(copy.files().front().parent_path().parent_path().c_str(), &found), 0);
-  EXPECT_EQ(found.st_mode & 07777U, 0700U);
+// The names of copies state what they are copies of, so that the numbers of files that are closed may be used again.
+TEST_F(CheckedLoadTest, CopiesHaveNamesOfTheirOwn) {
+  const fs::path first = install("good", "good.so", "4.1.0"), second = install("bad_plan", "bad_plan.so", "4.1.0");
+  const auto name = [&](const fs::path& file) {
+    SetPlugin entry;
+    const Bundle bundle(entry, file, sha256(file));
+    const CheckedCopy copy(bundle, *system_files(), CopyPlace::kMemory);
+    const std::string result = copy.files().front().string();
+    EXPECT_TRUE(CheckedCopy::is_name_of(result, bundle.digest(), file.filename()));
+    EXPECT_TRUE(CheckedCopy::is_name_of(result, "", {}));
+    EXPECT_FALSE(CheckedCopy::is_name_of(result, bundle.digest(), "other.so"));
+    EXPECT_FALSE(CheckedCopy::is_name_of(result + "/", bundle.digest(), file.filename()));
+    EXPECT_EQ(sha256(result), sha256(file));
+    EXPECT_LT(open(result.c_str(), O_WRONLY | O_TRUNC), 0) << "it is sealed";
+    return result;
+  };
+  EXPECT_EQ(name(first), name(first));
+  EXPECT_NE(name(first), name(second));
+  Registry one = registry(locked("good", first, "4.1.0")), other = registry(locked("bad_plan", second, "4.1.0"));
+  EXPECT_EQ(one.layer("good").plugin, "tenon.test.good");
+  EXPECT_EQ(other.layer("bad_plan").plugin, "tenon.test.bad_plan") << "not the image of a file of the same number";
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include "tests/support/plugin_set_test.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
 
 namespace tenon_tests {
 
@@ -34,6 +37,25 @@ TEST_F(PluginSetTest, NamesEveryMistake) {
   refused(entry + "sha256 = \"abc\"", "key \"sha256\": a SHA-256 has 64 hexadecimal digits, got 3");
   refused(entry + "sha256 = \"" + std::string(64, 'g') + "\"", "a SHA-256 has hexadecimal digits (0-9, a-f) alone");
   refused(entry + "signed_by = \"me\"", "the set has no key \"me\"");
+  // An empty list or text of a key that restricts never means "no restriction".
+  refused(entry + "signed_by = []",
+          "set.toml:4: plugin \"x\": key \"signed_by\": expected the name of a key, or a list of");
+  refused(entry + "signed_by = \"\"", "key \"signed_by\": expected");
+  refused(entry + "signed_by = [\"\"]", "key \"signed_by\": expected");
+  refused(entry + "sha256 = \"\"", "key \"sha256\": expected a text that is not empty");
+  refused(entry + "version = \"\"", "key \"version\": expected a text that is not empty");
+  refused(entry + "file = \"\"", "key \"file\": expected a text that is not empty");
+  refused(entry + "system = [\"\"]", "key \"system\": expected");
+  refused(entry + "libraries = [{}]", "key \"file\" is missing");
+  refused("mode = \"\"", "key \"mode\": expected");
+  refused("mode = \"allow\"\nfolders = [\"\"]", "key \"folders\": expected");
+  refused("mode = \"allow\"\nplugin = []", "key \"plugin\": expected");
+  refused("mode = \"allow\"\nkey = []", "key \"key\": expected");
+  refused("mode = \"allow\"\n[[plugin]]\nid = \"\"", "key \"id\": expected a text that is not empty");
+  refused("mode = \"allow\"\n[[key]]\nname = \"\"\npublic = \"" + kDigest + "\"",
+          "key \"name\": expected a text that is not empty");
+  refused("mode = \"allow\"\n[[key]]\nname = \"a\"\npublic = \"\"",
+          "key \"public\": expected a text that is not empty");
   refused("mode = \"dev\"\n[[key]]\nname = \"me\"\npublic = \"00\"", "a public key has 64 hexadecimal digits, got 2");
   refused("mode = \"dev\"\n[[key]]\nname = \"me\"", "key \"public\" is missing");
   refused("mode = \"dev\"\n[[key]]\nname = \"a\"\npublic = \"" + kDigest + "\"\n[[key]]\nname = \"a\"\npublic = \"" +
@@ -113,6 +135,124 @@ TEST_F(PluginSetTest, AllowRefusesWhatIsNotListed) {
   EXPECT_THAT(named.list().at(1)["reason"].get<std::string>(), HasSubstr("names the file " + file.string()));
 }
 
+// ---- mode "allow": an id is a claim that any file can make
+
+class AllowTest : public PluginSetTest {
+ protected:
+  AllowTest() { fs::create_directory(added_); }
+
+  // The plugins of a host with the installed ones in folder_ and a folder of a job.
+  Registry found(const std::string& text) {
+    return Registry({folder_}, system_files(), nullptr, set(text), nullptr, {added_});
+  }
+  static std::string reason(const Registry& registry, const fs::path& file) {
+    for (const json& each : registry.list())
+      if (each["file"] == file.string())
+        return each["status"].get<std::string>() + ": " + each["reason"].get<std::string>();
+    return "it was not found";
+  }
+
+  const fs::path added_ = root_ / "added", vendor_ = root_ / "vendor";
+  const std::string allow_ = "mode = \"allow\"\n", good_ = "[[plugin]]\nid = \"tenon.test.good\"\n";
+};
+
+TEST_F(AllowTest, RefusesWhatLiesInFoldersOfOthers) {
+  const fs::path installed = install("good", "good.so");
+  for (const char* const version : {"1.2.3", "9.9.9"}) {  // equal, and newer
+    const fs::path evil = install("good", "../added/evil.so", version);
+    Registry one = found(allow_ + good_);
+    EXPECT_EQ(one.layer("good").version, "1.2.3");
+    EXPECT_THAT(reason(one, fs::canonical(evil)), HasSubstr("it is in none of the folders that the plugin set " +
+                                                            (root_ / "set.toml").string() + " (allow) searches"));
+    // A living host that found it without a set.
+    Registry other({folder_}, system_files(), nullptr, nullptr, nullptr, {added_});
+    other.use(set(allow_ + good_));
+    EXPECT_EQ(error_of([&] { (void)other.layer("good"); }).code(), TN_REFUSED);
+  }
+  EXPECT_EQ(ran(), "good\n") << "the installed one alone";
+  // Without a set the added folder comes first, with one in mode "dev" the installed plugins do.
+  install("good", "../added/evil.so");
+  EXPECT_THAT(reason(found("mode = \"dev\""), fs::canonical(added_ / "evil.so")), HasSubstr("unused: "));
+  EXPECT_THAT(reason(Registry({folder_}, system_files(), nullptr, nullptr, nullptr, {added_}), installed),
+              HasSubstr("unused: "));
+}
+
+TEST_F(AllowTest, RefusesFilesThatOthersMayChange) {
+  const fs::path file = install("good", "good.so"), copy = install("good", "../vendor/good.so", "1.2.4");
+  const auto refused = [&](const fs::path& which, mode_t open, const std::string& text) {
+    ASSERT_EQ(chmod(which.c_str(), open), 0);
+    EXPECT_THAT(reason(found(text), file), AllOf(HasSubstr("refused: "), HasSubstr(which.string() + " has mode")));
+    ASSERT_EQ(chmod(which.c_str(), 0755), 0);
+  };
+  for (const std::string more : {"", "file = \"plugins/good.so\"\n"}) {
+    refused(file, 0777, allow_ + good_ + more);
+    refused(folder_, 0775, allow_ + good_ + more);
+    EXPECT_EQ(reason(found(allow_ + good_ + more), file), "found: ");
+  }
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(file.c_str(), 12345, 0), 0);
+  EXPECT_THAT(reason(found(allow_ + good_), file), HasSubstr("belongs to user 12345"));
+}
+
+TEST_F(AllowTest, NamesOfTenonAreThoseOfInstalledPlugins) {
+  const fs::path file = install("good", "../vendor/good.so"), place = fs::canonical(file);
+  const std::string text = allow_ + "folders = [\"vendor\"]\n" + good_;
+  EXPECT_THAT(
+      reason(found(text), place),
+      HasSubstr("its id \"tenon.test.good\" is one of Tenon's, and the file is not among the installed plugins"));
+  EXPECT_EQ(reason(found(text + "file = \"vendor/good.so\""), place), "found: ");
+  EXPECT_EQ(reason(found(text + "sha256 = \"" + sha256(file) + "\""), place), "found: ");
+  EXPECT_EQ(reason(found("mode = \"dev\"\nfolders = [\"vendor\"]\n"), place), "found: ");
+  // Others than Tenon have names of their own. A type without a vendor is refused in them, with or without a set.
+  std::string bytes = content(file);
+  for (const std::string name : {"tenon.test.good", "\"good\""})
+    for (size_t at = bytes.find(name); at != std::string::npos; at = bytes.find(name, at + 1))
+      bytes.replace(at, name.size(), name.front() == 't' ? "other.test.good" : "\"o.od\"");
+  write(file, bytes);
+  EXPECT_EQ(reason(found(allow_ + "folders = [\"vendor\"]\n[[plugin]]\nid = \"other.test.good\"\n"), place), "found: ");
+}
+
+TEST_F(AllowTest, TellsWhatAnEntryLeavesOpen) {
+  const fs::path file = install("good", "good.so");
+  const auto warning = [&](const std::string& text) {
+    const json found = verify_plugin_set(write_set(text), system_files());
+    return found.empty() ? ""
+                         : found.at(0)["status"].get<std::string>() + ": " + found.at(0)["warning"].get<std::string>();
+  };
+  const std::string named = good_ + "file = \"plugins/good.so\"\n", digest = "sha256 = \"" + sha256(file) + "\"\n",
+                    place = (root_ / "set.toml").string() + ":2: plugin \"tenon.test.good\" has ";
+  EXPECT_EQ(warning(allow_ + good_), "ok: " + place +
+                                         "neither \"sha256\" nor \"signed_by\": any bytes with this id are "
+                                         "admitted from the folders that the set searches");
+  EXPECT_EQ(warning(allow_ + named), "ok: " + place +
+                                         "neither \"sha256\" nor \"signed_by\": any bytes with this id are "
+                                         "admitted in its file");
+  EXPECT_EQ(warning(allow_ + named + digest), "ok: ");
+  EXPECT_EQ(warning("mode = \"dev\"\n" + good_), "");
+  create_key(root_ / "a.key", root_ / "a.pub");
+  sign(file, root_ / "a.key", *system_files());
+  const std::string key = "[[key]]\nname = \"a\"\npublic = \"" + content(root_ / "a.pub").substr(19, 64) + "\"\n",
+                    by = "signed_by = \"a\"\n";
+  EXPECT_THAT(warning(allow_ + key + named + by),
+              HasSubstr("has \"signed_by\" without \"version\": every older file that was signed is admitted, too"));
+  EXPECT_EQ(warning(allow_ + key + named + by + "version = \">=1.2\"\n"), "ok: ");
+  EXPECT_EQ(found(allow_ + good_).list().at(0)["admitted_by"], "id");
+  EXPECT_EQ(found(allow_ + good_ + digest).list().at(0)["admitted_by"], "bytes");
+}
+
+// The work is in proportion to the files.
+TEST_F(AllowTest, FindsManyFiles) {
+  int files = 0;
+  const auto seconds = [&](int count) {
+    for (; files < count; ++files) write(folder_ / (std::to_string(files) + ".so"), "x");
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(Registry({folder_, folder_}, system_files()).list().size(), static_cast<size_t>(count));
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const double few = seconds(1000);
+  EXPECT_LT(seconds(8000), 20 * few) << "fifty times as much if each file is compared with all others";
+}
+
 // Of one host the added folders and the search path; of the other, nothing but what is listed.
 TEST_F(PluginSetTest, TheSameNameComesFromDifferentPluginsUnderTwoSets) {
   const fs::path one = install("good", "one/good.so"), other = install("bad_type", "two/bad_type.so");
@@ -163,12 +303,17 @@ TEST_F(PluginSetTest, NamesTheSetWhereNothingIsFound) {
   Registry found = registry(locked("good", file));
   EXPECT_EQ(error_of([&] { (void)found.layer("other"); }).message(),
             "layer type \"other\" not found; known: good; searched: " + (root_ / "set.toml").string() + " (1 plugin)");
+  // A plugin that the set leaves out.
+  const fs::path other = install("bad_plan", "bad_plan.so");
+  EXPECT_THAT(error_of([&] { (void)found.layer("bad_plan"); }).message(),
+              HasSubstr(" (1 plugin); " + other.string() +
+                        " offers it, and the plugin set does not list its id \"tenon.test.bad_plan\""));
 }
 
 TEST_F(PluginSetTest, VerifyChecksEveryFile) {
   const fs::path good = install("good", "good.so"), type = install("bad_type", "bad_type.so");
-  const fs::path path = write_set(lock_text({lock_plugin("tenon.test.good", "1.2.3", good, *system_files()),
-                                             lock_plugin("tenon.test.bad_type", "1.2.3", type, *system_files())},
+  const fs::path path = write_set(lock_text({lock_plugin("tenon.test.good", "1.2.3", good, system_files()),
+                                             lock_plugin("tenon.test.bad_type", "1.2.3", type, system_files())},
                                             root_));
   change_bit(type);
   const json found = verify_plugin_set(path, system_files());
