@@ -64,6 +64,30 @@ void add_kernels(json& plan, const std::map<std::string, json>& plugins) {
     }
 }
 
+// Adds to `passed_over` of each layer the kernels that were not asked, since they are for another device or for other
+// element types.
+void add_unasked(json& plan, const Host& host) {
+  const std::string compute = plan.at("compute") == "float64" ? "float64" : "float32", device = plan.at("device");
+  for (const json& plugin : json::parse(host.plugins())) {
+    if (plugin.at("status") == "refused") continue;
+    for (const json& kernel : plugin.at("manifest").value("kernels", json::array())) {
+      const json& dtypes = kernel.at("dtypes");
+      std::string reason;
+      if (kernel.at("device") != device)
+        reason = "it is for the device \"" + kernel.at("device").get<std::string>() + "\"";
+      else if (std::find(dtypes.begin(), dtypes.end(), compute) == dtypes.end())
+        reason = "it does not compute in " + compute;
+      if (reason.empty()) continue;
+      for (json& layer : plan.at("layers"))
+        if (layer.at("type") == kernel.at("type"))
+          layer["passed_over"].push_back({{"kernel", kernel.at("name")},
+                                          {"plugin", plugin.at("manifest").at("id")},
+                                          {"score", kernel.value("score", 0)},
+                                          {"reason", reason}});
+    }
+  }
+}
+
 }  // namespace
 
 json plan_job(const Host& host, const Job& job, const JobReader& reader, bool training) {
@@ -82,6 +106,7 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
   if (training) plan["bytes"]["state"] = state_bytes(host, job, parameters);
   add_kernels(plan, add_plugins(plan, host));
+  add_unasked(plan, host);
   return plan;
 }
 

@@ -1,7 +1,9 @@
 // tenon plan: prints the calls of a training and their bytes. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tenon/tenon_topology.hpp>
 
 #include "host/cli/child.h"
@@ -134,7 +136,45 @@ void print(const json& plan) {
 
 struct PlanArguments {
   bool as_json = false, inference = false, list = false, program = false;
+  std::string why;  // a layer, or "all"; empty: the plan
 };
+
+// Prints one line for each kernel or provider that computes the layer, or was passed over.
+void print_candidates(const json& plan, const json& layer) {
+  Table table({"candidate", ">score", "for", ""});
+  std::set<std::vector<std::string>> rows;
+  const auto add = [&](const json& each, const std::string& call, const std::string& reason) {
+    const std::vector<std::string> row = {kernels_of(json::array({each}), false),
+                                          each.contains("score") ? each.at("score").dump() : "", call, reason};
+    if (rows.insert(row).second) table.row(row);
+  };
+  for (const json& each : layer.value("passed_over", json::array())) add(each, "layer", each.at("reason"));
+  for (const json& call : plan.at("calls")) {
+    const json& layers = call.at("layers");
+    if (std::find(layers.begin(), layers.end(), layer.at("name")) == layers.end()) continue;
+    const std::string what = call.at("phase").get<std::string>() + " " + primitive_of(call);
+    for (const json& each : call.value("passed_over", json::array())) add(each, what, each.at("reason"));
+    add({{"kernel", call.at("kernel")}, {"plugin", call.at("plugin")}}, what, "computes it");
+  }
+  std::cout << plain("layer \"" + layer.at("name").get<std::string>() + "\" (" + layer.at("type").get<std::string>() +
+                     (layer.at("plugin") == "" ? "" : " of " + layer.at("plugin").get<std::string>()) + ")")
+            << "\n";
+  if (!rows.empty()) table.print(std::cout, output_width());
+  if (rows.empty()) std::cout << "no call computes it\n";
+}
+
+// Prints the candidates of a layer, of those that it expands to, or of all layers.
+void print_why(const json& plan, const std::string& why) {
+  bool any = false;
+  for (const json& layer : plan.at("layers")) {
+    const std::string name = layer.at("name");
+    if (layer.at("plugin") == "" || (why != "all" && name != why && name.rfind(why + "/", 0) != 0)) continue;
+    if (any) std::cout << "\n";
+    any = true;
+    print_candidates(plan, layer);
+  }
+  if (!any) throw Failure(kNotFound, "--why: the plan has no layer \"" + why + "\"");
+}
 
 int list_here(const Host& host, const Job& job, const JobReader& reader, const PlanArguments& given) {
   const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
@@ -158,6 +198,8 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
   const json plan = plan_job(host, job, reader, !given.inference);
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
+  else if (!given.why.empty())
+    print_why(plan, given.why);
   else
     print(plan);
   require_backward(plan);
@@ -181,12 +223,17 @@ int run_plan(const Arguments& arguments) {
       "inference", po::bool_switch(&given.inference), "plan the computation of the outputs instead, without training")(
       "layers", po::bool_switch(&given.list),
       "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each")(
-      "program", po::bool_switch(&given.program), "print the layers instead, as a program: operators in blocks");
+      "program", po::bool_switch(&given.program), "print the layers instead, as a program: operators in blocks")(
+      "why", po::value(&given.why)->value_name("LAYER"),
+      "show what computes a layer instead, or all of them (all), and each kernel and provider that was passed over, "
+      "with the reason");
   common.add_to(options);
   deadline.add_to(options);
   if (!options.parse(arguments)) return kDone;
   if (given.program && (given.as_json || given.list || given.inference))
     options.fail("--program: it goes with none of --json, --layers and --inference");
+  if (!given.why.empty() && (given.as_json || given.list || given.program))
+    options.fail("--why: it goes with none of --json, --layers and --program");
   return run_verb_in_child(deadline.seconds(options),
                            [&] { return plan_here(common.load(options, options.operand(0)), common, given); });
 }

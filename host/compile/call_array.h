@@ -24,6 +24,9 @@ namespace tenon::host {
 
 using namespace core;
 
+// [{kernel, plugin, reason, score}]; a provider has no score.
+[[nodiscard]] nlohmann::json to_json(const std::vector<PassedOver>& kernels);
+
 enum class Phase { kOnce, kForward, kBackward };
 
 // The calls of a machine. Built in three steps: construct (prepares every call), bind memory to every value, seal.

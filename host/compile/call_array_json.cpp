@@ -47,6 +47,15 @@ nlohmann::json window_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+nlohmann::json to_json(const std::vector<PassedOver>& kernels) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PassedOver& each : kernels) {
+    list.push_back({{"kernel", each.kernel}, {"plugin", each.plugin}, {"reason", each.reason}});
+    if (each.score) list.back()["score"] = *each.score;
+  }
+  return list;
+}
+
 bool CallArray::is_batch_invariant() const {
   return std::none_of(calls_.begin(), calls_.end(), [&](const Call& call) {
     return !graph_.nodes[call.node].backward && (call.prepared->traits & TN_TRAIT_BATCH_VARIANT) != 0;
@@ -113,6 +122,7 @@ nlohmann::json CallArray::describe() const {
                                  {"operations", call.measured.work.operations},
                                  {"bytes", call.measured.work.bytes}};
     if (nlohmann::json window = window_of(graph_, node); !window.is_null()) list.back()["window"] = std::move(window);
+    if (!call.prepared.passed_over.empty()) list.back()["passed_over"] = to_json(call.prepared.passed_over);
     if (node.once) list.back()["once"] = true;
     if (node.loop < 0) continue;
     list.back()["loop"] = node.loop;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -14,7 +13,6 @@
 #include "host/compile/native_kernel.h"
 #include "host/compile/scaled_integers.h"
 #include "host/plugins/callback.h"
-#include "host/plugins/error_sink.h"
 
 namespace tenon::host {
 
@@ -165,14 +163,16 @@ class Lowerer {
   void compute(const LayerRef& ref) {
     const bool needs_kernel = body_.type->table.lower == nullptr || makes_rows(*ref);
     std::optional<NativeChoice> kernel = best_kernel(ref, needs_kernel);
-    if (!fusions_.empty() && fused_into_kernel(ref)) return;
+    const bool fused = !fusions_.empty() && fused_into_kernel(ref);
+    for (const PassedOver& each : refusals_) result_.passed_over[ref.get()].push_back(each);
+    if (fused) return;
     if (kernel) {
       take(*ref, native(*kernel, operands_of_body(), {}), kernel->site->outputs.size());
     } else if (!needs_kernel) {
       recorded();
     } else {
       fail(TN_UNSUPPORTED, ComponentName{layer_label(*ref)}, "it has native kernels only, and none for device \"",
-           device_.kind(), "\" and ", dtype_name(compute_), refusals_.empty() ? "" : ": ", refusals_);
+           device_.kind(), "\" and ", dtype_name(compute_), refusals_.empty() ? "" : ": ", text_of(refusals_));
     }
   }
 
@@ -311,16 +311,17 @@ class Lowerer {
   std::optional<NativeChoice> best_kernel(const LayerRef& ref, bool needs_kernel) {
     std::vector<KernelCandidate> candidates;
     refusals_.clear();
-    scores_[ref.get()] = 0;
+    alone_.erase(ref.get());
     if (ref->scan != nullptr && !needs_kernel) return std::nullopt;  // a recorded body can run step by step
     for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
       const std::string unfit = unfit_for(*kernel, {ref}, registry_);
       if (unfit.empty()) add_candidate(candidates, make_site(ref, *kernel), refusals_);
-      if (!unfit.empty()) add_refusal(refusals_, *kernel, unfit);
+      if (!unfit.empty()) add_refusal(refusals_, *kernel, kernel->table.score, unfit);
     }
-    if (!needs_kernel) std::erase_if(candidates, [](const KernelCandidate& each) { return each.score <= 0; });
+    if (!needs_kernel) remove_outranked(candidates, 0, "the recorded body", refusals_);
     std::optional<NativeChoice> choice = first_that_takes(candidates, device_, needs_kernel, refusals_);
-    scores_[ref.get()] = choice ? choice->score : 0;
+    if (choice)
+      alone_[ref.get()] = passed_over(*choice->site->kernel, choice->score, "a fused kernel computes it, too");
     return choice;
   }
 
@@ -394,12 +395,10 @@ class Lowerer {
     return site;
   }
 
-  // ---- fused kernels
-
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
-    const bool dropped = layer.drop_rate > 0 && training_;
     return layer.scan == nullptr && layer.branch == nullptr && layer.buffers.empty() && layer.carried.empty() &&
-           !makes_rows(layer) && layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
+           !makes_rows(layer) && layer.role != TN_ROLE_METRIC && (last || layer.drop_rate <= 0 || !training_) &&
+           !fused_.contains(&layer);
   }
 
   // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. Later
@@ -409,17 +408,19 @@ class Lowerer {
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      if (chain.empty() || !unfit_for(*kernel, chain, registry_).empty() ||
-          !add_candidate(candidates, site_of(chain, *kernel), refusals_))
-        continue;
-      const int32_t score = candidates.back().score;
-      if (score <= 0 ||
-          std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return score <= scores_[l.get()]; }))
-        candidates.pop_back();
+      if (chain.empty() && kernel->chain.back() != ref->type) continue;
+      const std::string unfit =
+          chain.empty() ? "no chain of its types ends here" : unfit_for(*kernel, chain, registry_);
+      if (!unfit.empty()) add_refusal(refusals_, *kernel, kernel->table.score, unfit);
+      std::vector<KernelCandidate> one;
+      if (!unfit.empty() || !add_candidate(one, site_of(chain, *kernel), refusals_)) continue;
+      for (const LayerRef& l : chain)
+        remove_outranked(one, std::max(0, alone_[l.get()].score.value_or(0)), text("what computes \"", l->name, "\""),
+                         refusals_);
+      candidates.insert(candidates.end(), one.begin(), one.end());
     }
     std::optional<NativeChoice> choice = first_that_takes(candidates, device_, false, refusals_);
-    std::vector<ValueId> operands;
-    if (choice) operands = operands_of(*choice->site);
+    const std::vector<ValueId> operands = choice ? operands_of(*choice->site) : std::vector<ValueId>();
     enter(*ref);  // site_of and operands_of changed body_
     if (!choice) return false;
     const std::vector<std::shared_ptr<KernelSite>> members = choice->site->fusion->layers;
@@ -429,6 +430,8 @@ class Lowerer {
     auto value = made.begin();
     for (const auto& layer : members) {
       fused_.insert(layer->layer.get());
+      if (const PassedOver& alone = alone_[layer->layer.get()]; alone.score)
+        result_.passed_over[layer->layer.get()].push_back(alone);
       for (uint32_t i = 0; i < layer->layer->outputs.size(); ++i, ++value) {
         result_.graph.values[static_cast<size_t>(*value)].name = layer->layer->name;
         result_.outputs[{layer->layer.get(), i}] = *value;
@@ -471,10 +474,10 @@ class Lowerer {
   const bool training_;
   const LoweringOptions& options_;
   const std::vector<const Kernel*> fusions_;
-  std::map<const Layer*, int32_t> numbers_;  // numbers of the leaves, in the order of the topology
-  std::map<const Layer*, int32_t> scores_;   // score of the kernel of a layer without fusion; 0: none
+  std::map<const Layer*, int32_t> numbers_;   // numbers of the leaves, in the order of the topology
+  std::map<const Layer*, PassedOver> alone_;  // the kernel of a layer without fusion; without a score: none
   std::set<const Layer*> fused_;
-  std::string refusals_;  // of the kernels of the current layer that did not take it
+  std::vector<PassedOver> refusals_;  // the kernels of the current layer that did not take it
   Lowered result_;
   std::map<const Layer*, size_t> feeds_;                // by data layer: index into result_.feeds
   std::map<std::string, size_t> parameters_, buffers_;  // by name: index into result_.parameters, result_.buffers

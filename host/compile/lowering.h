@@ -97,6 +97,7 @@ struct Lowered {
   std::vector<NumberCheck> number_checks;
   std::map<std::pair<const Layer*, uint32_t>, ValueId> outputs;  // of every leaf
   std::map<ValueId, ValueId> converted;                          // values of other types -> in the compute type
+  std::map<const Layer*, std::vector<PassedOver>> passed_over;   // native kernels that do not compute a leaf
 
   [[nodiscard]] ValueId value_of(const LayerOutput& output) const;  // follows expansions; kNoValue if not here
 };

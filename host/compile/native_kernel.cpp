@@ -149,13 +149,12 @@ std::string unfit_for(const Kernel& kernel, const std::vector<LayerRef>& layers,
 
 // Returns the message of a refusal without the name of the layer and kernel, which the caller adds.
 static std::string reason_of(const Error& error, const KernelSite& site) {
-  for (const bool backward : {false, true})
-    if (const std::string label = native_label(site, backward) + ": "; error.message().starts_with(label))
-      return error.message().substr(label.size());
-  return error.message();
+  const std::string reason = reason_of(error, native_label(site, false));
+  return reason == error.message() ? reason_of(error, native_label(site, true)) : reason;
 }
 
-bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site, std::string& refusals) {
+bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site,
+                   std::vector<PassedOver>& refusals) {
   const Kernel& kernel = *site->kernel;
   int32_t score = kernel.table.score;
   const tn_status status =
@@ -164,15 +163,36 @@ bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<Ker
     site->errors->check(status);
   } catch (const Error& error) {
     if (error.code() == TN_OUT_OF_MEMORY) throw;
-    add_refusal(refusals, kernel, reason_of(error, *site));
+    add_refusal(refusals, kernel, score, reason_of(error, *site));
     return false;
   }
   candidates.push_back({std::move(site), score});
   return true;
 }
 
-void add_refusal(std::string& refusals, const Kernel& kernel, const std::string& reason) {
-  refusals += text(refusals.empty() ? "" : "; ", "kernel \"", kernel.table.name, "\": ", reason);
+void add_refusal(std::vector<PassedOver>& refusals, const Kernel& kernel, int32_t score, const std::string& reason) {
+  refusals.push_back(passed_over(kernel, score, reason));
+}
+
+PassedOver passed_over(const Kernel& kernel, int32_t score, const std::string& reason) {
+  return {kernel.table.name, kernel.plugin, score, reason, false};
+}
+
+void remove_outranked(std::vector<KernelCandidate>& candidates, int32_t least, const std::string& by,
+                      std::vector<PassedOver>& refusals) {
+  for (const KernelCandidate& each : candidates) {
+    if (each.score > least) continue;
+    add_refusal(refusals, *each.site->kernel, each.score, text("its score is not above that of ", by, ", ", least));
+    refusals.back().outranked = true;
+  }
+  std::erase_if(candidates, [&](const KernelCandidate& each) { return each.score <= least; });
+}
+
+std::string text_of(const std::vector<PassedOver>& refusals) {
+  std::string result;
+  for (const PassedOver& each : refusals)
+    if (!each.outranked) result += text(result.empty() ? "" : "; ", "kernel \"", each.kernel, "\": ", each.reason);
+  return result;
 }
 
 namespace {
@@ -378,15 +398,20 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
 }  // namespace
 
 std::optional<NativeChoice> first_that_takes(std::vector<KernelCandidate>& candidates, Device& device,
-                                             bool needs_kernel, std::string& refusals) {
+                                             bool needs_kernel, std::vector<PassedOver>& refusals) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const KernelCandidate& a, const KernelCandidate& b) { return a.score > b.score; });
   for (const bool forward_alone : {false, true}) {
     if (forward_alone && !needs_kernel) break;
-    for (const KernelCandidate& candidate : candidates) {
+    for (auto candidate = candidates.begin(); candidate != candidates.end(); ++candidate) {
       std::string reason;
-      if (std::optional<NativeChoice> choice = take(candidate, device, forward_alone, reason)) return choice;
-      if (!forward_alone) add_refusal(refusals, *candidate.site->kernel, reason);
+      if (std::optional<NativeChoice> choice = take(*candidate, device, forward_alone, reason)) {
+        std::vector<KernelCandidate> rest(candidate + 1, candidates.end());
+        const std::string by = text("kernel \"", choice->site->kernel->table.name, "\"");
+        if (!forward_alone) remove_outranked(rest, choice->score, by, refusals);
+        return choice;
+      }
+      if (!forward_alone) add_refusal(refusals, *candidate->site->kernel, candidate->score, reason);
     }
   }
   return std::nullopt;

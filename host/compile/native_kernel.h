@@ -67,9 +67,17 @@ struct KernelCandidate {
 };
 // Asks the kernel whether it supports its site; if so, appends it and returns true, else appends the reason to
 // `refusals`.
-bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site, std::string& refusals);
-// Appends the reason for which a kernel does not take its site.
-void add_refusal(std::string& refusals, const Kernel& kernel, const std::string& reason);
+bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site,
+                   std::vector<PassedOver>& refusals);
+// A kernel with its score at a site, and why it does not compute what the site describes.
+[[nodiscard]] PassedOver passed_over(const Kernel& kernel, int32_t score, const std::string& reason);
+// Appends the reason for which a kernel with this score does not take its site.
+void add_refusal(std::vector<PassedOver>& refusals, const Kernel& kernel, int32_t score, const std::string& reason);
+// Removes the candidates whose score is not above `least`, that of `by`, and appends them to `refusals`.
+void remove_outranked(std::vector<KernelCandidate>& candidates, int32_t least, const std::string& by,
+                      std::vector<PassedOver>& refusals);
+// `kernel "a": reason; kernel "b": reason`, without those that are outranked.
+[[nodiscard]] std::string text_of(const std::vector<PassedOver>& refusals);
 
 // A kernel that takes its site: its node, the specs of the tensors that it saves, and how often it draws.
 struct NativeChoice {
@@ -85,6 +93,6 @@ struct NativeChoice {
 // none and the layer `needs_kernel`, takes one without a backward; a gradient that reaches it is an error. Appends the
 // reasons of those that do not to `refusals`.
 [[nodiscard]] std::optional<NativeChoice> first_that_takes(std::vector<KernelCandidate>& candidates, Device& device,
-                                                           bool needs_kernel, std::string& refusals);
+                                                           bool needs_kernel, std::vector<PassedOver>& refusals);
 
 }  // namespace tenon::host

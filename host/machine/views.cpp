@@ -197,10 +197,14 @@ std::string Machine::compute_name() const {
 nlohmann::json Machine::describe() const {
   const MachineMemory::Sections& sections = model_.memory.sections;
   nlohmann::json layers = nlohmann::json::array();
-  for (const LayerRef& leaf : topology_.leaves)
+  for (const LayerRef& leaf : topology_.leaves) {
     layers.push_back({{"name", leaf->name},
                       {"type", leaf->type},
                       {"output", leaf->outputs.empty() ? std::string() : to_string(leaf->outputs[0])}});
+    const auto kernels = model_.lowered.passed_over.find(leaf.get());
+    if (kernels != model_.lowered.passed_over.end() && !kernels->second.empty())
+      layers.back()["passed_over"] = to_json(kernels->second);
+  }
   nlohmann::json missing = nlohmann::json::array();
   for (const UntrainableLayer& each : model_.untrainable)
     missing.push_back({{"layer", each.layer},

@@ -187,12 +187,14 @@ Prepared::~Prepared() {
 }
 
 Prepared::Prepared(Prepared&& other) noexcept
-    : shared_(std::move(other.shared_)),
+    : passed_over(std::move(other.passed_over)),
+      shared_(std::move(other.shared_)),
       prepared_(std::exchange(other.prepared_, tn_prepared{})),
       by_(std::move(other.by_)),
       who_(std::move(other.who_)) {}
 
 Prepared& Prepared::operator=(Prepared&& other) noexcept {
+  std::swap(passed_over, other.passed_over);
   std::swap(shared_, other.shared_);
   std::swap(prepared_, other.prepared_);
   std::swap(by_, other.by_);
@@ -204,6 +206,16 @@ NewerOpcode newer_opcode(uint32_t opset, const tn_program& program) {
   for (uint32_t i = 0; i < program.instructions_count; ++i)
     if (tn_op_info(program.instructions[i].op).opset > opset) return {program.instructions[i].op, opset};
   return {};
+}
+
+std::string unknown_opcode(const NewerOpcode& newer) {
+  const tn_opcode row = tn_op_info(newer.op);
+  return text("it knows the opcodes of opset ", newer.opset, "; ", row.name, " is of opset ", row.opset);
+}
+
+std::string reason_of(const Error& error, const std::string& who) {
+  const std::string label = who + ": ";
+  return error.message().starts_with(label) ? error.message().substr(label.size()) : error.message();
 }
 
 void refuse(const Device& device, const NewerOpcode& newer, const std::string& who) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -147,9 +148,20 @@ class DeviceMemory {
   uint64_t bytes_ = 0;
 };
 
+// A kernel or provider that does not run a call for which it was considered, and why.
+struct PassedOver {
+  std::string kernel, plugin;
+  std::optional<int32_t> score;  // of kernels
+  std::string reason;
+  bool outranked = false;  // it would have run the call if a better one had not
+};
+
 // A call that a component prepared; owns its binding.
 class Prepared {
  public:
+  // Kernels and providers that were asked for the call and do not run it.
+  std::vector<PassedOver> passed_over;
+
   Prepared() { prepared_.size = sizeof prepared_; }
   ~Prepared();
   Prepared(Prepared&& other) noexcept;
@@ -213,6 +225,10 @@ NewerOpcode newer_opcode(const Table& table, const Site& site) {
   else
     return {};  // a primitive without a program
 }
+// "it knows the opcodes of opset 2; sin is of opset 3"
+[[nodiscard]] std::string unknown_opcode(const NewerOpcode& newer);
+// Returns the message of an error about the component `who`, without its name.
+[[nodiscard]] std::string reason_of(const Error& error, const std::string& who);
 // Throws TN_UNSUPPORTED about the component `who`, naming the device, its opset and the opcode.
 [[noreturn]] void refuse(const Device& device, const NewerOpcode& newer, const std::string& who);
 
@@ -224,10 +240,12 @@ std::string prepare_primitive(Device& device, const char* id,
                               tn_status (*Table::*prepare)(void*, const tn_services*, const tn_errors*, const Site*,
                                                            tn_prepared*),
                               const Site* site, ErrorSink& errors, Prepared& prepared) {
+  std::vector<PassedOver> passed_over;
   for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
     if (offer.table->*prepare == nullptr) continue;
     if (const NewerOpcode newer = newer_opcode(*offer.table, *site); newer.op != 0) {
       if (offer.by == &device.origin()) refuse(device, newer, errors.who());
+      passed_over.push_back({offer.name, offer.by->plugin, std::nullopt, unknown_opcode(newer)});
       continue;
     }
     Prepared made;
@@ -238,9 +256,11 @@ std::string prepare_primitive(Device& device, const char* id,
                    errors.get(), site);
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED || offer.by == &device.origin()) throw;
+      passed_over.push_back({offer.name, offer.by->plugin, std::nullopt, reason_of(error, errors.who())});
       continue;
     }
     prepared = std::move(made);
+    prepared.passed_over = std::move(passed_over);
     return offer.name;
   }
   fail(TN_UNSUPPORTED, ComponentName{errors.who()}, "device \"", device.kind(), "\" does not offer ", id);

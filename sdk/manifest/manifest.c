@@ -421,3 +421,18 @@ int tn_manifest_write(tn_manifest* manifest, const tn_plugin* plugin) {
   manifest->length = t.length;
   return 1;
 }
+
+const char* tn_manifest_unversioned(const tn_plugin* plugin, uint32_t i) {
+  const tn_kernel* kernel = plugin->kernels[i];
+  const tn_fusion_pattern* fusion = TN_HAS(kernel, tn_kernel, fusion) ? kernel->fusion : NULL;
+  const uint32_t count = fusion == NULL ? 1 : fusion->types_count;
+  if (TN_HAS(kernel, tn_kernel, state_version) && kernel->state_version != 0) return NULL;
+  for (uint32_t k = 0; k < count; ++k) {
+    const char* type = fusion == NULL ? kernel->type : fusion->types[k];
+    int own = 0;
+    for (uint32_t l = 0; l < plugin->layers_count; ++l)
+      own = own || strcmp(plugin->layers[l]->description->type, type) == 0;
+    if (!own) return type;
+  }
+  return NULL;
+}

@@ -20,6 +20,11 @@ typedef struct tn_manifest {
  * with the reason in manifest->error: a plugin for which no host, or not the host of these headers, would accept it. */
 int tn_manifest_write(tn_manifest* manifest, const tn_plugin* plugin);
 
+/* Returns the layer type of another plugin for which kernel number `i` of the descriptor, which was not refused, states
+ * no version; null if there is none. Tenon's types have versions from 1, and a host passes over a kernel for another.
+ */
+const char* tn_manifest_unversioned(const tn_plugin* plugin, uint32_t i);
+
 #ifdef __cplusplus
 }
 #endif

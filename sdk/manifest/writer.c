@@ -52,6 +52,12 @@ int main(int count, char** arguments) {
     fprintf(stderr, "error: %s\n", manifest.error);
     return EXIT_FAILURE;
   }
+  for (uint32_t i = 0; i < tenon_plugin()->kernels_count; ++i) {
+    const char* type = tn_manifest_unversioned(tenon_plugin(), i);
+    if (type != NULL)
+      fprintf(stderr, "warning: kernel \"%s\" states no state_version of \"%s\", a type of another plugin\n",
+              tenon_plugin()->kernels[i]->name, type);
+  }
   for (int i = 1; i < 3; ++i)
     if (!write_file(arguments[i], i == 1 ? put_note : put_json, &manifest)) {
       fprintf(stderr, "error: cannot write %s\n", arguments[i]);

@@ -140,6 +140,20 @@ class Walkthrough:
             raise Broken(f"{block.where}: \"{' '.join(block.snippet[1:])}\" prints\n{printed}")
 
 
+def check_plugins(root, work, plugins):
+    """Every plugin passes the conformance kit, and its readers read in a locale with a decimal comma."""
+    tenon, files = work / "home/tenon/bin/tenon", root / "tests/docs/plugins"
+    for plugin in plugins:
+        run([tenon, "plugins", "check", work / f"build/lib/tenon/plugins/{plugin}.so", "--cases", files / "cases.toml"],
+            f"the conformance kit on {plugin}", timeout=280)
+    (work / "locale").mkdir()
+    run(["localedef", "-i", "de_DE", "-f", "UTF-8", work / "locale/de_DE.UTF-8"], "making a locale")
+    run([work / "build/decimal_comma", "de_DE.UTF-8", work / "home/tenon/lib/tenon/plugins",
+         "example.csv", "file", files / "points.csv", "0", "0,5",
+         "example.visitors", "files", files / "visitors.txt", "3", "0,25"],
+        "readers in a locale with a decimal comma", env={**os.environ, "LOCPATH": str(work / "locale")})
+
+
 def check(cmake, root, build, work, cc, cxx, launcher=""):
     root, build, work = (pathlib.Path(path).resolve() for path in (root, build, work))
     shutil.rmtree(work, ignore_errors=True)
@@ -153,9 +167,12 @@ def check(cmake, root, build, work, cc, cxx, launcher=""):
     run([home / "tenon/bin/tenon", "plugins", "new", "example.swish", "--kind", "layer", "--language", "c++", "--folder",
          work / "source/template"], "making the tutorial's first plugin")
     shutil.copy(root / "tests/docs/gradients.cpp", work / "source")
+    shutil.copy(root / "tests/sdk/decimal_comma.cpp", work / "source")
     with open(work / "source/CMakeLists.txt", "a", encoding="utf-8") as out:
         out.write("add_subdirectory(template)\nadd_executable(gradients gradients.cpp)\n"
-                  "target_link_libraries(gradients PRIVATE Tenon::tenon)\n")
+                  "target_link_libraries(gradients PRIVATE Tenon::tenon)\n"
+                  "add_executable(decimal_comma decimal_comma.cpp)\n"
+                  "target_link_libraries(decimal_comma PRIVATE Tenon::tenon)\n")
     run([cmake, "-S", work / "source", "-B", work / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={home}/tenon",
          f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_C_FLAGS={WARNINGS}",
          f"-DCMAKE_CXX_FLAGS={WARNINGS}", f"-DCMAKE_C_COMPILER_LAUNCHER={launcher}",
@@ -169,6 +186,7 @@ def check(cmake, root, build, work, cc, cxx, launcher=""):
         if not entry():
             raise Broken(f"the plugin {plugin} gives no descriptor")
     run([work / "build/gradients"], "the gradients of the documents' layers")
+    check_plugins(root, work, project.plugins)
     checked = 0
     for document in dict.fromkeys(block.document for block in blocks):
         walk, done = Walkthrough(work, document), set()

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/describe.h"
@@ -39,8 +41,8 @@ std::string counts(const json& manifest) {
   return result.empty() ? "no components" : result;
 }
 
-// Seals the file and returns a line that says what was written.
-std::string seal(const fs::path& file) {
+// Seals the file and returns a line that says what was written, and one for each doubt.
+std::vector<std::string> seal(const fs::path& file) {
   Image image(read_file(file));
   const uint64_t room = image.note_room();
   check_writable(file);
@@ -52,7 +54,9 @@ std::string seal(const fs::path& file) {
                        manifest.at("version").get<std::string>() + ": " + counts(manifest) + "; its manifest takes " +
                        std::to_string(described.manifest.size()) + " of " + std::to_string(room) + " bytes";
   for (const std::string& library : described.without) result += "; described without " + library;
-  return result;
+  std::vector<std::string> lines = {result};
+  for (const std::string& doubt : described.doubts) lines.push_back("warning: " + doubt);
+  return lines;
 }
 
 }  // namespace
@@ -70,7 +74,7 @@ int run_plugins_seal(const Arguments& arguments) {
   if (error == std::errc::no_such_file_or_directory) throw Failure(kNotFound, "no file \"" + given.string() + "\"");
   if (error) throw Failure(kIo, given.string() + ": " + error.message());
   try {
-    std::cout << plain(given.string() + ": " + seal(file)) << "\n";
+    for (const std::string& line : seal(file)) std::cout << plain(given.string() + ": " + line) << "\n";
   } catch (const Failure& failure) {
     throw Failure(failure.exit(), given.string() + ": " + failure.what());
   }

@@ -128,6 +128,25 @@ TEST_F(EndsTest, PlanShowsWhatServesEachLayer) {
   for (const json& plugin : plan.at("plugins")) EXPECT_EQ(plugin.at("requires").get<std::string>().substr(0, 2), "0.");
 }
 
+TEST_F(EndsTest, PlanShowsWhyAKernelIsPassedOver) {
+  const Outcome why = plan("type = \"test_one_way\"\n", "--why odd");
+  EXPECT_EQ(why.exit, tenon::cli::kBadConfig) << why.error;
+  EXPECT_THAT(why.out,
+              AllOf(HasSubstr("layer \"odd\" (test_one_way of tenon.test.ends)\n"),
+                    ContainsRegex("forward_alone of tenon.test.ends +[0-9]+ +layer +it is for inference alone"),
+                    ContainsRegex("forward_alone of tenon.test.ends +forward native +computes it"),
+                    Not(HasSubstr("layer \"score\""))))
+      << "other layers";
+  const Outcome all = run("plan job.toml --why all");
+  EXPECT_EQ(all.exit, 0) << all.error;
+  EXPECT_THAT(all.out, AllOf(HasSubstr("layer \"hidden"), HasSubstr("layer \"score\" (fc of tenon.fc)\n"),
+                             ContainsRegex("tenon.cpu +forward gemm +computes it")));
+  const Outcome none = run("plan job.toml --why nothing");
+  EXPECT_EQ(none.exit, tenon::cli::kNotFound);
+  EXPECT_EQ(none.error, "tenon: --why: the plan has no layer \"nothing\"\n");
+  EXPECT_EQ(run("plan job.toml --why score --json").exit, tenon::cli::kUsage);
+}
+
 TEST_F(EndsTest, PlanReportsAMissingBackward) {
   const std::string layer = "type = \"test_one_way\"\n",
                     why =

@@ -56,13 +56,26 @@ const tn_plugin* descriptor(void* loaded) {
   }
 }
 
-// Returns {manifest, without} or {error}.
+// Returns a line for each kernel that hosts will probably pass over.
+std::vector<std::string> doubts_of(const tn_plugin& plugin) {
+  std::vector<std::string> doubts;
+  for (uint32_t i = 0; i < plugin.kernels_count; ++i)
+    if (const char* const type = tn_manifest_unversioned(&plugin, i); type != nullptr)
+      doubts.push_back(std::string("kernel \"") + plugin.kernels[i]->name + "\" states no state_version of \"" + type +
+                       "\", a type of another plugin: hosts pass it over if the type has one");
+  return doubts;
+}
+
+// Returns {manifest, without, doubts} or {error}.
 json describe_here(const fs::path& file, const Image& image) try {
   std::vector<std::string> without;
   const auto manifest = std::make_unique<tn_manifest>();
-  if (tn_manifest_write(manifest.get(), descriptor(load(file, image, without))) == 0)
+  const tn_plugin* const plugin = descriptor(load(file, image, without));
+  if (tn_manifest_write(manifest.get(), plugin) == 0)
     return {{"error", "its descriptor is refused: " + std::string(manifest->error)}};
-  return {{"manifest", std::string(manifest->text, manifest->length)}, {"without", without}};
+  return {{"manifest", std::string(manifest->text, manifest->length)},
+          {"without", without},
+          {"doubts", doubts_of(*plugin)}};
 } catch (const std::exception& failure) {
   return {{"error", failure.what()}};
 }
@@ -83,7 +96,7 @@ Described describe_plugin(const fs::path& file, const Image& image, unsigned sec
   const json described = json::parse(ended.answer, nullptr, false);
   if (described.is_discarded()) refuse(failure_of(ended.status, seconds));
   if (described.contains("error")) refuse(described.at("error"));
-  return {described.at("manifest"), described.at("without")};
+  return {described.at("manifest"), described.at("without"), described.at("doubts")};
 }
 
 }  // namespace tenon::cli

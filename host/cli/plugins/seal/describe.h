@@ -12,6 +12,7 @@ namespace tenon::cli {
 struct Described {
   std::string manifest;              // JSON
   std::vector<std::string> without;  // libraries that could not be loaded and were left out
+  std::vector<std::string> doubts;   // what the descriptor says, and probably not on purpose
 };
 
 // Loads `file`, whose bytes are `image`, in a child process, calls its tenon_plugin and writes the manifest as the

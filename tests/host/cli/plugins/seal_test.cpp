@@ -84,6 +84,15 @@ TEST_F(SealTest, FillsTheReservedNote) {
   EXPECT_EQ(read(file), sealed);
 }
 
+TEST_F(SealTest, WarnsOfAKernelThatStatesNoVersionOfAnotherPluginsType) {
+  const std::string file = install("reserved/reserved_kernel.so"), said = done(run_plugins_seal, {file}).out;
+  EXPECT_THAT(said, HasSubstr("1 layer, 1 kernel; "));
+  EXPECT_THAT(said,
+              HasSubstr("\n" + file +
+                        ": warning: kernel \"square_loop\" states no state_version of \"square\", a type of another "
+                        "plugin: hosts pass it over if the type has one\n"));
+}
+
 // The checks and the text are those of the build step: what tenon_add_plugin made stays the same, byte for byte.
 TEST_F(SealTest, WritesWhatTheBuildStepWrites) {
   for (const char* made : {"layers/rich.so", "layers/fusion.so", "layers/bad_threads.so", "layers/raw_throw.so"}) {

@@ -1,6 +1,7 @@
 /* A plugin whose note `tenon plugins seal` fills in. Other plugins are made of this source by macros:
  *   RESERVED_BYTES  the room of the note; 4096 by default
  *   NEEDS_ABSENT    calls a function of a library that is absent, and holds its address
+ *   HAS_KERNEL      has a kernel for a type of another plugin
  *   CRASHES, RETURNS_NULL, IS_REFUSED, HAS_NO_ENTRY, WAITS, CANNOT_BE_DESCRIBED
  * Uses no function of libc. SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/plugin.h>
@@ -46,6 +47,32 @@ static const tn_layer_type layer = {.size = sizeof(tn_layer_type),
 #endif
                                     .lower = lower};
 static const tn_layer_type* const layers[] = {&layer};
+#ifdef HAS_KERNEL /* for a type of Tenon, of whose state version it says nothing */
+static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  (void)site, (void)score;
+  return TN_UNSUPPORTED;
+}
+static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
+  (void)site, (void)needs;
+  return TN_UNSUPPORTED;
+}
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  (void)site, (void)direction, (void)prepared;
+  return TN_UNSUPPORTED;
+}
+static const tn_dtype dtypes[] = {TN_F32};
+static const tn_kernel kernel = {.size = sizeof(tn_kernel),
+                                 .type = "square",
+                                 .device = "cpu",
+                                 .name = "square_loop",
+                                 .dtypes_count = 1,
+                                 .dtypes = dtypes,
+                                 .supports = supports,
+                                 .query = query,
+                                 .prepare = prepare};
+static const tn_kernel* const kernels[] = {&kernel};
+#endif
+
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                                  .id = "tenon.test.reserved",
@@ -53,6 +80,10 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .doc = "A layer that copies",
                                  .license = "Apache-2.0",
                                  .isa = "",
+#ifdef HAS_KERNEL
+                                 .kernels_count = 1,
+                                 .kernels = kernels,
+#endif
                                  .layers_count = 1,
                                  .layers = layers};
 
