@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM, SIGHUP and SIGXCPU as requests to stop, for work that can end cleanly. SPDX-License-Identifier:
-// Apache-2.0
+// Ctrl-C, SIGTERM, SIGHUP and SIGXCPU as requests to stop, for work that can end cleanly.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <csignal>
