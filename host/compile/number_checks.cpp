@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3e38;  // stands for -infinity among numbers, in every compute type
-constexpr double kSlack = 1e-4;    // of sums of probabilities, and of what else rounding adds
+constexpr double kSlack = 1e-3;    // of sums of probabilities, other rounding, and finite differences
 
 // Returns a bound with slack outwards; sign: -1 or 1.
 double loosened(double bound, double sign) {

@@ -53,6 +53,7 @@ LayerCase of_distributions(bool from_logits, double range) {
   layer.inputs = {{{5}, 0, from_logits ? -range : 0.1, from_logits ? range : 0.9}, {{5}, 0, 0, 1}};
   layer.gradient_rounded = range;  // the gradient of the label is log(sum) - x
   layer.inputs[0].limited = !from_logits;
+  layer.inputs[1].limited = true;
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> cost(static_cast<size_t>(a.samples), 0.0);
     for (size_t i = 0; i < cost.size(); ++i) {
