@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "tests/layers/layers_on_a_host.h"
@@ -95,6 +96,28 @@ TEST_F(FormulaOnAHost, HasThePrecedenceOfPython) {
     EXPECT_EQ(output.shape, (std::vector<int64_t>{2, 1})) << text;
     for (int i = 0; i < 2; ++i) EXPECT_EQ(static_cast<const float*>(output.data)[i], static_cast<float>(value)) << text;
   }
+}
+
+// Each pass over the instructions is linear, up to the longest formula.
+TEST_F(FormulaOnAHost, ManyTermsTakeTimeInProportion) {
+  const auto seconds = [&](int terms) {
+    std::string formula = "0";
+    for (int i = 0; i < terms; ++i) formula += "+exp(x*" + std::to_string(i) + ".5)";
+    const auto before = std::chrono::steady_clock::now();
+    const Layer sum = host_.layer("formula", {data("x", {2})}, {{"formula", formula}}, "sum");
+    const Layer cost =
+        host_.layer("sum_cost", {host_.layer("add", {sum, host_.layer("parameter", {sum})})}, {}, "cost");
+    MachineOptions options;
+    options.max_samples = 1, options.training = true;
+    const Machine machine = host_.machine(host_.parameters({cost}, 1), {sum, cost}, options);
+    const float x[2] = {0, 0};
+    machine.forward({{"x", {TN_F32, {1, 2}, x}}});
+    EXPECT_EQ(static_cast<const float*>(machine.output(sum).data)[0], static_cast<float>(terms));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  };
+  seconds(10);  // loads the plugins
+  const double few = seconds(500);
+  EXPECT_LT(seconds(4000), 25 * few) << "8 times the work, 64 times if it were quadratic";
 }
 
 TEST_F(FormulaOnAHost, MistakesAreToldWithTheirPlace) {

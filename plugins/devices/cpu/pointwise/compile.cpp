@@ -46,36 +46,49 @@ int operands_of(const Call& call) {
   }
 }
 
-// Which results of a run are read outside of it, by number of call.
-std::vector<bool> results_kept(const Run& run) {
+// Returns how often calls and stores name each cursor as an operand.
+std::vector<int64_t> reads_of(Code& code) {
+  std::vector<int64_t> reads(code.cursors.size(), 0);
+  for (const Calls* list : lists_of(code))
+    for (const Call& call : *list)
+      for (const int32_t operand : {call.a, call.b, call.c}) ++reads[static_cast<size_t>(operand)];
+  for (const Store& store : code.stores) ++reads[static_cast<size_t>(store.value)];
+  return reads;
+}
+
+// Which results of a run are read outside of it, by number of call. reads: of reads_of.
+std::vector<bool> results_kept(const Run& run, const std::vector<int64_t>& reads) {
   Calls& calls = *run.calls;
   std::vector<bool> kept(run.last - run.first, true);
   if (calls[run.first].span != Span::kElements) return kept;  // other cursors may read the same memory
-  std::map<int32_t, bool> outside;
-  for (const Calls* list : lists_of(*run.code))
-    for (size_t i = 0; i < list->size(); ++i)
-      if (list != &calls || i < run.first || i >= run.last)
-        for (const int32_t operand : {(*list)[i].a, (*list)[i].b, (*list)[i].c}) outside[operand] = true;
-  for (const Store& store : run.code->stores) outside[store.value] = true;
+  std::map<int32_t, int64_t> within;
+  for (size_t i = run.first; i < run.last; ++i)
+    for (const int32_t operand : {calls[i].a, calls[i].b, calls[i].c}) ++within[operand];
   for (size_t i = run.first; i < run.last; ++i) {
     const Call& call = calls[i];
     const bool in_place = call.out == call.a;  // an accumulator
     const bool temporary = run.code->cursors[static_cast<size_t>(call.out)].home == Home::kScratch;
-    kept[i - run.first] = in_place || !temporary || outside.contains(call.out);
+    const auto read = within.find(call.out);
+    const int64_t inside = read == within.end() ? 0 : read->second;
+    kept[i - run.first] = in_place || !temporary || reads[static_cast<size_t>(call.out)] > inside;
   }
   return kept;
 }
 
 // The runs of at least two calls.
-void find_runs(Code& code, Calls& calls, std::vector<Run>& runs) {
-  for (size_t first = 0; first < calls.size();) {
-    size_t last = first;
-    while (last < calls.size() && compiles(calls[last]) && calls[last].span == calls[first].span) ++last;
-    if (last - first >= 2) {
-      runs.push_back({&code, &calls, first, last, {}});
-      runs.back().kept = results_kept(runs.back());
+void find_runs(Code& code, std::vector<Run>& runs) {
+  const std::vector<int64_t> reads = reads_of(code);
+  for (Calls* const list : lists_of(code)) {
+    Calls& calls = *list;
+    for (size_t first = 0; first < calls.size();) {
+      size_t last = first;
+      while (last < calls.size() && compiles(calls[last]) && calls[last].span == calls[first].span) ++last;
+      if (last - first >= 2) {
+        runs.push_back({&code, &calls, first, last, {}});
+        runs.back().kept = results_kept(runs.back(), reads);
+      }
+      first = std::max(last, first + 1);
     }
-    first = std::max(last, first + 1);
   }
 }
 
@@ -98,14 +111,16 @@ void each_cursor(const Run& run, const Visit& visit) {
 size_t order_cursors(Code& code, const std::vector<Run>& runs) {
   std::vector<bool> used(code.cursors.size(), false);
   const auto use = [&](int32_t cursor) { used[static_cast<size_t>(cursor)] = true; };
-  const auto in_run = [&](const Calls& calls, size_t i) {
-    return std::any_of(runs.begin(), runs.end(),
-                       [&](const Run& run) { return run.calls == &calls && i >= run.first && i < run.last; });
-  };
-  for (Calls* calls : lists_of(code))
+  for (Calls* calls : lists_of(code)) {
+    std::vector<bool> in_run(calls->size(), false);
+    for (const Run& run : runs)
+      if (run.calls == calls)
+        std::fill(in_run.begin() + static_cast<std::ptrdiff_t>(run.first),
+                  in_run.begin() + static_cast<std::ptrdiff_t>(run.last), true);
     for (size_t i = 0; i < calls->size(); ++i)
-      if (const Call& call = (*calls)[i]; !in_run(*calls, i))
+      if (const Call& call = (*calls)[i]; !in_run[i])
         for (const int32_t cursor : {call.out, call.a, call.b, call.c}) use(cursor);
+  }
   for (const Run& run : runs)
     if (run.code == &code) each_cursor(run, use);
   for (const Store& store : code.stores) use(store.cursor), use(store.value);
@@ -265,17 +280,27 @@ std::string key_of(const std::vector<Run>& runs) {
 
 // Replaces the calls of each run by a call of its function, with the table of cursors as its operand.
 void replace_calls(const std::vector<Run>& runs, const Functions& functions) {
-  for (size_t i = runs.size(); i-- > 0;) {  // from behind, since calls are erased
+  std::map<Calls*, std::vector<bool>> replaced;  // by list: the calls that go
+  for (size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     Code& code = *run.code;
     Cursor table;
     table.offset = code.scratch_bytes;
     code.cursors.push_back(table);
     const auto cursor = static_cast<int32_t>(code.cursors.size()) - 1;
-    const auto first = run.calls->begin() + static_cast<std::ptrdiff_t>(run.first);
+    Call& first = (*run.calls)[run.first];
     const auto kernel = reinterpret_cast<Kernel>(functions.memory.at(functions.offsets[i]));
-    *first = {kernel, first->span, cursor, cursor, cursor, cursor};
-    run.calls->erase(first + 1, run.calls->begin() + static_cast<std::ptrdiff_t>(run.last));
+    first = {kernel, first.span, cursor, cursor, cursor, cursor};
+    std::vector<bool>& gone = replaced[run.calls];
+    gone.resize(run.calls->size(), false);
+    std::fill(gone.begin() + static_cast<std::ptrdiff_t>(run.first) + 1,
+              gone.begin() + static_cast<std::ptrdiff_t>(run.last), true);
+  }
+  for (const auto& [calls, gone] : replaced) {
+    size_t kept = 0;
+    for (size_t i = 0; i < gone.size(); ++i)
+      if (!gone[i]) (*calls)[kept++] = (*calls)[i];
+    calls->resize(kept);
   }
 }
 
@@ -283,8 +308,7 @@ void replace_calls(const std::vector<Run>& runs, const Functions& functions) {
 
 std::shared_ptr<const Functions> compile(std::vector<Code>& passes, FunctionCache& cache) {
   std::vector<Run> runs;
-  for (Code& code : passes)
-    for (Calls* calls : lists_of(code)) find_runs(code, *calls, runs);
+  for (Code& code : passes) find_runs(code, runs);
   if (runs.empty()) return nullptr;
   std::vector<size_t> used;  // by pass: cursors
   for (Code& code : passes) used.push_back(order_cursors(code, runs));
