@@ -87,8 +87,16 @@ TEST(Bf16Pairs, ProductsAreSumsOfTheProductsOfBoth) {
     pair_kernels(isa).along(a.data(), kRows, kDepth, left.data());
     pair_kernels(isa).down(b.data(), kDepth, kColumns, right.data());
     std::vector<float> c(kRows * kColumns, NAN);
-    pairs_kernel(isa)({left.data(), right.data(), c.data(), kRows, kColumns, depth, depth, 1, kColumns, 1, kColumns, 1,
-                       false, sum_block(depth, kSumBlock<float>), nullptr, 0, 0, 0, 0});
+    pairs_kernel(isa)({left.data(), right.data(),
+                       c.data(),    kRows,
+                       kColumns,    depth,
+                       depth,       1,
+                       kColumns,    1,
+                       kColumns,    1,
+                       false,       sum_block(depth, kSumBlock<float>),
+                       nullptr,     0,
+                       0,           0,
+                       0,           nullptr});
     for (int64_t i = 0; i < kRows; ++i)
       for (int64_t j = 0; j < kColumns; ++j) {
         double sum = 0, size = 0;

@@ -6,7 +6,7 @@
 // A processor without such instructions rounds twice.
 //
 // A strip is a few rows of a tile; its sums are in vector registers. Vectors lie along the columns, of B itself or of a
-// panel: a copy of a few columns of B, on the stack.
+// panel: a copy of a few columns of B, in memory of the tile.
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm_tile.h"
 
@@ -16,6 +16,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "panel_memory.h"
 #include "pointwise/targets.h"
 // clang-format on
 
@@ -335,7 +336,9 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
 template <class Terms, class T>
 void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
-  HWY_ALIGN T panels[kGroup * kSumBlock<T> * kPanel<T>];
+  static_assert(kGroup * kSumBlock<T> * kPanel<T> * static_cast<int64_t>(sizeof(T)) <= kPanelMemory);
+  static_assert(2 * kStripRows >= 12);  // may_copy
+  auto* const panels = static_cast<T*>(t.panels);
   const bool is_far = t.b_step >= kFar;
   const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > 2 * kStripRows && is_far);
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));

@@ -28,7 +28,11 @@ struct GemmTile {
   int64_t packed_columns, first;
   // Above 0: a is a whole packed A of so many rows, and the tile begins at its row first_row. B is packed, too.
   int64_t packed_rows, first_row;
+  void* panels;  // kPanelMemory bytes if the kernel may copy B
 };
+
+// Whether tile_kernel or pairs_kernel may copy B, if it is not packed and C not a column.
+[[nodiscard]] inline bool may_copy(const GemmTile& tile) { return tile.b_column != 1 || tile.rows > 12; }
 
 // A packed B [depth, columns] is a list of blocks of l, of `block` rows each but the last; a block is a list of panels,
 // and a panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bf16_product.h"
+#include "panel_memory.h"
 #include "prefetch.h"
 #include "primitives.h"
 #include "primitives/gemm.h"
@@ -54,8 +55,9 @@ struct Factor {
 // Where a task finds the matrices of a factor.
 class Matrices {
  public:
-  // may_list: the product can read a list of rows.
-  Matrices(const Factor& factor, bool may_list) : factor_(factor), listed_(may_list && factor.ids.ids != nullptr) {}
+  // may_list: the product can read a list of rows. stage: kMostBytes, where rows are brought together.
+  Matrices(const Factor& factor, bool may_list, uint8_t* stage)
+      : factor_(factor), listed_(may_list && factor.ids.ids != nullptr), stage_(stage) {}
 
   [[nodiscard]] bool listed() const { return listed_; }
   [[nodiscard]] const void* const* list() const { return rows_; }
@@ -74,7 +76,7 @@ class Matrices {
   const Factor& factor_;
   const bool listed_;
   const void* rows_[kMostRows];
-  alignas(64) uint8_t stage_[kMostBytes];
+  uint8_t* const stage_;
 };
 
 // A prepared call. If `swapped`, B is the first factor of `gemm` and A the second.
@@ -98,7 +100,12 @@ void multiply_pairs(void* argument, int64_t index, int32_t) {
   pair.batch = 1;
   const bool own = pair.kernels == Kernels::kOwn, ta = (pair.gemm->flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (pair.gemm->flags & TN_TRANSPOSE_B) != 0;
-  Matrices a(run.a, own && pair.n == 1 && !ta), b(run.b, own && pair.m == 1 && pair.n > 1 && !tb);
+  const PanelMemory memory;
+  if (memory.data() == nullptr)
+    return std::atomic_ref<bool>(run.product->starved).store(true, std::memory_order_relaxed);
+  static_assert(2 * kMostBytes <= kPanelMemory);
+  Matrices a(run.a, own && pair.n == 1 && !ta, memory.data());
+  Matrices b(run.b, own && pair.m == 1 && pair.n > 1 && !tb, memory.data() + kMostBytes);
   pair.list = a.listed() ? a.list() : b.listed() ? b.list() : nullptr;
   const int64_t bytes = pair.m * pair.n * tn_dtype_bytes(pair.gemm->dtype);
   for (int64_t i = index * run.share; i < std::min((index + 1) * run.share, run.product->batch); ++i) {

@@ -22,6 +22,7 @@
 #include "blas_core.h"
 #include "gemm_tile.h"
 #include "matrix_tile.h"
+#include "panel_memory.h"
 #include "primitives.h"
 
 namespace tenon::cpu {
@@ -112,6 +113,10 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
     return (one ? tile_kernel(isa, run.gemm->dtype == TN_F64, true)
                 : list_kernel(isa, run.gemm->dtype == TN_F64))(tile);
   }
+  const bool copies = !one && run.packed_columns == 0 && may_copy(tile);
+  const PanelMemory memory(copies);
+  if (copies && memory.data() == nullptr) return starve(run);
+  tile.panels = memory.data();
   (run.factors == Factors::kPairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 
