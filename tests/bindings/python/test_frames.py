@@ -54,7 +54,8 @@ def test_categories_are_utf8():
     pandas = pytest.importorskip("pandas")
 
     def names(*categories):
-        return tenon.reader.as_reader(pandas.DataFrame({"c": pandas.Categorical(categories)})).open().names()[0][1]
+        column = pandas.Categorical(pandas.Index(categories, dtype=object))  # pandas' own texts are checked by Arrow
+        return tenon.reader.as_reader(pandas.DataFrame({"c": column})).open().names()[0][1]
 
     assert names(b"caf\xc3\xa9", b"tea") == ["café", "tea"]
     assert names("café", "tea") == ["café", "tea"]
