@@ -75,8 +75,8 @@ struct BrittleKernel {
   static const tn_kernel& table() {
     static const tn_dtype kTypes[] = {TN_F32};
     static const tn_kernel kTable = {
-        sizeof(tn_kernel), 10,      "test_brittle", "cpu",   "brittle", 1, 0, kTypes, supports, query,
-        prepare,           nullptr, nullptr,        nullptr, nullptr,   0, 0};
+        sizeof(tn_kernel), 10,      "test_brittle", "cpu",   "brittle", 1, 0, kTypes, supports, query, prepare,
+        nullptr,           nullptr, nullptr,        nullptr, 0,         0, 0, 0,      0,        0};
     return kTable;
   }
 };

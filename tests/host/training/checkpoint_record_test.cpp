@@ -27,7 +27,7 @@ CheckpointRecord example() {
   record.learning_rate = 0.1;
   record.loop.place = {2, 5, 7, 40};
   record.loop.seconds = 1.5;
-  record.loop.sums = {-3.25, 40, {{1, 2.5}, {}, {1e300}}};
+  record.loop.sums = {-3.25, 40, {{1, 2.5}, {}, {1e300}}, {}};
   record.loop.carried.samples = 2;
   record.loop.carried.values = {{std::byte{1}, std::byte{255}}, {}};
   record.best = -0.75;
