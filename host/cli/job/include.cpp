@@ -143,7 +143,7 @@ std::string read_job_file(const std::string& path, const std::string& name) {
   // A pipe that has a name might block, and a device never end. One that the program was started with has no name: its
   // link leads to no file.
   if (fs::exists(status) && !fs::is_regular_file(status) && !fs::canonical(path, none).empty())
-    throw Failure(kIo, "\"" + name + "\" is not a regular file");
+    throw Failure(kIo, "the job file \"" + name + "\" is not a regular file");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   const auto io_failure = [&path](const char* verb) {

@@ -116,7 +116,7 @@ TEST_F(ChangedDefaults, ModelShowNamesPluginAndVersion) {
   ASSERT_EQ(with("first", run_train, {"job.toml"}).exit, kDone);
   const std::string text = done(run_model_show, {"model.safetensors"}).out;
   EXPECT_THAT(text, testing::ContainsRegex("\nlayer +type +plugin +state +inputs +attributes\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("\nx +data +float32 \\[3\\]\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("\nx +data +float32 \\[3\\]; 3 columns: a, b, c\n"));
   EXPECT_THAT(text,
               testing::ContainsRegex("\nblended +test.blend +tenon.test.versions 1.0.0 +1 +x +momentum 0.9, size 2\n"));
 }

@@ -137,14 +137,14 @@ TEST_F(EndsTest, PlanShowsWhyAKernelIsPassedOver) {
                     ContainsRegex("forward_alone of tenon.test.ends +forward native +computes it"),
                     Not(HasSubstr("layer \"score\""))))
       << "other layers";
-  const Outcome all = run("plan job.toml --why all");
+  const Outcome all = run("plan job.toml --plugins plugins --why all");
   EXPECT_EQ(all.exit, 0) << all.error;
   EXPECT_THAT(all.out, AllOf(HasSubstr("layer \"hidden"), HasSubstr("layer \"score\" (fc of tenon.fc)\n"),
                              ContainsRegex("tenon.cpu +forward gemm +computes it")));
-  const Outcome none = run("plan job.toml --why nothing");
+  const Outcome none = run("plan job.toml --plugins plugins --why nothing");
   EXPECT_EQ(none.exit, tenon::cli::kNotFound);
   EXPECT_EQ(none.error, "tenon: --why: the plan has no layer \"nothing\"\n");
-  EXPECT_EQ(run("plan job.toml --why score --json").exit, tenon::cli::kUsage);
+  EXPECT_EQ(run("plan job.toml --plugins plugins --why score --json").exit, tenon::cli::kUsage);
 }
 
 TEST_F(EndsTest, PlanReportsAMissingBackward) {

@@ -131,10 +131,10 @@ TEST_F(InitialTest, OneCommandInitialisesAndResumes) {
               HasSubstr("4 parameters from base.safetensors"));
   EXPECT_THAT(done(run_train, {"job.toml", "--resume"}).error, testing::Not(HasSubstr("base.safetensors")));
   EXPECT_EQ(read("model.safetensors"), read("whole.safetensors"));
-  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--resume-from", "saves/checkpoint-1-0.safetensors"}),
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--resume-from", "saves/checkpoint-3-0.safetensors"}),
               HasSubstr("job.toml:1: key \"init\": a training that resumes takes all values from its checkpoint"));
-  write("job.toml", "init = \"saves/checkpoint-1-0.safetensors\"\n" + job());
-  EXPECT_EQ(untrained(), values("saves/checkpoint-1-0.safetensors")) << "a checkpoint is a model";
+  write("job.toml", "init = \"saves/checkpoint-3-0.safetensors\"\n" + job());
+  EXPECT_EQ(untrained(), values("saves/checkpoint-3-0.safetensors")) << "a checkpoint is a model";
 }
 
 TEST(InitialFit, TheLongestRenamedNameDecides) {

@@ -148,7 +148,7 @@ TEST_F(NewData, SamplesAreTheRecordsOfTheFile) {
   EXPECT_EQ(told.at(1).at("number"), "007") << "not a number of JSON";
   const Outcome outcome = done(run_infer, {"job.toml", "--output", "score", "--data", "gaps.csv", "--set",
                                            "reader.train.missing=skip", "--with", "name", "--format", "csv"});
-  EXPECT_THAT(lines_of(outcome.out).at(0), StartsWith("sample,name,score.0"));
+  EXPECT_THAT(lines_of(outcome.out).at(0), StartsWith("sample,name,score.left,score.right"));
   EXPECT_THAT(lines_of(outcome.out).at(2), StartsWith("3,\"z, \"\"w\"\"\","));
   EXPECT_THAT(outcome.error, HasSubstr("2 records are left out"));
   EXPECT_THAT(failure(kUsage, run_infer,

@@ -208,9 +208,9 @@ TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
               "");
     EXPECT_EQ(told(" --set 'outputs=[\"prediction\", \"cost\"]'"), "");
   }
-  EXPECT_EQ(done("infer job.toml --set layer.cost.from_logits=false").error, "") << "infer does not compute the cost";
-  EXPECT_THAT(done("test job.toml --set layer.cost.from_logits=false").error,
-              HasSubstr("\"cost\": attribute \"from_logits\" is true there, and false in the job"));
+  EXPECT_EQ(done("infer job.toml --set layer.cost.label_smoothing=0.5").error, "") << "infer does not compute the cost";
+  EXPECT_THAT(done("test job.toml --set layer.cost.label_smoothing=0.5").error,
+              HasSubstr("\"cost\": attribute \"label_smoothing\" is not given there, and 0.5 in the job"));
   change("name = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
          "name = \"middle\"\ntype = \"tanh\"\ninputs = [\"hidden\"]\n\n"
          "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"middle\"]");

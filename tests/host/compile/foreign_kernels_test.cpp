@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <tenon/kernel.hpp>
 #include <tenon/layer.hpp>
 #include <tenon/tenon.hpp>
@@ -42,6 +44,13 @@ class Kernel {
   void run(const tn::Call& /*call*/) const {}
 };
 
+// Whether a call of the machine is one of the kernel. The plan names kernels that are passed over, too.
+bool computes(const Machine& machine, const std::string& kernel) {
+  const nlohmann::json plan = nlohmann::json::parse(machine.plan());
+  return std::any_of(plan.at("calls").begin(), plan.at("calls").end(),
+                     [&](const nlohmann::json& call) { return call.at("kernel") == kernel; });
+}
+
 class ForeignKernels : public testing::Test {
  protected:
   // Returns the kernel of a layer with these attributes, "" for its body.
@@ -59,9 +68,8 @@ class ForeignKernels : public testing::Test {
     x.name = "x";
     const Layer out = host.layer("test_grown", {host.data(x)}, attributes, "out");
     const Machine machine = host.machine(host.parameters({out}, 1), {out}, {});
-    const std::string plan = machine.plan();
     for (const char* const name : {"first", "second", "silent"})
-      if (plan.find(std::string("\"kernel\":\"") + name + "\"") != std::string::npos) return name;
+      if (computes(machine, name)) return name;
     return "";
   }
 
@@ -176,7 +184,7 @@ class LaterPorts : public testing::Test {
     const auto* const made = static_cast<const float*>(machine.output(out).data);
     EXPECT_EQ(made[0], masked ? 0 : 3);
     EXPECT_EQ(made[1], 4);
-    return machine.plan().find("\"kernel\":\"plain\"") != std::string::npos;
+    return computes(machine, "plain");
   }
 };
 
