@@ -131,7 +131,7 @@ tn_kernel adopt(const tn_kernel& from) {
 }  // namespace
 
 Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags, std::recursive_mutex* setup) {
-  const Origin origin{manifest.id, tags, manifest.version, setup};
+  const Origin origin{manifest.id, tags, manifest.version, setup, manifest.abi.built};
   Components result;
   for (size_t i = 0; i < manifest.layers.size(); ++i)
     result.layers.push_back({origin, manifest.layers[i], adopt(*plugin.layers[i])});

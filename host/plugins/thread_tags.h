@@ -35,6 +35,7 @@ struct Origin {
   ThreadTags* tags = nullptr;             // null if checking is off
   std::string version = {};               // of the plugin
   std::recursive_mutex* setup = nullptr;  // of the registry: held by [setup] calls, one at a time per host; or null
+  uint16_t built = 0;                     // the minor version of the interface that the plugin was built with
 };
 
 enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };

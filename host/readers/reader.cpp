@@ -233,8 +233,11 @@ class PluginReader final : public CountingReader {
     records_ = records_table_.as<tn_records>();
   }
 
-  // Returns what the plugin is told of the known names: digests are of no use to it.
-  static std::vector<SlotNames> lists_for(std::vector<SlotNames> known) {
+  // Returns what the plugin is told of the known names: digests are of no use to it, and before 0.4 each slot that is
+  // told has names.
+  [[nodiscard]] std::vector<SlotNames> lists_for(std::vector<SlotNames> known) const {
+    constexpr uint16_t kColumns = 4;
+    if (type_.built < kColumns) std::erase_if(known, [](const SlotNames& each) { return each.names->texts.empty(); });
     for (SlotNames& each : known) {
       Names told = *each.names;
       if (told.texts.empty()) told.count = 0, told.sha256.clear();

@@ -223,7 +223,7 @@ TEST(Abi, IntervalsMustMeet) {
     return error.message();
   };
   EXPECT_THAT(refused({TN_ABI_MAJOR, TN_ABI_MINOR + 5, TN_ABI_MINOR + 4}),
-              AllOf(HasSubstr("version 0.8"), HasSubstr("needs a host of 0.7"),
+              AllOf(HasSubstr("version 0.9"), HasSubstr("needs a host of 0.8"),
                     HasSubstr("this host offers version 0.4"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused({TN_ABI_MAJOR + 1, 0, 0}), HasSubstr("update Tenon"));
   // The edges: the oldest headers, this version itself, and the next one.

@@ -7,6 +7,7 @@
 #include <tenon/device_host.h>
 #include <tenon/device_images.h>
 #include <tenon/migrate.h>
+#include <tenon/numbers.h>
 #include <tenon/reader.h>
 #include <tenon/step.h>
 
@@ -57,6 +58,7 @@ const Lent kTables[] = {
     {TN_PASS, sizeof(tn_pass), 1},
     {TN_PARALLEL_READ, sizeof(tn_parallel_read), 1},
     {TN_RECORDS, sizeof(tn_records), 3},
+    {TN_LAYER_NUMBERS, sizeof(tn_layer_numbers), 1},
 };
 
 // A table of `bytes` bytes that states `size`, whose functions are all there.

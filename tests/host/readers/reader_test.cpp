@@ -61,15 +61,21 @@ TEST(PluginReader, ResumesAtEveryPosition) {
   EXPECT_EQ(error_of([&] { reader->seek(0, -1); }).code(), TN_INVALID);
 }
 
-TEST(PluginReader, ListsWithoutTextsAreNotForPlugins) {
+// Before 0.4 a list has names. Since then a slot may be told for its columns, type or shape alone.
+TEST(PluginReader, ListsWithoutTextsAreForPluginsThatKnowColumns) {
   MemoryData data(4);
   const auto known = [](int64_t count, std::vector<std::string> texts) {
     return std::make_shared<const Names>(Names{count, "", std::move(texts)});
   };
   ReaderSettings settings;
   settings.names = {{"counted", known(2, {})}, {"written", known(2, {"a", "b"})}};
-  const auto reader = open_reader(memory_type(true), memory_attributes(data), nullptr, settings);
+  ReaderType type = memory_type(true);
+  type.built = 3;
+  (void)open_reader(type, memory_attributes(data), nullptr, settings);
   EXPECT_EQ(data.names_given, std::vector<std::string>{"written"});
+  type.built = 4;
+  (void)open_reader(type, memory_attributes(data), nullptr, settings);
+  EXPECT_EQ(data.names_given, (std::vector<std::string>{"counted", "written"}));
 }
 
 TEST(PluginReader, ErrorsNameReaderAndReason) {
