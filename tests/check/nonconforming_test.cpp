@@ -65,7 +65,7 @@ const Broken kBroken[] = {
     {"device_pointwise", "primitives", "of pointwise add in fp64"},
     {"device_pool", "primitives", "of pool sum in fp64"},
     {"device_prefix_sum", "primitives", "of prefix_sum with flags 0 in fp64"},
-    {"device_reads_behind", "guard pages", "memory outside of its operands"},
+    {"device_reads_behind", "guard pages", "signal 11"},
     {"device_resize", "primitives", "of resize with flags 0 in fp64"},
     {"device_row_update", "rows", "of the table after an update by rows"},
     {"device_segment", "primitives", "of segment sum and broadcast in fp64"},

@@ -163,7 +163,7 @@ TEST(Comparisons, AnswerOneOrZero) {
   EXPECT_EQ(answer("logical_xor", {a, b}), (Row{0, 0, 0, 0, 1, 1}));
   EXPECT_EQ(answer("logical_not", {a}), (Row{0, 0, 0, 1, 0, 1}));
   EXPECT_EQ(answer("where", {{1, 0, 1, 0, 2, 0}, a, b}), (Row{1, 2, 3, 0, -1, 5}));
-  EXPECT_EQ(answer("masked_fill", {a, {0, 1, 0, 0, 3, 0}}, {{"value", -9.0}}), (Row{1, -9, 3, 0, -9, 0}));
+  EXPECT_EQ(answer("masked_fill", {a, {0, 1, 0, 0, 1, 0}}, {{"value", -9.0}}), (Row{1, -9, 3, 0, -9, 0}));
 }
 
 // Truth values and what is compared are integers here, since floats would need a derivative.

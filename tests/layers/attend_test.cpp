@@ -271,7 +271,7 @@ TEST(Attend, Masks) {
       std::mt19937 random(5);
       fed.mask.resize(2 * 70 * 150);
       for (size_t i = 0; i < fed.mask.size(); ++i)
-        fed.mask[i] = rank == 2 && i / 150 % 70 > 0 ? fed.mask[i - 150] : random() % 3 == 0 ? 0.0F : 2.0F;
+        fed.mask[i] = rank == 2 && i / 150 % 70 > 0 ? fed.mask[i - 150] : random() % 3 == 0 ? 0.0F : 1.0F;
       if (rank == 3) std::fill_n(fed.mask.begin() + 3 * 150, 150, 0.0F);  // query 3 of the first sample sees nothing
       check(sizes, samples, false, fed, rank);
     }
