@@ -79,8 +79,8 @@ class MatrixTiles : public testing::Test {
       part.rows = std::min(2 * block, b.rows - 2 * l);
       round_matrix_panels(part, right + l * packed, pairs_of(part.rows) * panel_);
     }
-    multiply_matrix_tile({left, right, c.data(), rows, columns, depth, row, 1, columns, 1, columns, alpha, add, block,
-                          nullptr, packed, 0, 0, 0});
+    multiply_matrix_tile({left,    right, c.data(), rows,  columns, depth,  row, 1, columns, 1,
+                          columns, alpha, add,      block, nullptr, packed, 0,   0, 0,       nullptr});
     return c;
   }
 
