@@ -1,5 +1,5 @@
-// Trainings on threads with small stacks: kernels have their large buffers elsewhere. SPDX-License-Identifier:
-// Apache-2.0
+// Trainings on threads with small stacks: kernels have their large buffers elsewhere.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -144,7 +144,7 @@ def check_plugins(root, work, plugins):
     """Every plugin passes the conformance kit, and its readers read in a locale with a decimal comma."""
     tenon, files = work / "home/tenon/bin/tenon", root / "tests/docs/plugins"
     for plugin in plugins:
-        run([tenon, "plugins", "check", work / f"build/lib/tenon/plugins/{plugin}.so", "--cases", files / "cases.toml"],
+        run([tenon, "plugins", "check", work / f"home/tenon/lib/tenon/plugins/{plugin}.so", "--cases", files / "cases.toml"],
             f"the conformance kit on {plugin}", timeout=280)
     (work / "locale").mkdir()
     run(["localedef", "-i", "de_DE", "-f", "UTF-8", work / "locale/de_DE.UTF-8"], "making a locale")
