@@ -238,7 +238,7 @@ TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
   };
   check(float{}, &cblas_sgemv);
   check(double{}, &cblas_dgemv);
-  for (const uint8_t* buffer : buffers) EXPECT_LT(touched(buffer), tenon::cpu::kKnownCoreBytes * 7 / 8);
+  for (const uint8_t* buffer : buffers) EXPECT_LT(touched(buffer), buffer_bytes() * 7 / 8);
 }
 
 }  // namespace

@@ -346,7 +346,8 @@ class CudaPrograms {
     for (int i = 0; i < 16; ++i) {
       const uint16_t operation = kOperations[random_() % 4];
       const int32_t a = values[random_() % values.size()], b = values[random_() % values.size()];
-      values.push_back(apply(operation, a, operation == TN_OP_DIV ? divisor : b));
+      const int32_t factor = values[random_() % 4];  // an input, so that nothing overflows
+      values.push_back(apply(operation, a, operation == TN_OP_DIV ? divisor : operation == TN_OP_MUL ? factor : b));
     }
     for (size_t i = values.size() - 4; i < values.size(); ++i) writer_.output(values[i]);
     finish("chain of " + std::to_string(columns) + (compute == TN_F64 ? " in f64" : ""));

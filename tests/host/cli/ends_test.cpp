@@ -138,7 +138,7 @@ TEST_F(EndsTest, PlanShowsWhyAKernelIsPassedOver) {
                     Not(HasSubstr("layer \"score\""))))
       << "other layers";
   const Outcome all = run("plan job.toml --plugins plugins --why all");
-  EXPECT_EQ(all.exit, 0) << all.error;
+  EXPECT_EQ(all.exit, tenon::cli::kBadConfig) << all.error;
   EXPECT_THAT(all.out, AllOf(HasSubstr("layer \"hidden"), HasSubstr("layer \"score\" (fc of tenon.fc)\n"),
                              ContainsRegex("tenon.cpu +forward gemm +computes it")));
   const Outcome none = run("plan job.toml --plugins plugins --why nothing");
