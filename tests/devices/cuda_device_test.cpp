@@ -100,15 +100,6 @@ TEST_F(Cuda, ExtremesOfComputedValues) {
   }
 }
 
-// Sums, differences, products and quotients are each rounded, as on the device "cpu".
-TEST_F(Cuda, ArithmeticHasTheBitsOfTheCpu) {
-  DeviceUnderTest cpu(device_plugin("cpu"));
-  for (const CudaProgram& program : CudaPrograms::arithmetic()) {
-    SCOPED_TRACE(program.name);
-    EXPECT_TRUE(run_case(device(), program.run, 1).bytes == run_case(cpu, program.run, 1).bytes);
-  }
-}
-
 // Sizes are read on the device, and neither the bounds of the plan nor another run change the bits.
 TEST_F(Cuda, BoundsDoNotMatter) {
   for (const CudaProgram& program : CudaPrograms::all()) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <vector>
 

@@ -32,14 +32,6 @@ class CudaPrograms {
     return std::move(made.list_);
   }
 
-  // Random sums, differences, products and quotients: to compare bits with, since nothing bounds the errors of chains.
-  static std::vector<CudaProgram> arithmetic() {
-    CudaPrograms chains;
-    for (const tn_dtype compute : {TN_F32, TN_F64})
-      for (int k = 0; k < 4; ++k) chains.chain(compute, 40 + k);
-    return std::move(chains.list_);
-  }
-
  private:
   using W = ProgramWriter;
 
@@ -336,21 +328,6 @@ class CudaPrograms {
           writer_.output(writer_.reduce(fold, all(), extent));
           gradient(name + ", gradient", 2e-5);
         }
-  }
-
-  void chain(tn_dtype compute, int64_t columns) {
-    constexpr uint16_t kOperations[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV};
-    start(13, columns, compute);
-    std::vector<int32_t> values = {input(TN_FULL), input(TN_PER_ROW), input(TN_PER_COLUMN), input(TN_SCALAR)};
-    const int32_t divisor = input(TN_FULL, 1, 2);
-    for (int i = 0; i < 16; ++i) {
-      const uint16_t operation = kOperations[random_() % 4];
-      const int32_t a = values[random_() % values.size()], b = values[random_() % values.size()];
-      const int32_t factor = values[random_() % 4];  // an input, so that nothing overflows
-      values.push_back(apply(operation, a, operation == TN_OP_DIV ? divisor : operation == TN_OP_MUL ? factor : b));
-    }
-    for (size_t i = values.size() - 4; i < values.size(); ++i) writer_.output(values[i]);
-    finish("chain of " + std::to_string(columns) + (compute == TN_F64 ? " in f64" : ""));
   }
 
   void shapes() {
