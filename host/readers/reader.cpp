@@ -62,13 +62,16 @@ class PluginReader final : public CountingReader {
     require_data();
     require_room(who_.c_str(), most);
     if (parallel_ != nullptr) return next_by_index(to, most);
+    if (ahead_) seek(pass(), position());
     most = std::min(most, room_for_next());
     int64_t count = 0;
+    ahead_ = true;
     const tn_status status = with_room(to, most, [&](const tn_reader_buffers* room) {
       count = 0;
       const tn_status answer = call_plugin(type_, who_, io("next"), type_.table.next, instance_, room, &count);
       return answer == TN_OK && count == 0 && room->capacity == 0 ? TN_NEED_CAPACITY : answer;  // expected TN_END
     });
+    ahead_ = false;
     if (status == TN_END) {
       sink_.check(TN_OK);  // clears a report that would be taken for the next failure's
       if (count != 0) fault("next gave ", count, " samples together with TN_END; expected none");
@@ -85,7 +88,9 @@ class PluginReader final : public CountingReader {
     if (count < 1 || count > std::max<int64_t>(most, 1)) fault("next gave ", count, " samples; expected 1 to ", most);
     if (size_ >= 0 && count > size_ - position())
       fault("next gave sample ", position() + count, " of a pass; expected ", size_, " samples");
+    ahead_ = true;
     accept(to, count, position());
+    ahead_ = false;
     return given(count);
   }
 
@@ -112,7 +117,7 @@ class PluginReader final : public CountingReader {
     begin_pass(pass);
     if (parallel_ == nullptr) sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
     place(pass, position);
-    damaged_ = false;
+    damaged_ = ahead_ = false;
   }
 
   void begin_pass(int64_t pass) override {
@@ -335,6 +340,7 @@ class PluginReader final : public CountingReader {
   std::vector<int64_t> indices_;  // used by next_by_index
   int64_t size_ = -1;
   bool damaged_ = false;  // next failed in this pass, which may therefore be shorter
+  bool ahead_ = false;    // the plugin may have gone on from position(): the host failed with its samples
 };
 
 }  // namespace
