@@ -488,13 +488,12 @@ def _with_parameters(parameters: ParameterSet, cores: list[Any], call: Callable[
 def _samples(given: Any, types: Mapping[str, Any]) -> Any:
     """Returns a reader, or feeds by data layer for values of all samples at once."""
     if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in types]
         missing = [name for name in types if name not in given]
         if missing:
             raise error.InvalidError(
                 f'the input has nothing for data layer "{missing[0]}"; it has {list(given)}', "infer", missing[0]
             )
-        return {name: value for name, value in given.items() if name not in unknown}
+        return {name: value for name, value in given.items() if name in types}
     arrays = not callable(given) and not isinstance(given, (readers.Reader, Mapping))
     if arrays and len(types) == 1 and not _arrays.is_frame(given):
         if isinstance(given, (list, tuple)) and given and isinstance(given[0], (dict, tuple)) and _is_dense(types):
