@@ -27,7 +27,8 @@ class MetricSums : public testing::Test {
     const Layer line = host_.layer("fc", {scores}, {{"size", 2}}, "line");
     outputs_ = {host_.layer("cross_entropy", {line, labels}, {{"from_logits", true}}, "cost"),
                 host_.layer("accuracy", {line, labels}, {}, "accuracy"),
-                host_.layer("auc", {host_.layer("fc", {scores}, {{"size", 1}}, "chance"), labels}, {}, "auc")};
+                host_.layer("auc", {host_.layer("fc", {scores}, {{"size", 1}}, "chance"), labels},
+                            {{"from_logits", true}}, "auc")};
     parameters_ = host_.parameters(outputs_, 3);
     machine_ = machine();
   }

@@ -149,10 +149,10 @@ TEST_F(Include, MissingFiles) {
               AllOf(HasSubstr("job.toml:4: [include]: cannot open the job file \"sub/nowhere.toml\""),
                     HasSubstr("No such file")));
   write("job.toml", include("\"sub\""));
-  EXPECT_EQ(refused(kIo), "job.toml:2: [include]: \"sub\" is not a regular file");
+  EXPECT_EQ(refused(kIo), "job.toml:2: [include]: the job file \"sub\" is not a regular file");
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   write("job.toml", include("\"pipe\""));
-  EXPECT_EQ(refused(kIo), "job.toml:2: [include]: \"pipe\" is not a regular file");
+  EXPECT_EQ(refused(kIo), "job.toml:2: [include]: the job file \"pipe\" is not a regular file");
 }
 
 // A pipe without a writer would block for ever.
@@ -170,7 +170,7 @@ TEST_F(Include, TheJobItselfIsARegularFileOrAnOpenPipe) {
   std::filesystem::create_symlink("pipe", path("link.toml"));
   std::filesystem::create_symlink("loop.toml", path("loop.toml"));
   for (const std::string& name : {path("pipe"), path("link.toml"), std::string("/dev/zero"), path(".")})
-    EXPECT_EQ(refusal(name), '"' + name + "\" is not a regular file");
+    EXPECT_EQ(refusal(name), "the job file \"" + name + "\" is not a regular file");
   EXPECT_THAT(refusal(path("loop.toml")), HasSubstr("cannot open the job file"));
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
