@@ -14,14 +14,19 @@ def case(name, status="run", inner=""):
 
 
 class Report(unittest.TestCase):
-    def report(self, cases, known=""):
+    def run_report(self, cases, known, quarantine):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "report.xml").write_text("<testsuite>" + "".join(cases) + "</testsuite>")
             (folder / "skips").write_text("no GPU\n")
             (folder / "known").write_text("# a comment\n\n" + known)
-            done = subprocess.run([ROOT / "scripts/test-report", *(folder / file for file in ("report.xml", "skips", "known"))],
-                                  capture_output=True, text=True, check=True)
+            (folder / "quarantine").write_text("# a comment\n" + quarantine)
+            files = (folder / file for file in ("report.xml", "skips", "known", "quarantine"))
+            return subprocess.run([ROOT / "scripts/test-report", *files], capture_output=True, text=True, check=False)
+
+    def report(self, cases, known="", quarantine=""):
+        done = self.run_report(cases, known, quarantine)
+        self.assertEqual(done.returncode, 0, done.stderr)
         *lines, counts = done.stdout.splitlines()
         return lines, list(map(int, counts.split()))
 
@@ -42,6 +47,19 @@ class Report(unittest.TestCase):
         lines, counts = self.report([case("a")], "a: it is wrong\n")
         self.assertEqual(counts, [1, 1, 0, 0])
         self.assertIn("failed: a: it passes, but tests/known_issues.txt expects it to fail", lines)
+
+    def test_a_quarantined_test_may_fail_or_pass(self):
+        lines, counts = self.report([case("a", "fail"), case("b"), case("c", "fail")],
+                                    quarantine="2026-11-28 a: rarely late\n2026-11-28 b: rarely late\n")
+        self.assertEqual(counts, [3, 1, 0, 0])
+        self.assertIn("quarantined: a failed, since 2026-11-28: rarely late", lines)
+
+    def test_the_quarantine_is_short_and_dated(self):
+        for text, part in (("a: rarely late\n", "expected \"YYYY-MM-DD NAME: what is known\", got \"a: rarely late\""),
+                           ("".join(f"2026-11-28 {name}: late\n" for name in "abcdef"), "6 tests; expected at most 5")):
+            done = self.run_report([case("a")], "", text)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(part, done.stderr)
 
 
 if __name__ == "__main__":
