@@ -1,0 +1,64 @@
+"""Random programs, trained by Tenon and by a reference in NumPy.
+
+    differential.py --seed N --count N    programs of the seeds from N on; of "day" from one that changes every day
+    differential.py --program FILE        a program that a failure has printed
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import time
+import traceback
+
+import check
+import draw
+import program
+import shrink
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=_seed, default=1)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--profile")
+    parser.add_argument("--program")
+    options = parser.parse_args()
+    if options.program:
+        check.Check(program.read(options.program)).all()
+        print("the program passes")
+        return 0
+    begin, failed, blunt = time.process_time(), 0, 0
+    for seed in range(options.seed, options.seed + options.count):
+        drawn = draw.program_of(seed, options.profile)
+        fault, was_blunt = shrink.fault_of(drawn)
+        blunt += was_blunt
+        if fault:
+            failed += 1
+            _report(seed, drawn, fault)
+            if failed == 10:
+                break
+    print(f"{options.count} programs from seed {options.seed}: {failed} differ, {blunt} compared in part, {time.process_time() - begin:.0f} s")
+    return 1 if failed else 0
+
+
+def _seed(text):
+    """Returns a number, or for "day" one that is another every day."""
+    return datetime.date.today().toordinal() * 100_000 if text == "day" else int(text)
+
+
+def _report(seed, drawn, fault):
+    print(f"seed {seed}: {fault}")
+    smaller, fault = shrink.smallest(drawn, fault)
+    print(f"# {fault}\n# save this text, and run it with --program FILE\n{smaller}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Exception:
+        traceback.print_exc()
+        sys.exit(2)
