@@ -112,6 +112,7 @@ struct Code {
   int64_t most_chunks = 1;      // of the grid at its bounds
   int64_t most_row_chunks = 1;  // most chunks along the rows
   int64_t scratch_bytes = 0;    // of the registers; the cursors' pointers follow: cursor_bytes
+  int64_t shared_bytes = 0;     // end of the shared memory that the pass uses
   std::vector<Cursor> cursors;
   std::vector<int32_t> block_cursors, tile_cursors;  // numbers of the cursors that move
   std::vector<Call> scalar_calls, column_calls, row_calls, tile_calls;
@@ -190,6 +191,13 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);
 // Whether the grid has one tile, which is the first one of the first block and chunk.
 [[nodiscard]] bool is_one_tile(const Code& code, int64_t rows, int64_t columns);
+
+[[nodiscard]] inline int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// Generates the code of a pass, and adds its constants to the binding, whose results and shared_bytes (the end of what
+// all passes keep) are known. missing: as for generate.
+[[nodiscard]] Code generate_pass(const tn_pointwise_site& site, Isa isa, const Pass& pass, const Chunks& chunks,
+                                 Binding& binding, tn_dtype* missing);
 
 // Generates the code of all passes. functions: compiles runs of calls, which changes no bit of a result; null: does
 // not. *missing: an element type that is not offered, or TN_COMPUTE if all are. Throws only std::bad_alloc and

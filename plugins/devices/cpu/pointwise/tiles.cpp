@@ -7,8 +7,6 @@ namespace tenon::cpu {
 
 namespace {
 
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 // Cost of an operation on an element, in simple operations.
 int64_t cost_of(const Node& n) {
   switch (n.operation) {
