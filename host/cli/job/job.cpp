@@ -186,6 +186,23 @@ tn_dtype read_compute(Section& top) {
   return found->second;
 }
 
+// Reads the keys whose values are names of layers, parameters and readers.
+void read_names(Section& top, Job& job) {
+  if (const auto outputs = top.strings("outputs")) {
+    job.outputs = *outputs;
+    job.outputs_place = top.find("outputs")->place;
+    if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
+  }
+  if (const auto frozen = top.strings("immutable_parameters")) {
+    job.immutable_parameters = *frozen;
+    job.immutable_place = top.find("immutable_parameters")->place;
+  }
+  if (const auto fit = top.strings("fit")) {
+    job.fit = *fit;
+    job.fit_place = top.find("fit")->place;
+  }
+}
+
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
@@ -220,19 +237,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   for (const std::string& folder : top.strings("plugin_folders").value_or(std::vector<std::string>()))
     job.plugin_folders.push_back(relative_to(job.directory, folder));
   if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);
-  if (const auto outputs = top.strings("outputs")) {
-    job.outputs = *outputs;
-    job.outputs_place = tree.find("outputs")->place;
-    if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
-  }
-  if (const auto frozen = top.strings("immutable_parameters")) {
-    job.immutable_parameters = *frozen;
-    job.immutable_place = tree.find("immutable_parameters")->place;
-  }
-  if (const auto fit = top.strings("fit")) {
-    job.fit = *fit;
-    job.fit_place = tree.find("fit")->place;
-  }
+  read_names(top, job);
   read_readers(top, job);
   read_updater(top, job);
   read_updater_groups(top, job);
