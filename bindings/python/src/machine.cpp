@@ -40,6 +40,16 @@ nb::object sparse_gradient(const Machine& machine, const std::string& parameter)
   return nb::make_tuple(python_array(rows.ids), python_array(rows.values));
 }
 
+nb::object dlpack(const Machine& machine, const Layer& layer, bool versioned) {
+  DLManagedTensor* tensor = nullptr;
+  unlocked([&] {
+    tenon::detail::checked([&](tn_error* error) {
+      return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), &tensor, error);
+    });
+  });
+  return python_capsule(tensor, versioned, false);
+}
+
 void bind_machines(nb::module_& module) {
   module.def("machine", make_machine, nb::arg("host"), nb::arg("parameters"), nb::arg("outputs"),
              nb::arg("max_samples"), nb::arg("training"), nb::arg("keep_all") = false,
@@ -68,16 +78,7 @@ void bind_machines(nb::module_& module) {
              const nb::object lease = nb::cast(unlocked([&] { return tenon::Lease(machine, layer); }));
              return python_array(nb::cast<const tenon::Lease&>(lease).values(), lease);
            })
-      .def("dlpack",
-           [](const Machine& machine, const Layer& layer, bool versioned) {
-             DLManagedTensor* tensor = nullptr;
-             unlocked([&] {
-               tenon::detail::checked([&](tn_error* error) {
-                 return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), &tensor, error);
-               });
-             });
-             return python_capsule(tensor, versioned, false);
-           })
+      .def("dlpack", dlpack)
       .def("gradient",
            [](const Machine& machine, const std::string& name) {
              return python_array(unlocked([&] { return machine.gradient(name); }));

@@ -60,47 +60,45 @@ bool is_finite(const Parameters& parameters, const std::string& name) {
   });
 }
 
+void make_host(Host* place, int threads, const std::vector<std::string>& plugin_paths, bool installed_plugins,
+               const std::string& plugin_set, bool check_finite) {
+  tenon::HostOptions options;
+  options.threads = threads;
+  options.added_plugin_paths = plugin_paths;
+  options.installed_plugins = installed_plugins;
+  options.plugin_set = plugin_set;
+  options.check_finite = check_finite;
+  options.log = KernelTypes::new_log();
+  new (place) Host(unlocked([&] { return Host(options); }));
+}
+
+Layer make_data(const Host& host, const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape,
+                int64_t index_limit, int32_t storage, uint32_t levels, const std::string& sequence, double scale,
+                double offset, uint32_t layout) {
+  tenon::DataOptions options;
+  options.name = name;
+  options.dtype = dtype;
+  options.shape = shape;
+  options.index_limit = index_limit;
+  options.storage = storage;
+  options.levels = levels;
+  options.sequence = sequence;
+  options.scale = scale;
+  options.offset = offset;
+  options.layout = layout;
+  return unlocked([&] { return host.data(options); });
+}
+
 void bind_host(nb::module_& module) {
   nb::class_<Host>(module, "Host")
-      .def(
-          "__init__",
-          [](Host* place, int threads, const std::vector<std::string>& plugin_paths, bool installed_plugins,
-             const std::string& plugin_set, bool check_finite) {
-            tenon::HostOptions options;
-            options.threads = threads;
-            options.added_plugin_paths = plugin_paths;
-            options.installed_plugins = installed_plugins;
-            options.plugin_set = plugin_set;
-            options.check_finite = check_finite;
-            options.log = KernelTypes::new_log();
-            new (place) Host(unlocked([&] { return Host(options); }));
-          },
-          nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(),
-          nb::arg("installed_plugins") = true, nb::arg("plugin_set") = std::string(), nb::arg("check_finite") = false)
+      .def("__init__", make_host, nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(),
+           nb::arg("installed_plugins") = true, nb::arg("plugin_set") = std::string(), nb::arg("check_finite") = false)
       .def("plugins", released(&Host::plugins))
       .def("describe_type", released(&Host::describe_type))
       .def("threads", [](const Host& host) { return host.count().threads; })
-      .def(
-          "data",
-          [](const Host& host, const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape,
-             int64_t index_limit, int32_t storage, uint32_t levels, const std::string& sequence, double scale,
-             double offset, uint32_t layout) {
-            tenon::DataOptions options;
-            options.name = name;
-            options.dtype = dtype;
-            options.shape = shape;
-            options.index_limit = index_limit;
-            options.storage = storage;
-            options.levels = levels;
-            options.sequence = sequence;
-            options.scale = scale;
-            options.offset = offset;
-            options.layout = layout;
-            return unlocked([&] { return host.data(options); });
-          },
-          nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("index_limit") = -1, nb::arg("storage") = 0,
-          nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0,
-          nb::arg("layout") = 0)
+      .def("data", make_data, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("index_limit") = -1,
+           nb::arg("storage") = 0, nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0,
+           nb::arg("offset") = 0.0, nb::arg("layout") = 0)
       .def(
           "layer",
           // None: an optional input that is absent.

@@ -148,34 +148,9 @@ Reader wrapped(Wrap wrap) {
   return unlocked([&] { return Reader(wrap()); });
 }
 
-}  // namespace
-
-void bind_readers(nb::module_& module) {
-  // What a model knows of a slot or data layer.
-  nb::class_<tenon::Names>(module, "Names")
-      .def_ro("slot", &tenon::Names::slot)
-      .def_ro("columns", &tenon::Names::columns)
-      .def("of", [](const tenon::Names& names, const std::string& slot) {
-        tenon::Names result = names;
-        result.slot = slot;
-        return result;
-      });
-  nb::class_<Reader>(module, "Reader")
-      .def("slots", slots_of)
-      .def("describe", [](const Reader& reader) { return unlocked([&] { return reader.describe(); }); })
-      .def("names", [](const Reader& reader) { return python_names(reader.names()); })
-      .def("known", [](const Reader& reader) { return unlocked([&] { return reader.names(); }); })
-      .def("next", next_of)
-      .def("position",
-           [](const Reader& reader) {
-             const Reader::Position position = reader.position();
-             return nb::make_tuple(position.pass, position.samples);
-           })
-      .def("seek",
-           [](const Reader& reader, int64_t pass, int64_t samples) { unlocked([&] {
-                                                                       reader.seek({pass, samples});
-                                                                     }); })
-      .def("shuffle", [](Reader& of, uint64_t seed,
+// The wrappers, which consume the reader.
+void bind_wrappers(nb::class_<Reader>& type) {
+  type.def("shuffle", [](Reader& of, uint64_t seed,
                          int64_t buffer) { return wrapped([&] { return std::move(of).shuffle(seed, buffer); }); })
       .def("batch", [](Reader& of, int64_t samples,
                        bool drop_last) { return wrapped([&] { return std::move(of).batch(samples, drop_last); }); })
@@ -205,6 +180,10 @@ void bind_readers(nb::module_& module) {
            })
       .def("first_n",
            [](Reader& of, int64_t samples) { return wrapped([&] { return std::move(of).first_n(samples); }); });
+}
+
+// The functions that open readers.
+void bind_opening(nb::module_& module) {
   module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
              nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
              nb::arg("known") = std::vector<tenon::Names>(), nb::arg("needed").none() = nb::none());
@@ -238,6 +217,36 @@ void bind_readers(nb::module_& module) {
                                            : tenon::compose(list));
     });
   });
+}
+
+}  // namespace
+
+void bind_readers(nb::module_& module) {
+  // What a model knows of a slot or data layer.
+  nb::class_<tenon::Names>(module, "Names")
+      .def_ro("slot", &tenon::Names::slot)
+      .def_ro("columns", &tenon::Names::columns)
+      .def("of", [](const tenon::Names& names, const std::string& slot) {
+        tenon::Names result = names;
+        result.slot = slot;
+        return result;
+      });
+  nb::class_<Reader> type(module, "Reader");
+  type.def("slots", slots_of)
+      .def("describe", [](const Reader& reader) { return unlocked([&] { return reader.describe(); }); })
+      .def("names", [](const Reader& reader) { return python_names(reader.names()); })
+      .def("known", [](const Reader& reader) { return unlocked([&] { return reader.names(); }); })
+      .def("next", next_of)
+      .def("position",
+           [](const Reader& reader) {
+             const Reader::Position position = reader.position();
+             return nb::make_tuple(position.pass, position.samples);
+           })
+      .def("seek", [](const Reader& reader, int64_t pass, int64_t samples) {
+        unlocked([&] { reader.seek({pass, samples}); });
+      });
+  bind_wrappers(type);
+  bind_opening(module);
 }
 
 }  // namespace tenon_python
