@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -122,6 +123,93 @@ class _Early:
             raise stopped
 
 
+class _Training:
+    """The events of a training, whose handlers see its state, and its minibatches."""
+
+    def __init__(
+        self,
+        updater: Any,
+        machine: GradientMachine,
+        stream: Stream,
+        handle: Callable[[Any], None] | None,
+        spoilt: Callable[[int, int, float], None],
+    ) -> None:
+        self._updater, self._machine, self._stream, self._handle = updater, machine, stream, handle
+        self._spoilt: Callable[[int, int, float], None] | None = spoilt  # None after its call
+        self._total = _core.Metrics(machine.prepare())  # cost and metrics of the pass
+        self.state = _State()
+
+    def emit(self, kind: int, state: _State) -> None:
+        """Calls the handlers; raises _Stopped if one of them called stop()."""
+        if self._handle is None:
+            return
+        live = _Live(kind, state, self._updater, self._machine)
+        try:
+            self._handle(live)
+        finally:
+            live.end()
+        if live.stopped:
+            raise _Stopped
+
+    def minibatches(self, pass_batches: int) -> Iterator[dict[str, Any]]:
+        """The minibatches of a pass of the training."""
+        count, empty = 0, False
+        while not pass_batches or count < pass_batches:
+            values = self._stream.next()
+            if values is not None:
+                count, empty = count + 1, False
+                yield values
+            elif not pass_batches or empty:
+                return
+            else:
+                empty = True
+
+    def whole_pass(self, batch_id: int) -> _State:
+        """Returns the state of the pass after batch_id minibatches."""
+        cost, samples, metrics, costs = self._total.read()
+        if not samples:
+            cost, costs, metrics = unmeasured(costs, metrics)
+        return _State(self.state.pass_id, batch_id, samples, cost, metrics, self.state.began, costs=costs)
+
+    def run_pass(self, pass_id: int, pass_batches: int) -> None:
+        """Updates with each minibatch of a pass."""
+        machine, self.state = self._machine, _State(pass_id)
+        machine.reset_carried()
+        self._total.flush()
+        self.emit(_core.BEGIN_PASS, self.state)
+        for batch_id, values in enumerate(self.minibatches(pass_batches)):
+            self.emit(_core.BEGIN_ITERATION, _State(pass_id, batch_id, began=self.state.began))
+            machine.feed(values)
+            self._updater.update(machine)
+            self._total.append(machine.core)
+            self.state = self.whole_pass(batch_id + 1)
+            if self._spoilt is not None and not math.isfinite(machine.cost):
+                spoilt, self._spoilt = self._spoilt, None
+                spoilt(pass_id, batch_id, machine.cost)
+            self.emit(_core.END_ITERATION, _State(pass_id, batch_id, machine.samples, machine.cost, machine.metrics,
+                                                  self.state.began, costs=machine.costs))  # fmt: skip
+        self.state = self.whole_pass(self.state.batch_id)
+        self.emit(_core.END_PASS, self.state)
+
+    def measure(self, test: Callable[[], Any] | None) -> _State:
+        """Returns what a test measures after a pass; without one, the pass itself."""
+        if test is None:
+            return self.state
+        result = test()
+        measured = _State(self.state.pass_id, self.state.batch_id, result.samples, result.cost, result.metrics,
+                          seconds=result.seconds, costs=result.costs)  # fmt: skip
+        self.emit(_core.TEST, measured)
+        return measured
+
+    def end(self) -> None:
+        """Emits the last event; what a handler of it stops has ended already."""
+        reason = self.state.reason
+        ended = self.whole_pass(self.state.batch_id)
+        ended.reason = reason
+        with contextlib.suppress(_Stopped):
+            self.emit(_core.END_TRAINING, ended)
+
+
 def train(
     updater: Any,
     outputs: Sequence[Layer],
@@ -148,73 +236,15 @@ def train(
                "immutable": list(immutable)}  # fmt: skip
     early = None if early_stop is None else _Early(**early_stop)
     machine = GradientMachine(outputs, parameters, None, options, nan=nan)
-    total = _core.Metrics(machine.prepare())  # cost and metrics of the pass
-
-    def emit(kind: int, state: _State) -> None:
-        if handle is None:
-            return
-        live = _Live(kind, state, updater, machine)
-        try:
-            handle(live)
-        finally:
-            live.end()
-        if live.stopped:
-            raise _Stopped
-
-    def minibatches() -> Iterator[dict[str, Any]]:
-        """The minibatches of a pass of the training."""
-        count, empty = 0, False
-        while not pass_batches or count < pass_batches:
-            values = stream.next()
-            if values is not None:
-                count, empty = count + 1, False
-                yield values
-            elif not pass_batches or empty:
-                return
-            else:
-                empty = True
-
-    def whole_pass(pass_id: int, batch_id: int, began: float) -> _State:
-        cost, samples, metrics, costs = total.read()
-        if not samples:
-            cost, costs, metrics = unmeasured(costs, metrics)
-        return _State(pass_id, batch_id, samples, cost, metrics, began, costs=costs)
-
-    state, told = _State(), False
+    training = _Training(updater, machine, stream, handle, spoilt)
     try:
-        emit(_core.BEGIN_TRAINING, state)
+        training.emit(_core.BEGIN_TRAINING, training.state)
         for pass_id in range(passes):
-            state = _State(pass_id)
-            machine.reset_carried()
-            total.flush()
-            emit(_core.BEGIN_PASS, state)
-            for batch_id, values in enumerate(minibatches()):
-                emit(_core.BEGIN_ITERATION, _State(pass_id, batch_id, began=state.began))
-                machine.feed(values)
-                updater.update(machine)
-                total.append(machine.core)
-                state = whole_pass(pass_id, batch_id + 1, state.began)
-                if not told and not math.isfinite(machine.cost):
-                    told = True
-                    spoilt(pass_id, batch_id, machine.cost)
-                emit(_core.END_ITERATION, _State(pass_id, batch_id, machine.samples, machine.cost, machine.metrics,
-                                                 state.began, costs=machine.costs))  # fmt: skip
-            state = whole_pass(pass_id, state.batch_id, state.began)
-            emit(_core.END_PASS, state)
-            measured = state
-            if test is not None:
-                result = test()
-                measured = _State(pass_id, state.batch_id, result.samples, result.cost, result.metrics,
-                                  seconds=result.seconds, costs=result.costs)  # fmt: skip
-                emit(_core.TEST, measured)
+            training.run_pass(pass_id, pass_batches)
+            measured = training.measure(test)
             if early is not None:
                 early.measure(measured)
-        state.reason = _PASSES
+        training.state.reason = _PASSES
     except _Stopped as stopped:
-        state.reason = stopped.reason
-    ended = whole_pass(state.pass_id, state.batch_id, state.began)
-    ended.reason = state.reason
-    try:
-        emit(_core.END_TRAINING, ended)
-    except _Stopped:
-        pass
+        training.state.reason = stopped.reason
+    training.end()

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -17,7 +18,7 @@ import numpy as np
 from tenon import _arrays, _check, _core, _host, error, event, updater
 from tenon import _layer as layers
 from tenon import reader as readers
-from tenon._columns import Wanted
+from tenon._feeding import open_reader
 from tenon._layer import LayerLike
 from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
@@ -67,59 +68,6 @@ class Checkpoint:
     best: str = ""
     best_is_highest: bool = False
     resume: bool = True
-
-
-def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Returns (slot, data layer) of {slot: data layer}, or the places of {data layer: place in the tuple}."""
-    _check.mapping(given or {}, "feeding", "feeding")
-    pairs, places = [], {}
-    for key, value in (given or {}).items():
-        _check.text(key, "feeding", "feeding")
-        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-            places[key] = _check.whole(value, "feeding", "feeding")
-        else:
-            pairs.append((key, value))
-    if pairs and places:
-        raise error.InvalidError(
-            f"feeding names both slots and places: {dict(given or {})}; expected {{slot: data layer}}, or {{data layer: "
-            "place in the tuple}",
-            "feeding",
-            "feeding",
-        )
-    for layer in places or [layer for _, layer in pairs]:
-        if layer not in data:
-            raise error.InvalidError(
-                f'feeding names the data layer "{layer}", which the topology does not have'
-                f"{error.suggestion(str(layer), data)}",
-                "feeding",
-                str(layer),
-            )
-    for layer in data if places else ():
-        if layer not in places:
-            raise error.InvalidError(f'feeding has no place for data layer "{layer}"', "feeding", layer)
-    return pairs, places
-
-
-def _open(
-    reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int, nan: bool, known: Iterable[Any] = ()
-) -> tuple[Any, list[Any]]:
-    """Opens a reader for a topology, in minibatches. Returns it with its feeding. known: what a model knows of the data
-    layers."""
-    types, no_tuples = layers.defined_types(chosen)
-    pairs, places = _feeding(feeding, list(types))
-    slots = {layer: slot for slot, layer in pairs}
-    recipe = readers.as_reader(reader)
-    named = {slots.get(name, name): type for name, type in types.items()}
-    wanted = Wanted(named, True, nan, places, "" if places else no_tuples)
-    wanted.known = [each.of(slots.get(each.slot, each.slot)) for each in known]
-    core = recipe.open(wanted)
-    if places and not wanted.by_place:
-        raise error.InvalidError(
-            f"feeding has places, {places}, but the slots of the reader have names; expected {{slot: data layer}}",
-            "feeding",
-            "feeding",
-        )
-    return core if recipe.batched else core.batch(batch_size, False), pairs
 
 
 def _warn(pass_id: int, batch_id: int, cost: float) -> None:
@@ -222,70 +170,63 @@ class SGD:
         used = _set(parameters)
         types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
         cores = layers.make(chosen, types)
-        self.updater = _updaters.as_updater(self.updater if updater is None else updater) if (
-            self.updater is not None or updater is not None
-        ) else _updaters.make("adam", {})
-        seed, passes = _check.seed(seed, "train"), _check.whole(passes, "passes", "train")
+        self.updater = self._chosen(updater)
+        options: dict[str, Any] = {"seed": _check.seed(seed, "train"), "passes": _check.whole(passes, "passes", "train")}
         allowed = _arrays.allows_nan(nan, "train")
-        pass_batches, devices = _check.whole(pass_batches, "pass_batches", "train"), _check.devices(device, "train")
+        options["pass_batches"] = _check.whole(pass_batches, "pass_batches", "train")
+        options["devices"] = _check.devices(device, "train")
         handle = _handler(event_handler)
-        early_stop = None if early_stop is None else _early_stop(early_stop)
-        if not hasattr(self.updater, "core"):
-            refused = {"checkpoint": checkpoint, "average": average, "groups": self.groups,
-                       "compute": "" if compute == "float32" else compute}  # fmt: skip
-            for name, value in refused.items():
-                if value:
-                    raise error.UnsupportedError(
-                        f"{name} is offered with updaters of plugins alone, such as tenon.updater.Adam(); the updater "
-                        f"is the Python class {type(self.updater).__name__}",
-                        "train",
-                        name,
-                    )
+        early = None if early_stop is None else _early_stop(early_stop)
+        opened = functools.partial(
+            open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=allowed
+        )
+        if hasattr(self.updater, "core"):
+            options.update(outputs=cores, parameters=used, updater=self.updater.core, **_readers(opened, reader, test))
+            options["compute"] = compute_code(compute, "train")
+            options["immutable_parameters"] = _names(immutable_parameters, parameters)
+            options.update(self._further_options(checkpoint, early, average))
+            with parameters.training():
+                _core.train(options, handle, _warn)
+        else:
+            other = compute if compute != "float32" else ""
+            self._refuse(checkpoint=checkpoint, average=average, groups=self.groups, compute=other)
             from tenon import _loop
 
-            stream = _loop.Stream(*_open(reader, chosen, feeding, self.batch_size, allowed))
+            measure = None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan)
+            stream = _loop.Stream(*opened(reader))
             with parameters.training():
-                _loop.train(
-                    self.updater,
-                    chosen,
-                    parameters,
-                    stream,
-                    handle,
-                    passes=passes,
-                    pass_batches=pass_batches,
-                    immutable=_names(immutable_parameters, parameters),
-                    test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan),
-                    early_stop=early_stop,
-                    seed=seed,
-                    devices=devices,
-                    nan=allowed,
-                    spoilt=_warn,
-                )
-            _warn_of_names(parameters)
-            return
-        opened, pairs = _open(reader, chosen, feeding, self.batch_size, allowed)
-        options: dict[str, Any] = {
-            "outputs": cores, "parameters": used, "reader": opened, "feeding": pairs, "seed": seed, "devices": devices,
-            "pass_batches": pass_batches, "updater": self.updater.core, "passes": passes,
-            "compute": compute_code(compute, "train"),
-            "immutable_parameters": _names(immutable_parameters, parameters),
-        }  # fmt: skip
+                options.update(immutable=_names(immutable_parameters, parameters), early_stop=early, nan=allowed)
+                _loop.train(self.updater, chosen, parameters, stream, handle, test=measure, spoilt=_warn, **options)
+        _warn_of_names(parameters)
+
+    def _chosen(self, updater: Any) -> Any:
+        """Returns the updater of a training: an argument, or that of the trainer; by default Adam."""
+        given = self.updater if updater is None else updater
+        return _updaters.make("adam", {}) if given is None else _updaters.as_updater(given)
+
+    def _further_options(self, checkpoint: Any, early_stop: Any, average: Any) -> dict[str, Any]:
+        """Returns the options of the library's training that are left out unless they are stated."""
+        options: dict[str, Any] = {}
         if self.groups:
             options["groups"] = [(_updaters.as_updater(each).core, [name]) for name, each in self.groups.items()]
-        if test is not None:
-            layer_of = dict(pairs)
-            known = [each.of(layer_of.get(each.slot, each.slot)) for each in opened.known()]
-            tested, fed = _open(test, chosen, feeding, self.batch_size, allowed, known)
-            options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
         if checkpoint is not None:
             options["checkpoint"] = _checkpoint(checkpoint)
         if early_stop is not None:
             options["early_stop"] = early_stop
         if average is not None:
             options["average"] = _average(average)
-        with parameters.training():
-            _core.train(options, handle, _warn)
-        _warn_of_names(parameters)
+        return options
+
+    def _refuse(self, **options: Any) -> None:
+        """Refuses the options that an updater written in Python does not have."""
+        for name, value in options.items():
+            if value:
+                raise error.UnsupportedError(
+                    f"{name} is offered with updaters of plugins alone, such as tenon.updater.Adam(); the updater "
+                    f"is the Python class {type(self.updater).__name__}",
+                    "train",
+                    name,
+                )
 
     @_host.follows_parameters
     def test(
@@ -306,7 +247,7 @@ class SGD:
         types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
         cores = layers.make(chosen, types)
         known = _set(parameters).known()
-        opened, pairs = _open(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
+        opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
         cost, samples, metrics, seconds, costs = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
              "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
@@ -323,6 +264,18 @@ Updater = updater.Base
 def _set(parameters: Any) -> Any:
     expected = "a set of parameters, as tenon.parameters.create makes it"
     return _check.instance(parameters, ParameterSet, expected, "parameters", "tenon").core
+
+
+def _readers(opened: Callable[..., tuple[Any, list[Any]]], reader: Any, test: Any) -> dict[str, Any]:
+    """Opens the reader of a training, and that of its tests, for which the numbers of names are those of the first."""
+    core, pairs = opened(reader)
+    options = {"reader": core, "feeding": pairs}
+    if test is not None:
+        layer_of = dict(pairs)
+        known = [each.of(layer_of.get(each.slot, each.slot)) for each in core.known()]
+        tested, fed = opened(test, known=known)
+        options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
+    return options
 
 
 def _names(given: Iterable[str] | str, parameters: ParameterSet) -> list[str]:
@@ -458,7 +411,7 @@ def _infer(
             parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
         )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
-    opened, pairs = _open(recipe, chosen, feeding, batch_size, nan, parameters.core.known())
+    opened, pairs = open_reader(recipe, chosen, feeding, batch_size, nan, parameters.core.known())
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
                "devices": [], "pass_batches": 0}  # fmt: skip
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
