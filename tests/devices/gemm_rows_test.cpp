@@ -142,6 +142,28 @@ class GemmRows : public testing::Test {
         << "packed, n " << gemm.n.offset << " k " << gemm.k.offset << " flags " << gemm.flags << " m " << m;
   }
 
+  // Compares the result of an epilogue on a product with a packed B with `result`, that of B itself, where the device
+  // packs it. inputs: A, B, and the operands of the epilogue.
+  void check_packed(const tn_gemm_epilogue& epilogue, std::vector<Guarded*> inputs, Guarded& product,
+                    const Guarded& result, int64_t m, int32_t workers) {
+    const auto* const table = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
+    const tn_gemm& gemm = *epilogue.gemm;
+    uint64_t bytes = 0;
+    if (table->packed_bytes(device_.device(), device_.errors(), &gemm, &bytes) != TN_OK) return;
+    ++packed_;
+    PreparedCall pack(device_), fused(device_);
+    ASSERT_EQ(table->prepare_pack(device_.device(), device_.services(), device_.errors(), &gemm, &pack.prepared),
+              TN_OK);
+    ASSERT_EQ(
+        table->prepare_epilogue(device_.device(), device_.services(), device_.errors(), &epilogue, &fused.prepared),
+        TN_OK);
+    Guarded packed(bytes), same(result.size());
+    ASSERT_EQ(pack.run({inputs[1]}, {&packed}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+    inputs[1] = &packed;
+    ASSERT_EQ(fused.run(inputs, {&product, &same}, {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
+    ASSERT_EQ(same.bytes(), result.bytes()) << "packed, n " << gemm.n.offset << " k " << gemm.k.offset << " m " << m;
+  }
+
   // Compares rows [first, first + m) of a product, computed alone, with the sums.
   template <class T>
   void check_rows(const Shape& s, const std::vector<T>& sums, int64_t first, int64_t m, const T* a, const T* b,
@@ -354,23 +376,7 @@ TEST_F(GemmRows, OfAnEpilogueDoNotDependOnEachOther) {
               in_bias = guarded(bias.data(), n), c(static_cast<size_t>(m * n) * 4), out(static_cast<size_t>(m * n) * 4);
       EXPECT_EQ(call.run({&in_a, &in_b, &in_bias}, {&c, &out}, {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
                 TN_OK);
-      const auto* const packs = device_.table<tn_packed_gemm_table>(TN_PACKED_GEMM);
-      uint64_t bytes = 0;
-      if (packs->packed_bytes(device_.device(), device_.errors(), &gemm, &bytes) == TN_OK) {
-        ++packed_;
-        PreparedCall pack(device_), fused(device_);
-        EXPECT_EQ(packs->prepare_pack(device_.device(), device_.services(), device_.errors(), &gemm, &pack.prepared),
-                  TN_OK);
-        EXPECT_EQ(
-            packs->prepare_epilogue(device_.device(), device_.services(), device_.errors(), &epilogue, &fused.prepared),
-            TN_OK);
-        Guarded packed(bytes), same(out.size());
-        EXPECT_EQ(pack.run({&in_b}, {&packed}, {TN_REQUEST_WRITE}, {0, m}, workers), TN_OK);
-        EXPECT_EQ(
-            fused.run({&in_a, &packed, &in_bias}, {&c, &same}, {TN_REQUEST_WRITE, TN_REQUEST_WRITE}, {0, m}, workers),
-            TN_OK);
-        EXPECT_EQ(same.bytes(), out.bytes()) << "packed, n " << n << " k " << k << " m " << m;
-      }
+      check_packed(epilogue, {&in_a, &in_b, &in_bias}, c, out, m, workers);
       return out.bytes();
     };
     const std::vector<uint8_t> all = softmax(0, kRows, kRows, 1);

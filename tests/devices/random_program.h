@@ -75,76 +75,87 @@ class RandomProgram {
 
   void step() {
     const uint8_t number = pick(3) == 0 ? TN_INT : TN_FLOAT;
-    int32_t made = -1;
-    switch (pick(20)) {
+    values_.push_back(result(pick(20), number));
+  }
+
+  int32_t result(size_t choice, uint8_t number) {
+    switch (choice) {
       case 0:
       case 1:
-        made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
-        break;
+        return small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
       case 2:
-        made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB,
+        return small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB,
                                    writer_.apply(TN_OP_MUL, any(TN_FLOAT), any(TN_FLOAT)), any(TN_FLOAT)));
-        break;
       case 3:
-        made = small(writer_.apply(TN_OP_MUL, any(number), any(number)));
-        break;
+        return small(writer_.apply(TN_OP_MUL, any(number), any(number)));
       case 4:
-        made = writer_.apply(pick(2) == 0 ? TN_OP_MIN : TN_OP_MAX, any(number), any(number));
-        break;
+        return writer_.apply(pick(2) == 0 ? TN_OP_MIN : TN_OP_MAX, any(number), any(number));
       case 5:
-        made = writer_.apply(pick(2) == 0 ? TN_OP_NEG : TN_OP_ABS, any(number));
-        break;
-      case 6: {
-        constexpr uint16_t kComparisons[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
-        made = writer_.apply(kComparisons[pick(3)], any(number), any(number));
-        break;
-      }
-      case 7: {
-        const int32_t a = any(TN_LOGICAL);
-        made = pick(3) == 0 ? writer_.apply(TN_OP_NOT, a)
-                            : writer_.apply(pick(2) == 0 ? TN_OP_AND : TN_OP_OR, a, any(TN_LOGICAL));
-        break;
-      }
-      case 8: {
-        const auto kind = static_cast<uint8_t>(pick(3));
-        made = writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), any(kind), any(kind));
-        break;
-      }
+        return writer_.apply(pick(2) == 0 ? TN_OP_NEG : TN_OP_ABS, any(number));
+      case 6:
+        return comparison(number);
+      case 7:
+        return logic();
+      case 8:
+        return selection();
       case 9:
-        made = writer_.cast(values_[pick(values_.size())], static_cast<uint8_t>(pick(3)));
-        break;
-      case 10: {
-        ProgramWriter& w = writer_;
-        const int32_t row = pick(2) == 0 ? w.expand(w.constant(1, TN_INT), TN_PER_ROW) : any(TN_INT);
-        made = w.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
-        break;
-      }
-      case 11: {  // a whole number from 0 to 7, the same for both compute types
-        const auto extent = static_cast<uint8_t>(pick(4));
-        const int32_t draw = writer_.uniform(static_cast<int32_t>(pick(3)), extent);
-        made = writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, draw, writer_.constant(8)), TN_INT), TN_FLOAT);
-        break;
-      }
-      case 12: {  // of halves
-        const int32_t half = writer_.apply(TN_OP_MUL, any(TN_FLOAT), writer_.constant(0.5));
-        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR : TN_OP_ROUND, half);
-        break;
-      }
+        return writer_.cast(values_[pick(values_.size())], static_cast<uint8_t>(pick(3)));
+      case 10:
+        return expansion();
+      case 11:
+        return draw();
+      case 12:
+        return whole_of_half();
       case 13:
-        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR_DIV : TN_OP_MOD, any(TN_INT), any(TN_INT));
-        break;
-      case 14:  // no whole number from -7 to 7 but 0 has a sine or cosine near 0
-        made = number == TN_INT ? any(TN_INT) : writer_.apply(pick(2) == 0 ? TN_OP_SIN : TN_OP_COS, any(TN_FLOAT));
-        made = writer_.apply(TN_OP_SIGN, made);
-        break;
+        return writer_.apply(pick(2) == 0 ? TN_OP_FLOOR_DIV : TN_OP_MOD, any(TN_INT), any(TN_INT));
+      case 14:
+        return sign(number);
       case 15:
-        made = pick(2) == 0 ? power()
+        return pick(2) == 0 ? power()
                             : writer_.apply(TN_OP_IS_FINITE, writer_.apply(TN_OP_DIV, any(TN_FLOAT), any(TN_FLOAT)));
-        break;
       default:
-        made = reduction(number);
+        return reduction(number);
     }
-    values_.push_back(made);
+  }
+
+  int32_t comparison(uint8_t number) {
+    constexpr uint16_t kComparisons[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
+    return writer_.apply(kComparisons[pick(3)], any(number), any(number));
+  }
+
+  int32_t logic() {
+    const int32_t a = any(TN_LOGICAL);
+    if (pick(3) == 0) return writer_.apply(TN_OP_NOT, a);
+    return writer_.apply(pick(2) == 0 ? TN_OP_AND : TN_OP_OR, a, any(TN_LOGICAL));
+  }
+
+  int32_t selection() {
+    const auto kind = static_cast<uint8_t>(pick(3));
+    return writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), any(kind), any(kind));
+  }
+
+  int32_t expansion() {
+    const int32_t row = pick(2) == 0 ? writer_.expand(writer_.constant(1, TN_INT), TN_PER_ROW) : any(TN_INT);
+    return writer_.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
+  }
+
+  // A whole number from 0 to 7, the same for both compute types.
+  int32_t draw() {
+    const auto extent = static_cast<uint8_t>(pick(4));
+    const int32_t uniform = writer_.uniform(static_cast<int32_t>(pick(3)), extent);
+    return writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, uniform, writer_.constant(8)), TN_INT), TN_FLOAT);
+  }
+
+  int32_t whole_of_half() {
+    const int32_t half = writer_.apply(TN_OP_MUL, any(TN_FLOAT), writer_.constant(0.5));
+    return writer_.apply(pick(2) == 0 ? TN_OP_FLOOR : TN_OP_ROUND, half);
+  }
+
+  // Of a number, its sine or its cosine: no whole number from -7 to 7 but 0 has a sine or cosine near 0.
+  int32_t sign(uint8_t number) {
+    const int32_t value =
+        number == TN_INT ? any(TN_INT) : writer_.apply(pick(2) == 0 ? TN_OP_SIN : TN_OP_COS, any(TN_FLOAT));
+    return writer_.apply(TN_OP_SIGN, value);
   }
 
   // To a power from 0 to 3, which every device gives exactly.

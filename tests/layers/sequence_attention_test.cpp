@@ -103,23 +103,29 @@ class SequenceAttentionOnAHost : public LayersOnAHost {
     options.name = name, options.dtype = TN_I64, options.storage = TN_RAGGED;
     return host_.data(options);
   }
+  // The output of causal attention over one sequence of `rows` rows.
+  [[nodiscard]] std::vector<float> causal_attention(const std::vector<float>& q, const std::vector<float>& k,
+                                                    const std::vector<float>& v, int64_t rows, int64_t heads) const {
+    const int64_t keys = static_cast<int64_t>(k.size()) / rows, values = static_cast<int64_t>(v.size()) / rows;
+    const tenon::Layer whole = host_.layer(
+        "sequence_attention", {rows_of("q", keys, "text"), rows_of("k", keys, "text"), rows_of("v", values, "text")},
+        {{"heads", heads}, {"causal", true}});
+    const int64_t ends[] = {0, rows};
+    const auto sequence = [&](const std::vector<float>& from, int64_t size) {
+      return tenon::Array::sequences(TN_F32, {rows, size}, from.data(), 1, ends);
+    };
+    const tenon::Machine machine = host_.machine(host_.parameters({whole}, 1), {whole}, tenon::MachineOptions());
+    machine.forward({{"q", sequence(q, keys)}, {"k", sequence(k, keys)}, {"v", sequence(v, values)}});
+    const auto* const output = static_cast<const float*>(machine.output(whole).data);
+    return {output, output + v.size()};
+  }
 };
 
 // Rows of a pool in any order, shared between samples, give the bits that whole sequences give.
 TEST_F(SequenceAttentionOnAHost, AStepHasTheBitsOfTheWholeSequence) {
   constexpr int64_t kRows = 290, kKeys = 24, kValues = 10, kHeads = 2;
-  const tenon::Attributes heads = {{"heads", kHeads}};
-  const tenon::Layer whole = host_.layer(
-      "sequence_attention", {rows_of("q", kKeys, "text"), rows_of("k", kKeys, "text"), rows_of("v", kValues, "text")},
-      {{"heads", kHeads}, {"causal", true}});
   const std::vector<float> q = normal(kRows * kKeys, 1), k = normal(kRows * kKeys, 2), v = normal(kRows * kValues, 3);
-  const int64_t ends[] = {0, kRows};
-  const auto rows = [&](const std::vector<float>& values, int64_t size) {
-    return tenon::Array::sequences(TN_F32, {kRows, size}, values.data(), 1, ends);
-  };
-  const tenon::Machine sequence = host_.machine(host_.parameters({whole}, 1), {whole}, tenon::MachineOptions());
-  sequence.forward({{"q", rows(q, kKeys)}, {"k", rows(k, kKeys)}, {"v", rows(v, kValues)}});
-  const auto* const expected = static_cast<const float*>(sequence.output(whole).data);
+  const std::vector<float> expected = causal_attention(q, k, v, kRows, kHeads);
 
   // Sample i is row 289 - 33 i, which sees the rows before it in a pool that has them backwards.
   std::vector<float> pool_k, pool_v, own_q, own_k, own_v;
@@ -140,7 +146,7 @@ TEST_F(SequenceAttentionOnAHost, AStepHasTheBitsOfTheWholeSequence) {
       host_.layer("attention_step",
                   {data("query", {kKeys}), data("key", {kKeys}), data("value", {kValues}),
                    rows_of("past_key", kKeys, "pool"), rows_of("past_value", kValues, "pool"), numbers("past")},
-                  heads);
+                  {{"heads", kHeads}});
   tenon::MachineOptions options;
   options.max_samples = samples;
   const tenon::Machine machine = host_.machine(host_.parameters({step}, 1), {step}, options);
@@ -160,7 +166,8 @@ TEST_F(SequenceAttentionOnAHost, AStepHasTheBitsOfTheWholeSequence) {
   const auto* const made = static_cast<const float*>(machine.output(step).data);
   for (int64_t i = 0; i < samples; ++i)
     for (int64_t c = 0; c < kValues; ++c)
-      EXPECT_EQ(made[i * kValues + c], expected[(kRows - 1 - 33 * i) * kValues + c]) << i << " " << c;
+      EXPECT_EQ(made[i * kValues + c], expected[static_cast<size_t>((kRows - 1 - 33 * i) * kValues + c)])
+          << i << " " << c;
   past[3] = kRows;
   try {
     feed(past);

@@ -181,59 +181,61 @@ IS(TN_COPY_TO_DEVICE, 0);
 IS(TN_COPY_TO_HOST, 1);
 IS(TN_COPY_ON_DEVICE, 2);
 
-/* Whether the table of opcodes differs from these rows. A new opcode needs a row here. */
+/* The opcodes; a new one needs a row here. */
+static const tn_opcode kOpcodes[] = {
+    {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED, 1, "input"},
+    {TN_OP_CONSTANT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED, 1, "constant"},
+    {TN_OP_ROW, 0, TN_CLASS_SOURCE, 0, TN_INT, 1, "row"},
+    {TN_OP_COLUMN, 0, TN_CLASS_SOURCE, 0, TN_INT, 1, "column"},
+    {TN_OP_CAST, 1, TN_CLASS_CONVERSION, 7, TN_KIND_STATED, 1, "cast"},
+    {TN_OP_STOP, 1, TN_CLASS_CONVERSION, 7, TN_KIND_OF_OPERANDS, 1, "stop"},
+    {TN_OP_UNIFORM, 0, TN_CLASS_RANDOM, 0, TN_FLOAT, 1, "uniform"},
+    {TN_OP_ADD, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "add"},
+    {TN_OP_SUB, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "sub"},
+    {TN_OP_MUL, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "mul"},
+    {TN_OP_DIV, 2, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "div"},
+    {TN_OP_MIN, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "min"},
+    {TN_OP_MAX, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "max"},
+    {TN_OP_NEG, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "neg"},
+    {TN_OP_ABS, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "abs"},
+    {TN_OP_FLOOR, 1, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "floor"},
+    {TN_OP_ROUND, 1, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "round"},
+    {TN_OP_SQRT, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "sqrt"},
+    {TN_OP_EXP, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "exp"},
+    {TN_OP_EXPM1, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "expm1"},
+    {TN_OP_LOG, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "log"},
+    {TN_OP_LOG1P, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "log1p"},
+    {TN_OP_TANH, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "tanh"},
+    {TN_OP_ERF, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "erf"},
+    {TN_OP_SIN, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "sin"},
+    {TN_OP_COS, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "cos"},
+    {TN_OP_POW, 2, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "pow"},
+    {TN_OP_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "equal"},
+    {TN_OP_LESS, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "less"},
+    {TN_OP_LESS_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "less_equal"},
+    {TN_OP_AND, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "and"},
+    {TN_OP_OR, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "or"},
+    {TN_OP_NOT, 1, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "not"},
+    {TN_OP_SELECT, 3, TN_CLASS_SELECTION, 7, TN_KIND_OF_OPERANDS, 1, "select"},
+    {TN_OP_IS_FINITE, 1, TN_CLASS_COMPARISON, 1, TN_LOGICAL, 1, "is_finite"},
+    {TN_OP_REDUCE_SUM, 1, TN_CLASS_REDUCTION, 1, TN_KIND_OF_OPERANDS, 1, "reduce_sum"},
+    {TN_OP_REDUCE_MAX, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS, 1, "reduce_max"},
+    {TN_OP_REDUCE_MIN, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS, 1, "reduce_min"},
+    {TN_OP_SIGN, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "sign"},
+    {TN_OP_FLOOR_DIV, 2, TN_CLASS_ARITHMETIC, 2, TN_KIND_OF_OPERANDS, 1, "floor_div"},
+    {TN_OP_MOD, 2, TN_CLASS_ARITHMETIC, 2, TN_KIND_OF_OPERANDS, 1, "mod"},
+};
+
+/* Whether the table of opcodes differs from these rows. */
 static int opcodes_differ(void) {
-  static const tn_opcode expected[] = {
-      {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED, 1, "input"},
-      {TN_OP_CONSTANT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED, 1, "constant"},
-      {TN_OP_ROW, 0, TN_CLASS_SOURCE, 0, TN_INT, 1, "row"},
-      {TN_OP_COLUMN, 0, TN_CLASS_SOURCE, 0, TN_INT, 1, "column"},
-      {TN_OP_CAST, 1, TN_CLASS_CONVERSION, 7, TN_KIND_STATED, 1, "cast"},
-      {TN_OP_STOP, 1, TN_CLASS_CONVERSION, 7, TN_KIND_OF_OPERANDS, 1, "stop"},
-      {TN_OP_UNIFORM, 0, TN_CLASS_RANDOM, 0, TN_FLOAT, 1, "uniform"},
-      {TN_OP_ADD, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "add"},
-      {TN_OP_SUB, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "sub"},
-      {TN_OP_MUL, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "mul"},
-      {TN_OP_DIV, 2, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "div"},
-      {TN_OP_MIN, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "min"},
-      {TN_OP_MAX, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "max"},
-      {TN_OP_NEG, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "neg"},
-      {TN_OP_ABS, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "abs"},
-      {TN_OP_FLOOR, 1, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "floor"},
-      {TN_OP_ROUND, 1, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS, 1, "round"},
-      {TN_OP_SQRT, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "sqrt"},
-      {TN_OP_EXP, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "exp"},
-      {TN_OP_EXPM1, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "expm1"},
-      {TN_OP_LOG, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "log"},
-      {TN_OP_LOG1P, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "log1p"},
-      {TN_OP_TANH, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "tanh"},
-      {TN_OP_ERF, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "erf"},
-      {TN_OP_SIN, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "sin"},
-      {TN_OP_COS, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "cos"},
-      {TN_OP_POW, 2, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS, 1, "pow"},
-      {TN_OP_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "equal"},
-      {TN_OP_LESS, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "less"},
-      {TN_OP_LESS_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL, 1, "less_equal"},
-      {TN_OP_AND, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "and"},
-      {TN_OP_OR, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "or"},
-      {TN_OP_NOT, 1, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS, 1, "not"},
-      {TN_OP_SELECT, 3, TN_CLASS_SELECTION, 7, TN_KIND_OF_OPERANDS, 1, "select"},
-      {TN_OP_IS_FINITE, 1, TN_CLASS_COMPARISON, 1, TN_LOGICAL, 1, "is_finite"},
-      {TN_OP_REDUCE_SUM, 1, TN_CLASS_REDUCTION, 1, TN_KIND_OF_OPERANDS, 1, "reduce_sum"},
-      {TN_OP_REDUCE_MAX, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS, 1, "reduce_max"},
-      {TN_OP_REDUCE_MIN, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS, 1, "reduce_min"},
-      {TN_OP_SIGN, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS, 1, "sign"},
-      {TN_OP_FLOOR_DIV, 2, TN_CLASS_ARITHMETIC, 2, TN_KIND_OF_OPERANDS, 1, "floor_div"},
-      {TN_OP_MOD, 2, TN_CLASS_ARITHMETIC, 2, TN_KIND_OF_OPERANDS, 1, "mod"},
-  };
-  const size_t count = sizeof expected / sizeof expected[0];
+  const size_t count = sizeof kOpcodes / sizeof kOpcodes[0];
   size_t i, rows = 0;
   uint32_t op;
   for (i = 0; i < count; ++i) {
-    const tn_opcode row = tn_op_info(expected[i].op);
-    if (row.op != expected[i].op || row.operands != expected[i].operands || row.op_class != expected[i].op_class ||
-        row.accepts != expected[i].accepts || row.result != expected[i].result || row.opset != expected[i].opset ||
-        row.opset > TN_OPSET || strcmp(row.name, expected[i].name) != 0)
+    const tn_opcode row = tn_op_info(kOpcodes[i].op);
+    if (row.op != kOpcodes[i].op || row.operands != kOpcodes[i].operands || row.op_class != kOpcodes[i].op_class ||
+        row.accepts != kOpcodes[i].accepts || row.result != kOpcodes[i].result || row.opset != kOpcodes[i].opset ||
+        row.opset > TN_OPSET || strcmp(row.name, kOpcodes[i].name) != 0)
       return 1;
   }
   for (op = 0; op < 70000; ++op) {

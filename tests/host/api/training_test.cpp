@@ -262,17 +262,19 @@ TEST(Plan, ListsLayersCallsAndGroups) {
       << "the image as floats, the activation, and the input of the cost";
 }
 
-TEST(Errors, NameTheThing) {
+template <typename Work>
+std::string message(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Errors, OfLayersNameTheThing) {
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 8);
-  const auto message = [](const auto& work) -> std::string {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
   const auto layer = [&](const std::string& type, const Layers& inputs, const Attributes& attributes) {
     return message([&] { static_cast<void>(host.layer(type, inputs, attributes, "mine")); });
   };
@@ -305,7 +307,11 @@ TEST(Errors, NameTheThing) {
   EXPECT_THAT(message([&] { static_cast<void>(host.parameters({host.layer("concat", same, {}, "both")}, 1)); }),
               testing::MatchesRegex("two different layers are named \"same\": fc of image, .*\\[samples, 1\\]; "
                                     "and fc of image, .*\\[samples, 2\\]"));
+}
 
+TEST(Errors, OfFeedsNameTheThing) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
   const Parameters parameters = host.parameters(model.outputs(), 1);
   MachineOptions options;
   options.max_samples = 4;
@@ -330,7 +336,10 @@ TEST(Errors, NameTheThing) {
             "data layer \"image\" is fed twice");
   EXPECT_THAT(message([&] { machine.backward(); }), HasSubstr("training"));
   EXPECT_THAT(message([&] { static_cast<void>(machine.output(model.prediction)); }), HasSubstr("keep_all"));
+}
 
+TEST(Errors, OfDataLayersNameTheThing) {
+  const Host host = make_host(1);
   const auto data = [&](const auto& change) {
     DataOptions source;
     source.name = "x", source.dtype = TN_F32;
@@ -345,7 +354,12 @@ TEST(Errors, NameTheThing) {
             "data layer \"x\": index_limit is -2; expected at least 1, or -1 if unknown");
   EXPECT_EQ(data([](DataOptions& x) { x.sequence = "text"; }),
             "data layer \"x\": sequence is \"text\"; expected none where storage is not TN_RAGGED");
+}
 
+TEST(Errors, OfReadersNameTheThing) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
+  const Parameters parameters = host.parameters(model.outputs(), 1);
   TrainOptions twice;
   twice.outputs = {model.cost};
   twice.parameters = parameters;
@@ -363,10 +377,16 @@ TEST(Errors, NameTheThing) {
   samples.reader = host.reader({{"image", TN_U8, {28, 28}}, {"label", TN_U8, {}, 10}}, [](Sample&) { return false; });
   EXPECT_EQ(message([&] { static_cast<void>(tenon::test(samples)); }),
             "the reader yields samples; wrap it with batch or bucket first");
+}
+
+TEST(Errors, StatusesHaveTexts) {
   EXPECT_STREQ(tn_status_text(TN_INTERNAL + 1), "unknown status");
   EXPECT_STREQ(tn_status_text(-1), "unknown status");
+}
 
-  const Host other = make_host(1);
+TEST(Errors, LayersBelongToTheirHost) {
+  const Host host = make_host(1), other = make_host(1);
+  const Perceptron model = perceptron(host, 8);
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
 }
 

@@ -190,7 +190,20 @@ World::World() {
   std::ofstream(set) << "mode = \"dev\"\n";
   new_folder = folder.file("checkpoints");
   updater_file = folder.file("updater.safetensors");
+  make_model();
+  make_readers();
+  train();
+  make_feeds();
+  make(machine);
+  fresh = machine_for(1, parameters);
+  inference = machine_for(0, parameters);
+  planned = machine_for(1, declared);
+  forward(inference);
+  make_slope();
+  make_next();
+}
 
+void World::make_model() {
   word = make_data(host, "word", 3);
   const tn_layer label = make_data(host, "label", 2);
   const tn_layer table = make_layer(host, "embedding", "table", {word}, {integer("vocabulary", 3), integer("size", 3)});
@@ -204,6 +217,9 @@ World::World() {
   make(group.updater);
   group.parameters = names_;
   group.parameters_count = 1;
+}
+
+void World::make_readers() {
   static const tn_slot words = integers("words", 8, TN_RAGGED);
   sequences = make_source(host, {&words}, &read_sequences);
   static const int64_t square[] = {2, 2};
@@ -214,32 +230,6 @@ World::World() {
   tn_array sample[2];
   must(&tn_reader_next, host, started, sample, 2);
   make(reader);
-
-  tn_train_options training = {};
-  training.size = sizeof training;
-  training.outputs = &cost;
-  training.outputs_count = 1;
-  training.parameters = parameters;
-  training.updater = updater;
-  training.reader = reader;
-  training.passes = 2;
-  must(&tn_train, host, &training);
-  must(&tn_model_save, host, parameters, &cost, 1, model.c_str());
-  must(&tn_updater_save, host, updater, parameters, nullptr, 0, updater_file.c_str());
-  must(&tn_topology_write, host, &cost, 1, &append, &topology);
-
-  const auto feed = [&](const char* name, int64_t* data) {
-    tn_feed made = {};
-    made.name = name;
-    made.values.dtype = TN_I64;
-    made.values.rank = 1;
-    made.values.shape[0] = 4;
-    made.values.data = data;
-    feeds.push_back(made);
-  };
-  feed("word", words_);
-  feed("label", labels_);
-  must(&tn_parameters_get, host, parameters, "score.weight", &weight);
   csv_ = folder.file("data.csv");
   std::ofstream(csv_) << "x\n1\n2\n";
   files_[0] = csv_.c_str();
@@ -253,13 +243,36 @@ World::World() {
   table_options.attributes = csv.data();
   table_options.attributes_count = static_cast<uint32_t>(csv.size());
   must(&tn_reader_create, host, &table_options, &csv_reader);
-  make(machine);
-  fresh = machine_for(1, parameters);
-  inference = machine_for(0, parameters);
-  planned = machine_for(1, declared);
-  forward(inference);
-  make_slope();
-  make_next();
+}
+
+void World::train() {
+  tn_train_options training = {};
+  training.size = sizeof training;
+  training.outputs = &cost;
+  training.outputs_count = 1;
+  training.parameters = parameters;
+  training.updater = updater;
+  training.reader = reader;
+  training.passes = 2;
+  must(&tn_train, host, &training);
+  must(&tn_model_save, host, parameters, &cost, 1, model.c_str());
+  must(&tn_updater_save, host, updater, parameters, nullptr, 0, updater_file.c_str());
+  must(&tn_topology_write, host, &cost, 1, &append, &topology);
+}
+
+void World::make_feeds() {
+  const auto feed = [&](const char* name, int64_t* data) {
+    tn_feed made = {};
+    made.name = name;
+    made.values.dtype = TN_I64;
+    made.values.rank = 1;
+    made.values.shape[0] = 4;
+    made.values.data = data;
+    feeds.push_back(made);
+  };
+  feed("word", words_);
+  feed("label", labels_);
+  must(&tn_parameters_get, host, parameters, "score.weight", &weight);
 }
 
 void World::make_next() {

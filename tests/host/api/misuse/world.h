@@ -100,6 +100,10 @@ struct World {
 
  private:
   [[nodiscard]] tn_machine machine_for(uint32_t training, tn_parameters of) const;
+  void make_model();
+  void make_readers();
+  void train();
+  void make_feeds();
   void make_slope();
   void make_next();
 
