@@ -17,6 +17,7 @@ Blocks with the language c, cpp or toml must have one; other blocks may.
 import dataclasses
 import re
 
+import lengths
 import rules
 
 NEED_SNIPPET = {"c", "cpp", "c++", "h", "hpp", "toml"}
@@ -182,7 +183,7 @@ def check_moved(root, path, rows):
 
 def check(root, build):
     """All complaints about the documents below root, as texts."""
-    complaints = list(rules.check_licences(root))
+    complaints = [*rules.check_licences(root), *lengths.check(root)]
     paths = document_paths(root)
     others = [path.read_text(encoding="utf-8") for path in paths if path.name not in ("glossary.md", "moved.md")]
     for path in paths:

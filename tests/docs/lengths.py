@@ -55,7 +55,7 @@ def check(root):
             yield f"{name}: {lines} lines; expected at most {most}"
     functions = list(of_c(path for path in paths if path.suffix in C_SOURCES))
     for path in paths:
-        if path.suffix == ".py":
+        if rules.is_python(path):
             functions += [(path, *function) for function in of_python(path)]
     for path, line, name, lines in functions:
         text = pathlib.Path(path).read_text(encoding="utf-8").splitlines()

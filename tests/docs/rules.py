@@ -15,8 +15,21 @@ def sources(root):
     for room in ROOMS:
         for pattern in SOURCES:
             found += (root / room).rglob(pattern)
-    found += [path for path in (root / "scripts").glob("*") if path.is_file() and not path.suffix]
+        found += [path for path in (root / room).rglob("*") if not path.suffix and interpreter(path)]
     return sorted({path for path in found if path.stat().st_size > 0})
+
+
+def interpreter(path):
+    """Returns what runs a script, such as "/usr/bin/env python3"; "" of any other file."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        line = file.readline(80) if file.read(2) == b"#!" else b""
+    return line.decode("utf-8", "replace").strip()
+
+
+def is_python(path):
+    return path.suffix == ".py" or (not path.suffix and "python" in interpreter(path))
 
 
 def check_licences(root):
