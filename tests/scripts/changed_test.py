@@ -1,0 +1,77 @@
+"""What scripts/changed calls changed, in a small repository: changed_test.py ROOT
+SPDX-License-Identifier: Apache-2.0"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+ROOMS = ["core", "devices", "host", "layers", "readers", "updaters"]
+FILES = {
+    ".clang-tidy": "Checks: all\n",
+    "sdk/include/tenon/base.h": "int base;\n",
+    "core/a.h": "#include <tenon/base.h>\n",
+    "core/a.cpp": '#include "core/a.h"\n',
+    "host/b.cpp": '#include "core/a.h"\n',
+    "plugins/layers/c.cpp": "#include <tenon/base.h>\n",
+    "plugins/readers/d.cpp": "int d;\n",
+    "tests/layers/c_test.cpp": "int test;\n",
+}
+
+
+class Changed(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for name, text in FILES.items():
+            self.write(name, text)
+        (self.root / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts/changed", self.root / "scripts/changed")
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def changed(self, *arguments):
+        command = [str(self.root / "scripts/changed"), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    def test_without_a_record_all_is_changed(self):
+        self.assertEqual(sorted(self.changed("asan")), ROOMS)
+        self.assertEqual(self.changed("tsan"), ["host"])
+        self.assertEqual(self.changed("tidy"), ["core/a.cpp", "host/b.cpp", "plugins/layers/c.cpp", "plugins/readers/d.cpp"])
+
+    def test_rooms_change_with_those_that_they_include(self):
+        for name, rooms in {"plugins/readers/d.cpp": ["readers"], "tests/layers/c_test.cpp": ["layers"],
+                            "core/a.cpp": ["core", "host"], "sdk/include/tenon/base.h": ROOMS,
+                            "tests/support/new.h": ROOMS}.items():
+            with self.subTest(name=name):
+                self.changed("asan", "--record")
+                self.assertEqual(self.changed("asan"), [])
+                self.write(name, "int other;\n")
+                self.assertEqual(sorted(self.changed("asan")), rooms)
+
+    def test_files_change_with_their_headers_and_the_settings(self):
+        for name, files in {"host/b.cpp": ["host/b.cpp"], "core/a.h": ["core/a.cpp", "host/b.cpp"],
+                            ".clang-tidy": ["core/a.cpp", "host/b.cpp", "plugins/layers/c.cpp", "plugins/readers/d.cpp"]}.items():
+            with self.subTest(name=name):
+                self.changed("tidy", "--record")
+                self.assertEqual(self.changed("tidy"), [])
+                self.write(name, FILES[name] + "\n")
+                self.assertEqual(self.changed("tidy"), files)
+
+    def test_some_names_are_recorded_and_lost_files_leave_the_record(self):
+        self.changed("tidy", "--record", "host/b.cpp", "core/a.cpp")
+        self.assertEqual(self.changed("tidy"), ["plugins/layers/c.cpp", "plugins/readers/d.cpp"])
+        (self.root / "host/b.cpp").unlink()
+        self.changed("tidy", "--record", "core/a.cpp")
+        self.assertNotIn("host/b.cpp", (self.root / "tests/clean/tidy.txt").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
