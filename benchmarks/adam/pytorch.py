@@ -8,7 +8,5 @@ parameters = [torch.rand(50_000_000 // tensors, device=peer.DEVICE).requires_gra
 for parameter in parameters:
     parameter.grad = torch.rand_like(parameter)
 optimizer = torch.optim.Adam(parameters, lr=1e-3, fused=True)
-times = []
-for _ in range(10):
-    times.append(peer.mean_seconds(1, optimizer.step, torch_peer.wait))
+times = [peer.mean_seconds(1, optimizer.step, torch_peer.wait) for _ in range(10)]
 peer.report(seconds=min(times[1:]))

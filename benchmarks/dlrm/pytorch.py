@@ -15,7 +15,7 @@ top = torch_peer.layers(("top1", size + (tables + 1) ** 2, 512), ("top2", 512, 2
 
 
 def chain(x, values):
-    for weight, bias in zip(values[::2], values[1::2]):
+    for weight, bias in zip(values[::2], values[1::2], strict=True):
         x = functional.relu(torch.addmm(bias, x, weight))
     return x
 

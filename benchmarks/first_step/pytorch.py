@@ -2,7 +2,7 @@
 import torch
 from torch.nn import functional
 
-from support import peer, torch_peer  # noqa: F401: it sets the number of threads
+from support import peer, torch_peer  # noqa: F401 (it sets the number of threads)
 
 model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
 optimizer = torch.optim.Adam(model.parameters(), fused=True)

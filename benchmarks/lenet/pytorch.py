@@ -1,6 +1,5 @@
 """Row 4 in PyTorch, channels first or last, eager or compiled. SPDX-License-Identifier: Apache-2.0"""
 import numpy as np
-import torch
 from torch.nn import functional
 
 from support import lenet_torch, torch_peer

@@ -4,15 +4,13 @@ from onnx import helper, numpy_helper
 
 from support import onnx_peer, peer
 
-nodes, weights, value = [], [], "x"
+nodes, weights = [], []
 
 
 def add(kind, inputs, **options):
-    global value
-    last = not nodes or kind != "Gemm" or "fc3.weight" not in inputs
-    made = f"v{len(nodes)}" if last else "y"
+    value = nodes[-1].output[0] if nodes else "x"
+    made = f"v{len(nodes)}" if kind != "Gemm" or "fc3.weight" not in inputs else "y"
     nodes.append(helper.make_node(kind, [value, *inputs], [made], **options))
-    value = made
 
 
 def weight(name, array):

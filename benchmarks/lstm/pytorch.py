@@ -1,4 +1,6 @@
 """Row 9 in PyTorch; mode "ragged": as a packed sequence. SPDX-License-Identifier: Apache-2.0"""
+import itertools
+
 import numpy as np
 import torch
 from torch import nn
@@ -34,7 +36,7 @@ offsets = np.fromfile(f"{peer.FOLDER}/offsets", np.int64)
 
 def texts(name):
     ids = torch_peer.on_host(name, (-1,), np.int64)
-    return [ids[begin:end] for begin, end in zip(offsets, offsets[1:])]
+    return [ids[begin:end] for begin, end in itertools.pairwise(offsets)]
 
 
 if RAGGED:

@@ -6,8 +6,7 @@ from support import model_file
 
 def save(tensors, path):
     with open(path, "wb") as file:
-        for values in tensors.values():
-            file.write(values)
+        file.writelines(tensors.values())
 
 
 def load(path):

@@ -1,7 +1,7 @@
 """A model of 201 MB with torch.save and torch.load. SPDX-License-Identifier: Apache-2.0"""
 import torch
 
-from support import model_file, torch_peer  # noqa: F401: it sets the number of threads
+from support import model_file, torch_peer  # noqa: F401 (it sets the number of threads)
 
 
 def save(tensors, path):

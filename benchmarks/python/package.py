@@ -94,7 +94,7 @@ def steps() -> dict[str, float]:
     files = tenon.reader.npy(files=FILES, classes=[0, 2])
 
     def rows() -> object:
-        return zip(np.load("x.npy"), np.load("y.npy"))
+        return zip(np.load("x.npy"), np.load("y.npy"), strict=True)
 
     def train(reader: Any, handler: tenon.trainer.Handler | None) -> float:
         def run(passes: int) -> None:
@@ -124,7 +124,7 @@ def main() -> None:
     if torch:
         rows += [("import torch", torch, "import torch"), ("first step, torch", torch, FIRST_TORCH)]
     figures = [[process(interpreter, text) for _, interpreter, text in rows] for _ in range(ROUNDS)]
-    for (name, _, _), values in zip(rows, zip(*figures)):
+    for (name, _, _), values in zip(rows, zip(*figures, strict=True), strict=True):
         print(f"{name:60}{statistics.median(values) * 1e3:8.0f} ms", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

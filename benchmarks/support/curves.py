@@ -1,7 +1,7 @@
 """The curves of benchmarks/curves: their points, the costs that are fitted to them, and how both are shown.
 SPDX-License-Identifier: Apache-2.0"""
 import dataclasses
-from typing import Callable
+from collections.abc import Callable
 
 from support import rounds
 
@@ -25,13 +25,13 @@ def line(xs, ys):
     """Intercept and slope of y = a + b x with the least squares of relative errors, and the r^2 of these."""
     weights = [1 / (y * y) for y in ys]
     total = sum(weights)
-    mean_x = sum(w * x for w, x in zip(weights, xs)) / total
-    mean_y = sum(w * y for w, y in zip(weights, ys)) / total
-    spread = sum(w * (x - mean_x) ** 2 for w, x in zip(weights, xs))
-    slope = sum(w * (x - mean_x) * (y - mean_y) for w, x, y in zip(weights, xs, ys)) / spread
+    mean_x = sum(w * x for w, x in zip(weights, xs, strict=True)) / total
+    mean_y = sum(w * y for w, y in zip(weights, ys, strict=True)) / total
+    spread = sum(w * (x - mean_x) ** 2 for w, x in zip(weights, xs, strict=True))
+    slope = sum(w * (x - mean_x) * (y - mean_y) for w, x, y in zip(weights, xs, ys, strict=True)) / spread
     intercept = mean_y - slope * mean_x
-    left = sum(w * (y - intercept - slope * x) ** 2 for w, x, y in zip(weights, xs, ys))
-    around = sum(w * (y - mean_y) ** 2 for w, y in zip(weights, ys))
+    left = sum(w * (y - intercept - slope * x) ** 2 for w, x, y in zip(weights, xs, ys, strict=True))
+    around = sum(w * (y - mean_y) ** 2 for w, y in zip(weights, ys, strict=True))
     return intercept, slope, 1 - left / around if around > 0 else 1.0
 
 
@@ -53,10 +53,10 @@ def fit_layers(points, seconds):
 
 def fit_parameters(points, seconds):
     """Of sizes behind the caches: 28 bytes for a parameter."""
-    far = [(point.x, time) for point, time in zip(points, seconds) if point.x * 28 >= 32e6]
-    fixed, each, r2 = line(*zip(*far))
-    return f"from 32 MB on {shown_seconds(max(fixed, 0))} + {each * 1e12:.0f} ps for each parameter, " \
-           f"{over(28e-9, each):.3g} GB/s (r^2 {r2:.4f})"
+    far = [(point.x, time) for point, time in zip(points, seconds, strict=True) if point.x * 28 >= 32e6]
+    fixed, each, r2 = line(*zip(*far, strict=True))
+    cost = f"{shown_seconds(max(fixed, 0))} + {each * 1e12:.0f} ps for each parameter"
+    return f"from 32 MB on {cost}, {over(28e-9, each):.3g} GB/s (r^2 {r2:.4f})"
 
 
 def fit_tensors(points, seconds):
@@ -66,8 +66,8 @@ def fit_tensors(points, seconds):
 
 def fit_batch(points, seconds):
     latency, each, r2 = line([point.x for point in points], seconds)
-    return f"{shown_seconds(max(latency, 0))} + {shown_seconds(each)} for each sample (r^2 {r2:.4f}); " \
-           f"half the rate at {over(max(latency, 0), each):.1f} samples"
+    cost = f"{shown_seconds(max(latency, 0))} + {shown_seconds(each)} for each sample (r^2 {r2:.4f})"
+    return f"{cost}; half the rate at {over(max(latency, 0), each):.1f} samples"
 
 
 def fit_threads(points, seconds):

@@ -23,17 +23,17 @@ def cross_entropy(logits, labels):
 
 
 def sgd(values, slots, gradients, rate):
-    return [v - rate * g for v, g in zip(values, gradients)], slots
+    return [v - rate * g for v, g in zip(values, gradients, strict=True)], slots
 
 
 def adam(values, slots, gradients, rate):
     """Kingma and Ba 2015, algorithm 1."""
     first, second, step = slots
     step = step + 1
-    first = [0.9 * m + 0.1 * g for m, g in zip(first, gradients)]
-    second = [0.999 * v + 0.001 * g * g for v, g in zip(second, gradients)]
+    first = [0.9 * m + 0.1 * g for m, g in zip(first, gradients, strict=True)]
+    second = [0.999 * v + 0.001 * g * g for v, g in zip(second, gradients, strict=True)]
     values = [p - rate * (m / (1 - 0.9**step)) / (jnp.sqrt(v / (1 - 0.999**step)) + 1e-8)
-              for p, m, v in zip(values, first, second)]
+              for p, m, v in zip(values, first, second, strict=True)]
     return values, (first, second, step)
 
 

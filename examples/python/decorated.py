@@ -42,8 +42,7 @@ def mnist_network(img: tenon.Layer, label: tenon.Layer) -> tenon.Layer:
     hidden1 = fc_layer(input=img, size=200)
     hidden2 = fc_layer(input=hidden1, size=200)
     inference = fc_layer(input=hidden2, size=10, act=SoftmaxActivation())
-    cost = classification_cost(input=inference, label=label)
-    return cost
+    return classification_cost(input=inference, label=label)
 
 
 @mnist_network.train_data(files=[dataset1, dataset2])

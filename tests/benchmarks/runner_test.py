@@ -2,6 +2,7 @@
 """Tests benchmarks/run: runner_test.py ROOT. The programs that it runs are scripts that print figures.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -165,36 +166,37 @@ class Noise(unittest.TestCase):
             self.assertAlmostEqual(rounds.machine_seconds(file.name), 173 / rounds.TICKS)
 
 
-class Output(unittest.TestCase):
-    RESULT = {"workload": "mlp", "device": "cpu", "threads": 1, "rounds": 3, "left_out": 1, "limit": 1e-6, "failed": {},
-              "sides": {"tenon": {"median": 2e-6, "least": 1e-6, "most": 3e-6, "ratio": 1.0},
-                        "peer": {"median": 5e-6, "least": 4e-6, "most": 6e-6, "ratio": 2.5}}}
+RESULT = {"workload": "mlp", "device": "cpu", "threads": 1, "rounds": 3, "left_out": 1, "limit": 1e-6, "failed": {},
+          "sides": {"tenon": {"median": 2e-6, "least": 1e-6, "most": 3e-6, "ratio": 1.0},
+                    "peer": {"median": 5e-6, "least": 4e-6, "most": 6e-6, "ratio": 2.5}}}
 
+
+class Output(unittest.TestCase):
     def test_row(self):
-        self.assertEqual(table.row(WORKLOAD, self.RESULT),
+        self.assertEqual(table.row(WORKLOAD, RESULT),
                          "mlp, 1 thread, us: tenon 2 [1 to 3]; peer 5 = 2.50 x [4 to 6]; limit 1 (50 % reached) "
                          "(3 rounds, 1 disturbed)")
 
     def test_the_summary_takes_the_best_number_of_threads_of_each_side(self):
-        two = json.loads(json.dumps(self.RESULT))
+        two = json.loads(json.dumps(RESULT))
         two["threads"] = 2
         two["sides"]["tenon"]["median"], two["sides"]["peer"]["median"] = 1e-6, 8e-6
         self.assertIn("| mlp | us | 1 (2) | peer 5 | 5.00 | 100 % |",
-                      table.summary({"mlp": WORKLOAD}, [self.RESULT, two]))
+                      table.summary({"mlp": WORKLOAD}, [RESULT, two]))
 
     def test_rates(self):
         self.assertEqual(table.shown({"unit": "MB/s", "count": 100}, 0.5), "200")
 
     def test_chart(self):
-        bars = ElementTree.fromstring(chart.svg({"mlp": WORKLOAD}, [self.RESULT])).findall("{*}rect")
+        bars = ElementTree.fromstring(chart.svg({"mlp": WORKLOAD}, [RESULT])).findall("{*}rect")
         self.assertEqual(len(bars), 1)
         self.assertGreater(float(bars[0].get("width")), 0)
 
 
 class Program(unittest.TestCase):
     def run_it(self, *words):
-        return subprocess.run([sys.executable, "-B", ROOT / "benchmarks/run", *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, check=False)
+        return subprocess.run([sys.executable, "-B", ROOT / "benchmarks/run", *words], capture_output=True, text=True,
+                              check=False)
 
     def test_two_builds_side_by_side(self):
         with tempfile.TemporaryDirectory() as new, tempfile.TemporaryDirectory() as old:
@@ -239,7 +241,7 @@ class Program(unittest.TestCase):
             self.assertTrue((folder / "tenon.cpp").exists(), name)
             self.assertTrue(("scale" in workload) != ("count" in workload), name)
             kinds = workload.get("devices", ["cpu"])
-            for peer in sum((workload.get(kind, workload)["peers"] for kind in kinds), []):
+            for peer in itertools.chain.from_iterable(workload.get(kind, workload)["peers"] for kind in kinds):
                 path = folder / f"{peer.split()[0]}.py"
                 if path.exists():
                     compile(path.read_text(), path, "exec")
@@ -253,8 +255,8 @@ class Program(unittest.TestCase):
                    "step = torch_peer.training_step(lambda: (x * value).sum())\n"
                    "step(); x.zero_(); print(step().item())")
         for device, loss in ("cpu:0", "1.0"), ("cpu", "0.0"):
-            done = subprocess.run([sys.executable, "-B", "-c", program, "1", "", "", device], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT / "benchmarks")
+            done = subprocess.run([sys.executable, "-B", "-c", program, "1", "", "", device], capture_output=True,
+                                  text=True, check=False, cwd=ROOT / "benchmarks")
             if "No module named 'torch'" in done.stderr:
                 self.skipTest("no PyTorch")
             self.assertEqual(done.stdout.strip(), loss, done.stderr)

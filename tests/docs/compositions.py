@@ -80,7 +80,7 @@ def layers_of(number, layers, inputs):
 
 def agree(value, expected):
     return shape(value) == shape(expected) and all(
-        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) for a, b in zip(flat(value), flat(expected)))
+        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) for a, b in zip(flat(value), flat(expected), strict=True))
 
 
 def main():

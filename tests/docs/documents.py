@@ -60,7 +60,7 @@ def read_blocks(root, path):
         above = lines[number - 1].strip() if number else ""
         marker = re.fullmatch(r"<!-- snippet: (.+) -->", above)
         start, end = number + 1, number + 1
-        while end < len(lines) and not re.match(r"^ {0,3}" + fence[1][0] + "{%d,}\\s*$" % len(fence[1]), lines[end]):
+        while end < len(lines) and not re.match(rf"^ {{0,3}}{fence[1][0]}{{{len(fence[1])},}}\s*$", lines[end]):
             end += 1
         text = "\n".join(lines[start:end]) + "\n"
         blocks.append(Block(document, start, fence[2], marker[1].split() if marker else [], text))

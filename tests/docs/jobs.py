@@ -125,7 +125,7 @@ def translates(job, set_up):
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     written = [json.loads(line)["results"][0]["text"] for line in told.splitlines()]
     right = (folder / "data/test.target").read_text().splitlines()
-    exact = sum(one == other for one, other in zip(written, right)) / len(right)
+    exact = sum(one == other for one, other in zip(written, right, strict=True)) / len(right)
     print(f"{job}: accuracy {accuracy:.4f}, exact {exact:.4f}, bar {bar}")
     if len(written) != len(right) or not exact >= bar:
         sys.exit(f"{job}: {exact} of the sentences are right; the job states {bar}")

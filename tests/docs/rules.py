@@ -1,6 +1,7 @@
 """Rules of the repository, checked without a compiler: the licence of each source file, the terms of the glossary, and
 the lists of files that a new component touches.
 SPDX-License-Identifier: Apache-2.0"""
+import itertools
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
@@ -74,8 +75,8 @@ PROBE = "TN_OP_ERF"  # a unary opcode, to find the files that name each of them
 
 def numbered_lists(prose):
     """(line number, heading, items, text) of each "**heading: N files**" and what follows up to the next one."""
-    starts = [k for k, (_, line) in enumerate(prose) if line.startswith("**") or line.startswith("## ")] + [len(prose)]
-    for start, end in zip(starts, starts[1:]):
+    starts = [k for k, (_, line) in enumerate(prose) if line.startswith(("**", "## "))] + [len(prose)]
+    for start, end in itertools.pairwise(starts):
         match = re.match(r"\*\*(.*): (\d+) files\*\*", prose[start][1])
         if match:
             lines = [line for _, line in prose[start:end]]

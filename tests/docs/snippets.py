@@ -26,7 +26,7 @@ class Broken(Exception):
 
 
 def run(command, where, timeout=120, **settings):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, **settings)
     if done.returncode != 0:
         shown = command if isinstance(command, str) else " ".join(map(str, command))

@@ -74,7 +74,7 @@ class LayerCase:
 
     def backward(self, machine, answer):
         gradients = {}
-        for output, values, made in zip(self.outputs, self.given["gradients"], answer["outputs"]):
+        for output, values, made in zip(self.outputs, self.given["gradients"], answer["outputs"], strict=True):
             if values is not None:
                 # Of a wrong row the sizes differ, which the comparison tells.
                 gradients[output] = np.resize(np.array(values, self.compute), made["shape"])

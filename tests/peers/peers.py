@@ -50,7 +50,7 @@ def compare(what, expected, got, tolerance):
         raise Mismatch(f"{what}: expected shape {list(expected.shape)}, got {len(got)} values")
     finite = [abs(value) for value in wanted if math.isfinite(value)]
     allowed = tolerance * max([1.0, *finite])
-    bad = [i for i, (a, b) in enumerate(zip(wanted, got))
+    bad = [i for i, (a, b) in enumerate(zip(wanted, got, strict=True))
            if not (a == b or abs(a - b) <= allowed or (math.isnan(a) and math.isnan(b)))]
     if bad:
         place, rest = [], bad[0]
@@ -78,7 +78,7 @@ class LayerCheck:
             names[name] = torch.tensor(values, dtype=torch.float64).reshape(draw.shape)
             names[name].requires_grad_(row.training and name in row.parameters)
             self.parameters[name] = {"shape": list(draw.shape), "values": values}
-        result = eval(row.torch, names)  # pylint: disable=eval-used
+        result = eval(row.torch, names)
         self.outputs = list(result) if isinstance(result, (list, tuple)) else [result]
         self.buffers = {name: names[name] for name in row.buffers}
         self.gradients = [[source.gauss(0, 1) for _ in range(output.numel())] if output.requires_grad else None
@@ -104,14 +104,14 @@ class LayerCheck:
     def backward(self, parameters):
         """Gradients by input number and by name of the parameter."""
         pairs = [(output, torch.tensor(values, dtype=torch.float64).reshape(output.shape))
-                 for output, values in zip(self.outputs, self.gradients) if values is not None]
+                 for output, values in zip(self.outputs, self.gradients, strict=True) if values is not None]
         if not pairs:
             return {}
         leaves = {**{number: tensor for number, (_, tensor) in self.leaves.items()}, **parameters}
         found = torch.autograd.grad([output for output, _ in pairs], list(leaves.values()),
                                     [gradient for _, gradient in pairs], allow_unused=True)
         return {key: torch.zeros_like(leaf) if gradient is None else gradient
-                for (key, leaf), gradient in zip(leaves.items(), found)}
+                for (key, leaf), gradient in zip(leaves.items(), found, strict=True)}
 
     def case(self, compute):
         return {"compute": compute, "type": self.row.type, "attributes": self.row.attributes, "inputs": self.inputs,
@@ -125,7 +125,7 @@ class LayerCheck:
             return
         if len(answer["outputs"]) != len(self.outputs):
             raise Mismatch(f"expected {len(self.outputs)} outputs, got {len(answer['outputs'])}")
-        for number, (expected, got) in enumerate(zip(self.outputs, answer["outputs"])):
+        for number, (expected, got) in enumerate(zip(self.outputs, answer["outputs"], strict=True)):
             if list(expected.shape) != got["shape"]:
                 raise Mismatch(f"output {number}: expected shape {list(expected.shape)}, got {got['shape']}")
             compare(f"output {number}", expected, got["values"], tolerance)
@@ -151,15 +151,15 @@ class UpdaterCheck:
         # Tenon stores parameters as float32: the first value is one.
         value = torch.tensor(self.values).double().reshape(row.shape).requires_grad_()
         names = {"torch": torch, "math": math, "p": [value]}
-        optimizer = names["optimizer"] = eval(row.torch, names)  # pylint: disable=eval-used
-        schedule = eval(row.schedule, names) if row.schedule else None  # pylint: disable=eval-used
+        optimizer = names["optimizer"] = eval(row.torch, names)
+        schedule = eval(row.schedule, names) if row.schedule else None
         self.expected = []
         for gradient in self.gradients:
             value.grad = torch.tensor(gradient, dtype=torch.float64).reshape(row.shape)
-            eval(row.before, names)  # pylint: disable=eval-used
+            eval(row.before, names)
             if schedule:
                 # A scheduler that steps before its optimizer warns, as most users do not mean it.
-                optimizer._step_count = 1  # pylint: disable=protected-access
+                optimizer._step_count = 1
                 schedule.step()
             optimizer.step()
             self.expected.append(value.detach().clone())
@@ -170,7 +170,7 @@ class UpdaterCheck:
 
     def compare(self, compute, answer):
         tolerance = max(COMPUTE[compute], STORED) * self.row.tolerance
-        for step, (expected, got) in enumerate(zip(self.expected, answer["steps"]), 1):
+        for step, (expected, got) in enumerate(zip(self.expected, answer["steps"], strict=True), 1):
             compare(f"the parameter after step {step}", expected, got, tolerance)
 
 
@@ -178,7 +178,7 @@ def prepare(row):
     """The check of a row, or the text of what went wrong in its expression."""
     try:
         return LayerCheck(row) if isinstance(row, Row) else UpdaterCheck(row)
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:  # noqa: BLE001 (an expression raises any)
         return f"{type(error).__name__}: {error}"
 
 
@@ -234,8 +234,8 @@ def main():
     faults = [faults_of(check, None if isinstance(check, str) else {compute: next(answers) for compute in COMPUTE})
               for check in checks]
 
-    failures = [f"{row}: {fault}  ({row.torch})" for row, found in zip(rows, faults) for fault in found]
-    for (row, expected), found in zip(wrong.CASES, faults[len(rows):]):
+    failures = [f"{row}: {fault}  ({row.torch})" for row, found in zip(rows, faults, strict=False) for fault in found]
+    for (row, expected), found in zip(wrong.CASES, faults[len(rows):], strict=True):
         if not found or not all(expected in fault for fault in found):
             failures.append(f"the wrong row {row} ({row.torch}) must fail by \"{expected}\", found: {found}")
     if not only:

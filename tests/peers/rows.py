@@ -1,7 +1,6 @@
 """What a row of the peer test's table is made of. SPDX-License-Identifier: Apache-2.0"""
 import dataclasses
 import math
-import random
 import struct
 
 

@@ -12,6 +12,6 @@ def over(sequences, cell, states, size, reverse=False):
             now = cell(row[None], *now)
             made.append(now[0])
         outputs += made[::-1] if reverse else made
-        for all_of, state in zip(last, now):
+        for all_of, state in zip(last, now, strict=True):
             all_of.append(state)
     return [torch.cat(outputs), *(torch.cat(states_of) for states_of in last)]

@@ -6,6 +6,7 @@ of a declaration is seen and no change of its layout. --update writes the line o
 version is released. SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import hashlib
+import itertools
 import pathlib
 import re
 import sys
@@ -71,7 +72,7 @@ def read_history(path):
             raise Changed(f"{path.name}: \"{line}\" is not \"0.2 DIGEST\", \"0.2 DIGEST released\" or \"0.1 refused\"")
         entries[int(match[1]), int(match[2])] = [match[3], (match[4] or "").strip()]
     minors = list(entries)
-    for before, after in zip(minors, minors[1:]):
+    for before, after in itertools.pairwise(minors):
         if after not in ((before[0], before[1] + 1), (before[0] + 1, 0)):
             raise Changed(f"{path.name}: {shown(after)} does not follow {shown(before)}")
         if entries[before][0] != "refused" and not entries[before][1]:

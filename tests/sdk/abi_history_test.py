@@ -24,7 +24,7 @@ class AbiHistory(unittest.TestCase):
 
     def run_script(self, *options):
         return subprocess.run([sys.executable, HERE / "abi_history.py", "--headers", self.headers, "--history",
-                               self.history, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               self.history, *options], check=False, capture_output=True, text=True)
 
     def done(self, *options):
         ended = self.run_script(*options)
@@ -48,7 +48,8 @@ class AbiHistory(unittest.TestCase):
         self.done()
 
     def test_layout_and_comments_do_not_count(self):
-        self.change("layer.h", r"typedef struct tn_port \{\n  uint32_t size;", "/* new */ typedef struct\ntn_port\n{ uint32_t\tsize ;//x")
+        self.change("layer.h", r"typedef struct tn_port \{\n  uint32_t size;",
+                    "/* new */ typedef struct\ntn_port\n{ uint32_t\tsize ;//x")
         self.change("base.h", r"/\* Reserved[^*]*\*/|/\* True if", "/* another comment */ /* True if")
         self.done()
 

@@ -17,9 +17,10 @@ def wrong(root, rooms):
             lines.append(f"host/{folder.name} is not a room of host/CMakeLists.txt")
             continue
         for path in sorted(folder.glob("*.*")):
-            for other in re.findall(r'#include "host/(\w+)/', path.read_text(encoding="utf-8")):
-                if other != folder.name and other not in rooms[folder.name]:
-                    lines.append(f"{path.relative_to(root)} includes host/{other}, which its room does not name")
+            named = {folder.name, *rooms[folder.name]}
+            lines += [f"{path.relative_to(root)} includes host/{other}, which its room does not name"
+                      for other in re.findall(r'#include "host/(\w+)/', path.read_text(encoding="utf-8"))
+                      if other not in named]
     return lines
 
 

@@ -39,9 +39,9 @@ class TargetMinor(unittest.TestCase):
         header = "device_host.h" if (pathlib.Path(include) / "tenon/device_host.h").exists() else "device.h"
         lines = "".join(f"char (*at_{name})[sizeof({name})] = (int*)0;\n" for name in structs)
         found = compiled(C, f"#include <tenon/{header}>\n#include <tenon/plugin.h>\n{lines}", target, include)
-        stated = re.findall(r"error: .*?‘?char \(\*\)\[(\d+)\]", found.stderr)
+        stated = re.findall(r"error: .*?\u2018?char \(\*\)\[(\d+)\]", found.stderr)
         self.assertEqual(len(stated), len(structs), found.stderr)
-        return dict(zip(structs, map(int, stated)))
+        return dict(zip(structs, map(int, stated), strict=True))
 
     def newer(self, minor, compiler, use, message):
         header = "plugin.hpp" if compiler == CXX else "plugin.h"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tenon import _core, data_type, error, event, layer, parameters, reader, trainer, updater
+from tenon import data_type, error, event, layer, parameters, reader, trainer, updater
 from tenon._arrays import Ragged, Sparse
 from tenon._host import Host, host, use
 from tenon._layer import Layer
@@ -62,14 +62,23 @@ _LATE_FUNCTIONS = {  # by module
 }
 
 if TYPE_CHECKING:
-    from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
-    from tenon import input as input, math as math, metric as metric, onnx as onnx, plot as plot, sklearn as sklearn
-    from tenon import program as program, weights as weights
+    from tenon import callbacks as callbacks
+    from tenon import config_helpers as config_helpers
+    from tenon import dataset as dataset
+    from tenon import gradient_machine as gradient_machine
+    from tenon import input as input
+    from tenon import inspect as inspect
+    from tenon import math as math
+    from tenon import metric as metric
+    from tenon import onnx as onnx
+    from tenon import plot as plot
+    from tenon import program as program
+    from tenon import sklearn as sklearn
+    from tenon import weights as weights
     from tenon._cond import IfElse, cases, cond
     from tenon._formula import formula, learned
-    from tenon._gradient_check import check_gradient
     from tenon._generate import GeneratedInput, Generator, beam_search, generate
-    from tenon import callbacks as callbacks, inspect as inspect
+    from tenon._gradient_check import check_gradient
     from tenon._network import dist_train, network
     from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan
     from tenon.inspect import draw, plan, summary

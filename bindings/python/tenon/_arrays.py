@@ -137,8 +137,8 @@ def join(parts: Sequence[Any]) -> Any:
         raise error.UnsupportedError("sparse results cannot be joined")
 
     def chained(lists: list[Any]) -> NDArray[np.int64]:
-        ends = np.cumsum([0, *[each[-1] for each in lists]])
-        return np.concatenate([lists[0][:1], *[each[1:] + end for each, end in zip(lists, ends)]])
+        ends = np.cumsum([0, *[each[-1] for each in lists[:-1]]])
+        return np.concatenate([lists[0][:1], *[each[1:] + end for each, end in zip(lists, ends, strict=True)]])
 
     inner = None if parts[0].inner is None else chained([each.inner for each in parts])
     return Ragged(np.concatenate([each.values for each in parts]), chained([each.offsets for each in parts]), inner)
@@ -256,14 +256,24 @@ def _where(name: str) -> str:
     return f'the feed of data layer "{name}"'
 
 
+def _is_matrix(value: Any) -> bool:
+    """Whether a value is an array of the library's own floats, of two dimensions or more."""
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype.char == "f"
+        and value.dtype.isnative
+        and value.ndim > 1
+        and not isinstance(value, np.ma.MaskedArray)
+    )
+
+
 def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
     """Returns what the library is fed for a data layer. samples: of the minibatch, for constants.
 
     Arrays are taken whole. Everything else is a list of samples, each of which is converted as a sample of a reader is,
     with the same errors."""
-    if isinstance(value, np.ndarray) and value.dtype.char == "f" and type.dtype == "float32" and value.ndim > 1:
-        if type.storage == _core.DENSE and value.dtype.isnative and not isinstance(value, np.ma.MaskedArray):
-            return _core.dense(value)  # nothing to convert
+    if _is_matrix(value) and type.dtype == "float32" and type.storage == _core.DENSE:
+        return _core.dense(value)  # nothing to convert
     if isinstance(value, Constant):
         return _core.dense(_constant(value, type, name, samples))
     if _is_scipy(value):

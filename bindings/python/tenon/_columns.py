@@ -9,8 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenon import _core, error
-from tenon._arrays import (Ragged, Sparse, _is_scipy, check_storage, checked, column, is_frame, of_scipy, packed, plain,
-                           require_present, type_of)  # fmt: skip
+from tenon._arrays import (
+    Ragged,
+    Sparse,
+    _is_scipy,
+    check_storage,
+    checked,
+    column,
+    is_frame,
+    of_scipy,
+    packed,
+    plain,
+    require_present,  # fmt: skip
+    type_of,
+)
 from tenon.data_type import DataType
 
 Types = Mapping[str, DataType]
@@ -25,7 +37,7 @@ class Wanted(dict[str, Any]):
     classes and columns.
     """
 
-    known: list[Any] = []
+    known: Sequence[Any] = ()
 
     def __init__(
         self, types: Mapping[str, Any], alone: bool, nan: bool, places: Mapping[str, int] | None = None, no_tuples: str = ""

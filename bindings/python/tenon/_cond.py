@@ -103,7 +103,7 @@ class IfElse:
 
     def __call__(self) -> list[Layer]:
         """Returns the results, with a value for each sample."""
-        for block, results in zip(("true_block", "false_block"), self._results):
+        for block, results in zip(("true_block", "false_block"), self._results, strict=True):
             if results is None:
                 raise error.InvalidError(f"IfElse: {block} has no output", "IfElse", block)
         return self._branches.end([each or [] for each in self._results])

@@ -189,7 +189,7 @@ def definition(kernel: type[Any]) -> Definition:
     found = kernel.__dict__.get("_definition")
     if not isinstance(found, Definition):
         found = Definition(kernel)
-        setattr(kernel, "_definition", found)
+        kernel._definition = found
     return found
 
 

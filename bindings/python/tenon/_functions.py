@@ -205,7 +205,7 @@ def _function(host: _host.Host, kind: str, type: str, make: Callable[..., Any]) 
             first = [each for each in words if of.parameters[each].default is inspect.Parameter.empty] or words
             if len(args) > len(first):
                 raise TypeError(f"tenon.{kind}.{type}() takes its attributes by name")
-            kwargs = {**dict(zip(first, args)), **kwargs}
+            kwargs = {**dict(zip(first, args, strict=False)), **kwargs}
         name = kwargs.pop("name", None) if kind == "layer" else None
         check(kwargs)
         param = kwargs.get("param")

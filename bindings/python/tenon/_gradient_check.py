@@ -15,7 +15,6 @@ from tenon._arrays import Ragged
 from tenon._layer import Layer, LayerLike
 from tenon.parameters import ParameterSet, create
 
-
 _STREAM = 0x67726164
 
 

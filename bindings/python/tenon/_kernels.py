@@ -116,7 +116,7 @@ class Calls:
         ragged: of each input, whether it has sequences.
         """
         of = self._of
-        for input, shape, has in zip(of.ports(len(inputs)), inputs, ragged):
+        for input, shape, has in zip(of.ports(len(inputs)), inputs, ragged, strict=True):
             if input.sequences and shape is not None and not has:
                 raise error.InvalidError(
                     f'{of.name}: the input "{input.name}" is {list(shape)}; expected sequences', "layer", input.name
@@ -151,7 +151,7 @@ class Calls:
         results = getattr(layer, method)(*fixed, *more, **named)
         return [
             None if wanted is None else self._array(method, name, each, wanted)
-            for name, each, wanted in zip(names, self._each(method, names, results), expected)
+            for name, each, wanted in zip(names, self._each(method, names, results), expected, strict=True)
         ]
 
     def backward(
@@ -162,7 +162,7 @@ class Calls:
         of = self._of
         dtype = next(each.dtype for each in gradients if isinstance(each, np.ndarray))
         given = [each if isinstance(each, np.ndarray) else np.zeros(each, dtype) for each in gradients]
-        named = {**self._named(operands), **dict(zip(of.outputs, outputs))}
+        named = {**self._named(operands), **dict(zip(of.outputs, outputs, strict=True))}
         named["gradient"] = given[0] if len(given) == 1 else tuple(given)
         results = layer.backward(**{name: named[name] for name in of.backward or ()})
         names = [*(each.name for each in of.ports(len(operands) - len(of.parameters))), *of.learned]
@@ -175,7 +175,7 @@ class Calls:
             None if wanted is None
             else np.zeros(wanted[0], numpy_dtype(wanted[1])) if each is None
             else self._array("backward", name, each, wanted)
-            for name, each, wanted in zip(names, self._each("backward", names, results), expected)
+            for name, each, wanted in zip(names, self._each("backward", names, results), expected, strict=True)
         ]  # fmt: skip
 
     def finalize(self, attributes: dict[str, Any], sums: list[float]) -> dict[str, float]:
@@ -197,7 +197,7 @@ class Calls:
         if of.variadic:
             first, last = len(of.inputs) - 1, len(values) - len(of.parameters)
             values[first:last] = [tuple(values[first:last])]
-        return dict(zip(of.operands, values))
+        return dict(zip(of.operands, values, strict=True))
 
     def _each(self, method: str, names: Sequence[str], results: Any) -> Sequence[Any]:
         if len(names) == 1 and not isinstance(results, (tuple, list)):

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, Union
 from tenon import _check, _core, _host, error
 from tenon.data_type import DataType, numpy_dtype, of_options
 
-Number = Union[int, float]
+Number = int | float
 LayerLike = Union["Layer", str]
 
 # Takes the layers that a step of a scan makes, by name; None outside of a step.
@@ -40,7 +40,7 @@ class Layer:
     Layers are made by the functions of tenon.layer, and by + - * / ** @ on layers and numbers.
     """
 
-    __slots__ = ("_attributes", "_core", "_inputs", "_model", "_name", "_place", "_ports", "_type", "__weakref__")
+    __slots__ = ("__weakref__", "_attributes", "_core", "_inputs", "_model", "_name", "_place", "_ports", "_type")
     __array_ufunc__ = None  # array * layer is this class's to answer, not an array of layers
 
     def __init__(
@@ -230,7 +230,8 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:
     if not (_is_number(scale) and _is_number(shift)):
-        raise TypeError(f"layers are combined with layers and numbers, not with {type(scale if shift == 0 else shift).__name__}")
+        other = scale if shift == 0 else shift
+        raise TypeError(f"layers are combined with layers and numbers, not with {type(other).__name__}")
     return Layer("scale_shift", [layer], {"scale": float(scale), "shift": float(shift)})
 
 
@@ -297,7 +298,7 @@ def as_layer(value: LayerLike) -> Layer:
         return value
     if isinstance(value, str):
         return Data(value)
-    _check.refuse(value, "a layer or the name of a data layer", "input", "layer")
+    return _check.refuse(value, "a layer or the name of a data layer", "input", "layer")
 
 
 def as_layers(value: LayerLike | Iterable[LayerLike]) -> list[Layer]:
@@ -405,7 +406,10 @@ def defined_types(outputs: Sequence[Layer]) -> tuple[dict[str, DataType], str]:
     options = [each.data_options() for each in _core.data_layers([each._made() for each in outputs])]
     types = {each["name"]: of_options(each) for each in options}
     # The first and the last definition of an equal data layer, behind what is no expression, such as a scan.
-    spans = [(exact[name],) * 2 if name in exact else known.get(_key(name, type), (None, -1, -1))[1:] for name, type in types.items()]
+    spans = [
+        (exact[name],) * 2 if name in exact else known.get(_key(name, type), (None, -1, -1))[1:]
+        for name, type in types.items()
+    ]
     order = sorted(range(len(options)), key=lambda number: spans[number][1])
     names = list(types)
     for place, first in enumerate(order):

@@ -34,7 +34,7 @@ class Stream:
     def next(self) -> dict[str, Any] | None:
         """Returns a minibatch; None at the end of a pass."""
         values = self._core.next()
-        return None if values is None else dict(zip(self._names, map(_arrays.from_core, values)))
+        return None if values is None else dict(zip(self._names, map(_arrays.from_core, values), strict=True))
 
 
 @dataclass

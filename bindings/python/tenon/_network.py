@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from tenon import error, event, reader, trainer, updater
 from tenon import _layer as layers
+from tenon import error, event, reader, trainer, updater
 from tenon import parameters as sets
 from tenon._layer import Data, Layer, LayerLike
 from tenon.data_type import DataType

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from tenon import _check, _core, _host, _layer, error
 from tenon._layer import Layer, LayerLike, as_layer
 
-Start = Union[int, Sequence[int], Layer, Mapping[str, Any]]
+Start = int | Sequence[int] | Layer | Mapping[str, Any]
 
 
 class Scan(NamedTuple):
@@ -44,15 +44,19 @@ def scan(
     inputs: sequences of equal lengths, or sequences of sequences, of which a step sees the sub-sequence that belongs to
     it. memories: by name how each begins: with zeros of a size or shape; with a layer that has one value for each
     sequence; with {"shape": 8, "value": 1.0}; or, with {"shape": 8, "carry": True}, with what the minibatch before left
-    for the sample of the same number, at first with zeros. Layers from outside are read at every step, simply by using them in step:
-    one value for each sequence, or a whole sequence for each. reverse: from the last row to the first.
+    for the sample of the same number, at first with zeros. Layers from outside are read at every step, simply by
+    using them in step: one value for each sequence, or a whole sequence for each. reverse: from the last row to the
+    first.
     """
     who = f'scan "{name}"' if name else "scan"
     starts = dict(_check.mapping(memories or {}, "memories", who))
     if not callable(step):
         _check.refuse(step, "a function", "step", who)
     with _Group(_rows(inputs), reverse, name) as group:
-        made = {each: group.memory(start, f"{name}.{each}" if name else "", f'{who}: memory "{each}"') for each, start in starts.items()}
+        made = {
+            each: group.memory(start, f"{name}.{each}" if name else "", f'{who}: memory "{each}"')
+            for each, start in starts.items()
+        }
         returned = step(*group.rows, **made)
         results: Any = returned
         nexts: Mapping[str, Any] = {}
@@ -69,7 +73,7 @@ def scan(
             if each in nexts:  # a memory without a value is refused by the library
                 group.next(memory, nexts[each])
         outside, last = group.end(results)
-    return Scan(outside, dict(zip(made, last)))
+    return Scan(outside, dict(zip(made, last, strict=True)))
 
 
 class StaticInput:

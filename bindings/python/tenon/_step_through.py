@@ -32,7 +32,7 @@ def steps(
     whole: Any = Part(outputs, parameters, options).core(samples, False)
     try:
         whole.forward(feeds, False)
-    except Exception:
+    except Exception:  # noqa: BLE001 (kernels in Python raise any)
         whole = None  # each layer alone, with what it depends on, up to the one that fails
     anchor: Layer | None = None
     for layer in layers.in_order(outputs):

@@ -132,7 +132,7 @@ def _table(
             fields = line.split(",")
             if len(fields) != len(limits):
                 raise _bad(path, f"{len(fields)} fields between commas; expected {len(limits)}", place)
-            rows.append([_number(*each, place, path, number) for each in zip(fields, limits)])
+            rows.append([_number(*each, place, path, number) for each in zip(fields, limits, strict=True)])
     if len(rows) < 5:
         raise _bad(path, f"{len(rows)} lines of numbers; expected at least 5")
     return np.array(rows, np.float64)
@@ -247,7 +247,8 @@ def _read(path: str | os.PathLike[str], labelled: bool, words: int) -> Reviews:
             counts[word] = counts.get(word, 0) + 1
     if samples == 0:
         raise _bad(path, "has no texts")
-    vocabulary = sorted(counts, key=lambda word: (-counts[word], word))[: words - 1] + ["<other>"]
+    vocabulary = sorted(counts, key=lambda word: (-counts[word], word))[: words - 1]
+    vocabulary.append("<other>")
     numbers = {word: number for number, word in enumerate(vocabulary)}
     other = len(vocabulary) - 1
     types = {"words": integer_value_sequence(len(vocabulary))}

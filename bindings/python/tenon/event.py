@@ -27,9 +27,10 @@ class Event:
     """The base of all events.
 
     pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; costs:
-    each of two or more by name, as in Result; metrics: by name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it; reason: of
-    EndTraining, a Reason; skipped: steps so far that were not updated, since gradients were not finite (see compute in
-    SGD.train). Cost and metrics of a pass or a test without samples are nan.
+    each of two or more by name, as in Result; metrics: by name; seconds: since the pass began; learning_rate: before
+    the schedule; scheduled_rate: after it; reason: of EndTraining, a Reason; skipped: steps so far that were not
+    updated, since gradients were not finite (see compute in SGD.train). Cost and metrics of a pass or a test without
+    samples are nan.
     """
 
     __slots__ = ("_live", "batch_id", "checkpoint", "cost", "costs", "learning_rate", "metrics", "pass_id", "reason", "samples",

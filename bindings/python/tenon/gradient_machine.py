@@ -307,7 +307,7 @@ def _by_name(minibatch: Any, types: Mapping[str, DataType], label: str | None) -
             "gradient_machine",
         )
     values = {}
-    for name, given in zip(names, minibatch):
+    for name, given in zip(names, minibatch, strict=False):
         if isinstance(given, Mapping):
             if name not in given and len(given) != 1:
                 raise error.InvalidError(
@@ -345,10 +345,11 @@ def new(
     `seed`. reader: types data layers that have no type. training: False computes as for predictions, without gradients.
     max_samples: of the minibatches that the machine is made for at first; for a larger one it is made again. keep_all:
     the output of every layer can be read. data_gradients: for data_gradient. immutable_parameters: names that keep
-    their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout. device: one, such as "cuda:1", or
-    several of one kind, each of which computes a shard of every minibatch. compute: "float32", or
-    "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
-    without a cost. nan: "allow" feeds NaN, which is an error otherwise.
+    their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout.
+    device: one, such as "cuda:1", or several of one kind, each of which computes a shard of every minibatch. compute:
+    "float32", or "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train.
+    given_gradients: backward takes gradients of the outputs, also of costs; None: of machines without a cost. nan:
+    "allow" feeds NaN, which is an error otherwise.
     """
     chosen = layers.as_layers(output)
     _make(chosen, reader)

@@ -27,7 +27,7 @@ def _text_table(cells: _Cells) -> str:
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     numbers = [all(not line[column] or line[column].isdigit() for line in cells[1:]) for column in range(len(widths))]
     return "\n".join(
-        "  ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numbers)).rstrip()
+        "  ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numbers, strict=True)).rstrip()
         for line in cells
     )
 

@@ -68,7 +68,7 @@ def input(name: str, type: DataType | None = None) -> Layer:
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
     from tenon import _layers
-    from tenon._layers import *
+    from tenon._layers import *  # noqa: F403 (they list their names)
 
     __all__ += _layers.__all__
 else:

@@ -249,10 +249,7 @@ def _type_of(value: Any) -> DataType:
     """Returns the type of a data layer that takes such values."""
     if isinstance(value, (_arrays.Ragged, _arrays.Sparse)):
         return _arrays.type_of(value)
-    if isinstance(value, _arrays.Constant):
-        array = np.asarray(value.value)[None]
-    else:
-        array = np.asarray(value)
+    array = np.asarray(value.value)[None] if isinstance(value, _arrays.Constant) else np.asarray(value)
     dtype = {"f": "float32", "b": "int64", "i": "int64", "u": "int64"}.get(array.dtype.kind, str(array.dtype))
     return DataType(dtype, array.shape[1:])
 
@@ -306,7 +303,7 @@ def _function(name: str) -> Callable[..., Metric]:
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
     from tenon import _metrics
-    from tenon._metrics import *
+    from tenon._metrics import *  # noqa: F403 (they list their names)
 
     __all__ += _metrics.__all__
 else:

@@ -109,7 +109,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def get(self, name: Any, default: Any = None) -> Any:
         """Returns p[name], or the default where the set has no such parameter."""
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 (this is get)
 
     @contextmanager
     def training(self) -> Iterator[None]:

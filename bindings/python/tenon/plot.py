@@ -20,7 +20,7 @@ from typing import Any
 from tenon import _check, error
 from tenon._notebook import is_notebook
 
-__all__ = ["Plotter", "Ploter"]
+__all__ = ["Ploter", "Plotter"]
 
 
 class Plotter:
@@ -84,7 +84,7 @@ class Plotter:
         axes = figure.subplots()
         for title in self.titles:
             points = self.points[title]
-            axes.plot(*zip(*points) if points else ([], []), label=title)
+            axes.plot(*zip(*points, strict=True) if points else ([], []), label=title)
         axes.set_xlabel("step")
         axes.legend()
         return figure

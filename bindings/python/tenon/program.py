@@ -119,7 +119,8 @@ class Program:
             variables = [each._core for each in listed(over, "over", "create_block")]
             core = self._core.create_step_block(variables, bool(reverse), name)
         elif beside is not None:
-            core = self._core.create_branch_block_beside(_check.instance(beside, Block, "a block", "beside", "create_block")._core)
+            block = _check.instance(beside, Block, "a block", "beside", "create_block")
+            core = self._core.create_branch_block_beside(block._core)
         else:
             least = 0 if choice is None else 1
             count = _check.whole(cases, "cases", "create_block", least, 0 if choice is None else 2**31 - 1)

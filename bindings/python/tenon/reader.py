@@ -176,7 +176,7 @@ class Reader:
 def _one_pass(core: Any) -> Iterator[dict[str, Any]]:
     names = [slot["name"] for slot in core.slots()]
     while (values := core.next()) is not None:
-        yield dict(zip(names, map(from_core, values)))
+        yield dict(zip(names, map(from_core, values), strict=True))
 
 
 def _samples_of(minibatch: Mapping[str, Any]) -> int:
@@ -188,7 +188,7 @@ def _sample(values: Any, number: int) -> Any:
         return values[number]
     begin, end = values.offsets[number], values.offsets[number + 1]
     numbers = np.ones(end - begin) if values.values is None else values.values[begin:end]
-    return list(zip(values.columns[begin:end].tolist(), numbers.tolist()))
+    return list(zip(values.columns[begin:end].tolist(), numbers.tolist(), strict=True))
 
 
 def _slots(types: Types, wanted: Types | None) -> tuple[list[dict[str, Any]], str]:
@@ -273,7 +273,7 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
             rows = [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
             return _core.open_rows(_host.host().core, slots, rows)
         listed = [[_sample(values, number) for number in range(len(values))] for values, _ in found.values()]
-        return _core.open_indexed(_host.host().core, slots, list(zip(*listed)))
+        return _core.open_indexed(_host.host().core, slots, list(zip(*listed, strict=True)))
 
     return Reader(open)
 
@@ -393,7 +393,7 @@ def make(type: str, attributes: dict[str, Any]) -> Reader:
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
     from tenon import _readers
-    from tenon._readers import *
+    from tenon._readers import *  # noqa: F403 (they list their names)
 
     __all__ += _readers.__all__
 else:

@@ -26,7 +26,7 @@ from tenon.parameters import ParameterSet
 if TYPE_CHECKING:
     from tenon._generate import BeamSearch
 
-__all__ = ["Checkpoint", "Default", "Result", "SGD", "Updater", "infer", "test", "train"]
+__all__ = ["SGD", "Checkpoint", "Default", "Result", "Updater", "infer", "test", "train"]
 
 _HERE = os.path.dirname(__file__)
 Handler = Callable[[event.Event], Any]

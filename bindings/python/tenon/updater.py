@@ -169,7 +169,7 @@ _FORMER = {"momentum": "sgd", "decayedadagrad": "rmsprop"}
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
     from tenon import _updaters
-    from tenon._updaters import *
+    from tenon._updaters import *  # noqa: F403 (they list their names)
 
     __all__ += _updaters.__all__
 else:

@@ -31,5 +31,5 @@ def classifier() -> Classifier:
 
 
 def samples():
-    for row, label in zip(pixels, labels):
+    for row, label in zip(pixels, labels, strict=True):
         yield row, int(label)

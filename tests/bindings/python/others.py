@@ -21,9 +21,10 @@ def folder() -> Path:
     """Returns a folder with what torch_models.py makes; skips the test where PyTorch is not installed."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     script = Path(__file__).with_name("torch_models.py")
-    if subprocess.run([DEBIAN, "-c", "import torch"], capture_output=True, env=environment).returncode:
+    if subprocess.run([DEBIAN, "-c", "import torch"], check=False, capture_output=True, env=environment).returncode:
         pytest.skip(f"PyTorch is not installed for {DEBIAN}")
-    done = subprocess.run([DEBIAN, "-B", script, _folder.name], capture_output=True, text=True, env=environment)
+    command = [DEBIAN, "-B", script, _folder.name]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return Path(_folder.name)
 

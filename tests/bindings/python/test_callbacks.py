@@ -166,7 +166,7 @@ def read_events(folder):
     while at < len(data):
         length = struct.unpack_from("<Q", data, at)[0]
         parts = [data[at : at + 8], data[at + 12 : at + 12 + length]]
-        for part, end in zip(parts, (at + 8, at + 12 + length)):
+        for part, end in zip(parts, (at + 8, at + 12 + length), strict=True):
             crc = crc32c(part)
             assert struct.unpack_from("<I", data, end)[0] == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32
         at += length + 16
@@ -200,7 +200,7 @@ def test_tensorboard_files_have_all_measurements(model, parameters, tmp_path):
     for kind, expected in seen.items():
         version, *events = read_events(tmp_path / "runs" / kind)
         assert version == b"brain.Event:2" and len(events) == len(expected) >= 100
-        for (wall, step, values), (wanted, numbers) in zip(events, expected):
+        for (wall, step, values), (wanted, numbers) in zip(events, expected, strict=True):
             assert before <= wall <= time.time() and step == wanted
             assert values == {name: np.float32(number) for name, number in numbers.items()}
     train(model, parameters, callbacks.TensorBoard(tmp_path / "passes"), 1)
@@ -238,7 +238,7 @@ def test_costs_that_are_nan_or_of_no_samples_are_no_improvement(model, parameter
     for data in ({"pixel": pixels * np.nan, "label": labels}, lambda: iter([])):
         passes = []
 
-        def count(event):
+        def count(event, passes=passes):
             if isinstance(event, tenon.event.EndPass):
                 passes.append(event.cost)
 

@@ -74,7 +74,7 @@ def test_sequences_of_the_chosen_samples(x):
     )
     sequences = [X[: length + 1] for length in (2, 0, 4, 1, 3, 2, 1, 1, 0)]
     found = tenon.infer(made, tenon.parameters.create(made), {"x": X, "words": sequences})
-    expected = [each.sum(0) if row[0] > 0 else each.max(0) for row, each in zip(X, sequences)]
+    expected = [each.sum(0) if row[0] > 0 else each.max(0) for row, each in zip(X, sequences, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -91,7 +91,9 @@ def test_the_form_of_fluid(x):
 
 
 def test_mistakes_are_refused(x):
-    same = lambda a: a
+    def same(a):
+        return a
+
     with pytest.raises(tenon.Error, match='cond "gate": the function of branch 1 returns nothing'):
         tenon.cond(first(x), same, lambda a: None, x, name="gate")
     with pytest.raises(tenon.Error, match="some functions return a layer, others a tuple"):

@@ -8,8 +8,8 @@ import pytest
 import tenon
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + [
-    "branches.md", "generation.md", "recurrence.md", "seeds.md"]  # fmt: skip
+PAGES = sorted(path.name for path in DOCS.glob("python*.md"))
+PAGES += ["branches.md", "generation.md", "recurrence.md", "seeds.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -155,9 +155,10 @@ def test_missing_values_name_column_and_sample(line):
     for values in columns:
         given = {"x": pandas.Series(values) if isinstance(values, pandas.api.extensions.ExtensionArray) else values, "t": ones}
         for nan in ("refuse", "allow"):
-            for call in (lambda: line.train(given, nan=nan), lambda: tenon.infer(line.score, line.parameters, given, nan=nan)):
-                with pytest.raises(tenon.error.Error, match='sample 1: .*"x" has (a missing value|masked elements)'):
-                    call()
+            with pytest.raises(tenon.error.Error, match='sample 1: .*"x" has (a missing value|masked elements)'):
+                line.train(given, nan=nan)
+            with pytest.raises(tenon.error.Error, match='sample 1: .*"x" has (a missing value|masked elements)'):
+                tenon.infer(line.score, line.parameters, given, nan=nan)
     frames = [pandas.DataFrame({"x": pandas.array([1, None], "Int64"), "t": ones}), pyarrow.table({"x": [1, None], "t": ones})]
     for frame in frames:
         with pytest.raises(tenon.error.BadDataError, match='sample 1: slot "x" has a missing value'):
@@ -218,7 +219,8 @@ def test_costs_that_are_not_finite_warn_once_and_parameters_are_not_saved(line, 
         assert len(told) == 1 and told[0].filename == __file__
         assert "since pass 0, batch" in str(told[0].message) and "check_finite" in str(told[0].message)
         for path in (tmp_path / "m.safetensors", tmp_path / "m.onnx"):
-            with pytest.raises(tenon.error.InvalidError, match='"s.(weight|bias)" has values that are not finite.*check_finite'):
+            with pytest.raises(tenon.error.InvalidError,
+                               match='"s.(weight|bias)" has values that are not finite.*check_finite'):
                 line.parameters.save(path, line.score) if path.suffix != ".onnx" else tenon.onnx.save(
                     line.score, line.parameters, path)  # fmt: skip
             assert not path.exists()
@@ -244,7 +246,8 @@ class Rating:
         tables = [tenon.layer.embedding(each, vocabulary=50, size=4, name=f"{each.name}s") for each in (self.user, self.movie)]
         if turned:
             tables.reverse()
-        self.cost = tenon.layer.square_error(tenon.layer.sum(tables[0] * tables[1], axes=[1], keep_dimensions=True), self.rating)
+        self.cost = tenon.layer.square_error(tenon.layer.sum(tables[0] * tables[1], axes=[1], keep_dimensions=True),
+                                             self.rating)
         self.parameters = tenon.parameters.create(self.cost)
 
     def changed(self, reader, **options):
@@ -252,7 +255,7 @@ class Rating:
         before = [self.parameters.read(f"{name}.weight") for name in ("users", "movies")]
         tenon.train(self.cost, self.parameters, reader, updater=tenon.updater.SGD(learning_rate=0.1), **options)
         after = [self.parameters.read(f"{name}.weight") for name in ("users", "movies")]
-        return [set(np.flatnonzero((a != b).any(1)).tolist()) for a, b in zip(before, after)]
+        return [set(np.flatnonzero((a != b).any(1)).tolist()) for a, b in zip(before, after, strict=True)]
 
 
 TRIPLES = [(row, 40 + row, [1.0]) for row in range(10)]
@@ -275,7 +278,7 @@ def test_tuples_that_might_be_swapped_are_refused(reader):
     assert model.changed(reader, feeding=places) == [USERS, MOVIES]
     assert model.changed(reader, feeding={"user": 1, "movie": 0, "rating": 2}) == [MOVIES, USERS]
     assert tenon.infer(model.cost, model.parameters, reader, feeding=places).shape[0] == 10
-    named = [dict(zip(("user", "movie", "rating"), each)) for each in TRIPLES]
+    named = [dict(zip(("user", "movie", "rating"), each, strict=True)) for each in TRIPLES]
     assert model.changed(named) == [USERS, MOVIES]
     types = {"user": data_type.integer_value(50), "movie": data_type.integer_value(50), "rating": data_type.dense_vector(1)}
     assert model.changed(tenon.reader.typed(lambda: iter(TRIPLES), types)) == [USERS, MOVIES]

@@ -100,7 +100,7 @@ def test_a_formula_trains_as_the_layer_of_a_plugin_does(x):
 
 
 @tenon.formula
-def curve(x, y, slope=tenon.learned(0.25), power=2.0):
+def curve(x, y, slope=tenon.learned(0.25), power=2.0):  # noqa: B008 (a default, by which a formula is defined)
     return math.where(x > 0, x, slope * x) + slope * y**power
 
 

@@ -141,7 +141,7 @@ def test_beams_attend_over_whole_sequences():
     parameters = tenon.parameters.create(beams.scores, seed=2)
     sources = [[2, 3, 4], [5], [4, 4, 2, 3]]
     together = tenon.infer(beams, parameters, {"source": sources})
-    for each, results in zip(sources, together):
+    for each, results in zip(sources, together, strict=True):
         alone = tenon.infer(beams, parameters, {"source": [each]})[0]
         assert [(one.ids.tolist(), one.score) for one in results] == [(one.ids.tolist(), one.score) for one in alone]
     assert len({results[0].score for results in together}) == 3

@@ -119,7 +119,7 @@ def classes():
 
 def infer(layer, *arrays):
     names = [each.name for each in layer.inputs]
-    return tenon.infer(layer, tenon.parameters.create(layer), dict(zip(names, arrays)))
+    return tenon.infer(layer, tenon.parameters.create(layer), dict(zip(names, arrays, strict=True)))
 
 
 def test_a_layer_computes_what_the_class_says():
@@ -337,10 +337,10 @@ class Mixture(tenon.layer.Base):
         return {"weight": tenon.layer.Parameter((len(inputs),), uniform=(0, 1))}
 
     def forward(self, gate, *inputs, weight):
-        return gate * sum(w * each for w, each in zip(weight, inputs))
+        return gate * sum(w * each for w, each in zip(weight, inputs, strict=True))
 
     def backward(self, gate, inputs, weight, gradient):
-        total = sum(w * each for w, each in zip(weight, inputs))
+        total = sum(w * each for w, each in zip(weight, inputs, strict=True))
         part = gradient * gate
         return gradient * total, *[w * part for w in weight], np.array([(part * each).sum() for each in inputs])
 

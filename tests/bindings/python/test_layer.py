@@ -99,7 +99,7 @@ def test_layers_with_several_outputs_are_unpacked():
     found = tenon.infer([values, indices], tenon.parameters.create([values, indices]), {"x": [[1.0, 4, 3, 2]]})
     assert found[0].tolist() == [[4, 3]] and found[1].tolist() == [[1, 2]]
     with pytest.raises(TypeError, match="can be unpacked"):
-        a, b = tenon.layer.fc(x, size=2)
+        _a, _b = tenon.layer.fc(x, size=2)
 
 
 def test_options_of_parameters_are_dicts(ab):

@@ -68,8 +68,8 @@ def test_steps_in_one_call_give_the_same_bits():
         machine.feed_steps(ARRAYS, Sgd(), samples=10)
     with pytest.raises(tenon.error.InvalidError, match="samples"):
         machine.feed_steps(ARRAYS, updater, samples=0)
-    for name in before:
-        np.testing.assert_array_equal(together[name], before[name])
+    for name, values in before.items():
+        np.testing.assert_array_equal(together[name], values)
     assert len(machine.feed_steps({"pixel": pixels[:0], "label": labels[:0]}, updater)) == 0
 
 
@@ -218,7 +218,7 @@ def test_immutable_parameters_have_no_gradients():
     machine.feed(ARRAYS)
     assert machine.trained() == ["score.weight", "score.bias"]
     for updater in (tenon.updater.new_simple(), Sgd()):
-        assert all(name.startswith("score") for name in changed(machine.parameters, lambda: updater.update(machine)))
+        assert all(name.startswith("score") for name in changed(machine.parameters, lambda by=updater: by.update(machine)))
     with pytest.raises(tenon.error.NotFoundError, match="hidden.weight"):
         machine.gradient("hidden.weight")
 
@@ -282,7 +282,7 @@ def test_compose_refuses_what_is_not_clear(gan):
 
 def test_compose_rebuilds_layers_with_several_outputs(gan):
     x = tenon.layer.data("x", tenon.data_type.dense_vector(3))
-    values, places = tenon.layer.top_k(x, k=2)
+    values, _ = tenon.layer.top_k(x, k=2)
     spread = values - tenon.layer.sum(values, axis=1)
     machine = tenon.gradient_machine.compose(gan[0], spread)
     fake = machine.forward(MINIBATCH)[0]
@@ -297,7 +297,7 @@ def test_compose_chains_several_models():
     assert list(machine.types) == ["in0"]
     outputs = machine.forward(np.ones((2, 1)))
     expected = np.ones((2, 1))
-    for part, output in zip(parts, outputs):
+    for part, output in zip(parts, outputs, strict=True):
         expected = expected @ machine.parameters[f"{part.name}.weight"]
         np.testing.assert_allclose(output, expected, rtol=1e-5)
 

@@ -26,7 +26,7 @@ def declared(files=("first", "second")):
     @digits.test_data(files="all")
     def provider(filename):
         chosen = {"first": slice(200), "second": slice(200, 400), "all": slice(None)}[filename]
-        yield from ((row, int(label)) for row, label in zip(pixels[chosen], labels[chosen]))
+        yield from ((row, int(label)) for row, label in zip(pixels[chosen], labels[chosen], strict=True))
 
     return digits, provider
 

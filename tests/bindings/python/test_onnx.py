@@ -111,7 +111,7 @@ def test_layers_and_blocks_are_written(first, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "blocks.onnx")
     results = session.run(None, {"image": np.moveaxis(images, -1, 1) if first else images})
     again = tenon.onnx.load(tmp_path / "blocks.onnx")
-    for i, (got, back) in enumerate(zip(results, tenon.infer(again.outputs, again, images))):
+    for i, (got, back) in enumerate(zip(results, tenon.infer(again.outputs, again, images), strict=True)):
         image = first and i in (1, 2, 3, 4)
         close(last(got) if image else got, wanted[i])
         close(np.moveaxis(back, -1, 1) if i == 5 and back.shape != wanted[i].shape else back, wanted[i])
@@ -126,7 +126,8 @@ def test_what_has_no_operators_is_listed_and_nothing_is_written(tmp_path):
     parameters = tenon.parameters.create(total)
     with pytest.raises(tenon.error.UnsupportedError) as raised:
         tenon.onnx.save(total, parameters, tmp_path / "none.onnx")
-    for words in ("unsupported layers: 3; nothing was written", '"word" (data): is fed with numbers of type int64', '"table" (embedding)',
+    for words in ("unsupported layers: 3; nothing was written", '"word" (data): is fed with numbers of type int64',
+                  '"table" (embedding)',
                   '"sums" (cumsum)'):  # fmt: skip
         assert words in str(raised.value)
     assert not (tmp_path / "none.onnx").exists()

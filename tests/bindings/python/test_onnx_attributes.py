@@ -51,18 +51,25 @@ SAME = [
     (node("Concat", axis=1), {}),
     (node("Transpose", perm=[0, 1, 2, 3]), {}),
     (node("Resize", "", "scales", mode="nearest"), {"scales": np.float32([1, 1, 0.5, 1])}),
-    (node("Resize", "", "scales", mode="nearest", coordinate_transformation_mode="align_corners"), {"scales": np.float32([1, 1, 2, 2])}),
+    (node("Resize", "", "scales", mode="nearest", coordinate_transformation_mode="align_corners"),
+     {"scales": np.float32([1, 1, 2, 2])}),
     (node("Resize", "", "", "sizes", mode="linear", antialias=1), {"sizes": ints(2, 4, 9, 10)}),
-    (node("Resize", "", "", "sizes", mode="linear", keep_aspect_ratio_policy="not_larger", axes=[2, 3]), {"sizes": ints(12, 10)}),
-    (node("Resize", "", "scales", mode="linear", cubic_coeff_a=-0.5, extrapolation_value=3.0), {"scales": np.float32([1, 1, 2, 3])}),
+    (node("Resize", "", "", "sizes", mode="linear", keep_aspect_ratio_policy="not_larger", axes=[2, 3]),
+     {"sizes": ints(12, 10)}),
+    (node("Resize", "", "scales", mode="linear", cubic_coeff_a=-0.5, extrapolation_value=3.0),
+     {"scales": np.float32([1, 1, 2, 3])}),
     *((node("Resize", "", "scales", mode=mode, coordinate_transformation_mode=places), {"scales": np.float32([1, 1, 1, 1])})
       for mode in ("nearest", "linear", "cubic")
       for places in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")),
-    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="pytorch_half_pixel"), {"sizes": ints(2, 4, 9, 2)}),
-    (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="half_pixel_symmetric"), {"scales": np.float32([1, 1, 2, 2])}),
-    (node("Resize", "", "scales", mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil"),
+    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+     {"sizes": ints(2, 4, 9, 2)}),
+    (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="half_pixel_symmetric"),
+     {"scales": np.float32([1, 1, 2, 2])}),
+    (node("Resize", "", "scales", mode="nearest", coordinate_transformation_mode="half_pixel",
+          nearest_mode="round_prefer_ceil"),
      {"scales": np.float32([1, 1, 3, 2])}),
-    (node("Resize", "", "", "sizes", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="round_prefer_floor"),
+    (node("Resize", "", "", "sizes", mode="nearest", coordinate_transformation_mode="asymmetric",
+          nearest_mode="round_prefer_floor"),
      {"sizes": ints(2, 4, 3, 5)}),
 ]  # fmt: skip
 
@@ -78,8 +85,10 @@ OF_ONE = [  # sizes of 1, where more is equal than elsewhere
     (node("Flatten", axis=2), {}, (1,)),
     (node("Squeeze"), {}, (1, 6, 5)),
     (node("LayerNormalization", "scale", axis=2), {"scale": numbers(1, 5)}, (6, 1, 5)),
-    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="asymmetric"), {"sizes": ints(2, 4, 7, 5)}, (4, 1, 5)),
-    (node("Resize", "", "", "sizes", mode="nearest", coordinate_transformation_mode="align_corners"), {"sizes": ints(2, 4, 7, 5)}, (4, 1, 5)),
+    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="asymmetric"),
+     {"sizes": ints(2, 4, 7, 5)}, (4, 1, 5)),
+    (node("Resize", "", "", "sizes", mode="nearest", coordinate_transformation_mode="align_corners"),
+     {"sizes": ints(2, 4, 7, 5)}, (4, 1, 5)),
     (node("PRelu", "slope"), {"slope": numbers(1, 7)}, (7,)),
     (node("PRelu", "slope"), {"slope": numbers(7)}, (7,)),
     (node("Gemm", "w", "b", alpha=1.0, beta=1.0, transA=0, transB=0), {"w": numbers(7, 3), "b": numbers(1, 3)}, (7,)),
@@ -95,7 +104,8 @@ def test_attributes_that_change_nothing_for_sizes_of_one(each, constants, sizes)
 
 def test_attributes_that_change_nothing_and_that_onnxruntime_does_not_take():
     scales = {"scales": np.float32([1, 1, 0.5, 3])}
-    nearest = node("Resize", "", "scales", mode="nearest", antialias=1, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    nearest = node("Resize", "", "scales", mode="nearest", antialias=1, coordinate_transformation_mode="asymmetric",
+                   nearest_mode="floor")
     for each, constants in ((nearest, scales), (node("Cast", to=TensorProto.FLOAT, saturate=0), {})):
         assert len(tenon.onnx.load(graph([each], version=19, **constants)).outputs) == 1
 
@@ -132,7 +142,8 @@ CHANGED = [
     (node("Resize", "", "scales", mode="nearest", coordinate_transformation_mode="align_corners"), "align_corners",
      {"scales": np.float32([1, 1, 3, 1])}),
     (node("Resize", "", "scales", mode="linear"), "no whole numbers", {"scales": np.float32([1, 1, 1.05, 1])}),
-    (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="tf_crop_and_resize"), "tf_crop", {"scales": np.float32([1, 1, 1, 1])}),
+    (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="tf_crop_and_resize"), "tf_crop",
+     {"scales": np.float32([1, 1, 1, 1])}),
     (node("ConvTranspose", "w", auto_pad="OTHER"), "auto_pad", {"w": numbers(4, 3, 3, 3)}),
     (node("ConvTranspose", "w", pads=[1, 1]), "pads has 2 numbers", {"w": numbers(4, 3, 3, 3)}),
     (node("Relu", other=1), "attributes that are not understood: other", {}),
@@ -179,8 +190,10 @@ def test_every_attribute_at_its_default_is_accepted():
 def test_shapes_of_an_exporter_load(tmp_path):
     """A convolution, a Flatten as Reshape with allowzero, and a matrix, as PyTorch writes them."""
     nodes = [node("Conv", "k", outputs=["c"]), helper.make_node("PRelu", ["c", "p"], ["q"]),
-             helper.make_node("Reshape", ["q", "s"], ["f"], allowzero=1), helper.make_node("Gemm", ["f", "w", "b"], ["y"], transB=1)]  # fmt: skip
-    model = graph(nodes, [(1, 5, 5)], k=numbers(2, 1, 3, 3), p=numbers(1, 2, 1, 1), s=ints(-1, 18), w=numbers(3, 18), b=numbers(3))
+             helper.make_node("Reshape", ["q", "s"], ["f"], allowzero=1),
+             helper.make_node("Gemm", ["f", "w", "b"], ["y"], transB=1)]  # fmt: skip
+    model = graph(nodes, [(1, 5, 5)], k=numbers(2, 1, 3, 3), p=numbers(1, 2, 1, 1), s=ints(-1, 18), w=numbers(3, 18),
+                  b=numbers(3))
     check(model)
     images = numbers(2, 1, 5, 5)
     wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": images})[0]

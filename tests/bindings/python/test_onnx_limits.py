@@ -65,8 +65,8 @@ LARGE = {
     "Cast to texts": model([made("Cast", "a", to=TensorProto.STRING), ADD], a=np.ones(4, np.float32)),
     "Einsum": model([made("Einsum", "a", "a", equation="ij,kl->ijkl"), ADD], a=np.ones((10**3, 10**3), np.float32)),
     "OneHot": model([made("OneHot", "i", "d", "v"), ADD], i=np.zeros(10**5, np.int64), d=np.int64(10**6), v=np.float32([0, 1])),
-    "DequantizeLinear": model([made("DequantizeLinear", "q", "s", block_size=2**40), ADD], version=21, q=np.ones((4, 4), np.int8),
-                              s=np.ones((4, 4), np.float32)),
+    "DequantizeLinear": model([made("DequantizeLinear", "q", "s", block_size=2**40), ADD], version=21,
+                              q=np.ones((4, 4), np.int8), s=np.ones((4, 4), np.float32)),
     "Split": model([made("Split", "a", num_outputs=2**40), ADD], a=np.ones(4, np.float32)),
 }  # fmt: skip
 nodes, given = chain(8, 16, np.ones(4, np.float32))
@@ -92,11 +92,13 @@ def test_constants_that_exporters_compute():
              helper.make_node("Where", ["m", "f", "b"], ["h"]), helper.make_node("Transpose", ["w"], ["t"]),
              helper.make_node("Gemm", ["x", "v", "g"], ["y"]),
              helper.make_node("Unsqueeze", ["h", "axis"], ["u"]), helper.make_node("Expand", ["u", "e"], ["p"]),
-             helper.make_node("Mul", ["p", "t"], ["v"]), helper.make_node("ReduceSum", ["w", "last"], ["g"], keepdims=0)]  # fmt: skip
+             helper.make_node("Mul", ["p", "t"], ["v"]),
+             helper.make_node("ReduceSum", ["w", "last"], ["g"], keepdims=0)]  # fmt: skip
     order = [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 6]
     weight = np.arange(12, dtype=np.float32).reshape(3, 4)
     load = tenon.onnx.load(model(
-        [nodes[i] for i in order], w=weight, one=np.int64(1), zero=np.int64(0), step=np.int64(1), m=np.array([True, False, True, True]),
+        [nodes[i] for i in order], w=weight, one=np.int64(1), zero=np.int64(0), step=np.int64(1),
+        m=np.array([True, False, True, True]),
         b=np.float32([9, 9, 9, 9]), axis=np.int64([1]), e=np.int64([4, 3]), last=np.int64([1])))  # fmt: skip
     factors = np.float32([0, 9, 2, 3])[:, None]
     got = tenon.infer(load.outputs[0], load, np.eye(4, dtype=np.float32))
@@ -126,7 +128,8 @@ def damaged_tensor(**fields):
     (model([helper.make_node("Concat", [], ["y"], axis=1)]), r'node "Concat_0" \(Concat\) is damaged'),
     (model([helper.make_node("Clip", ["x", "c"], ["y"])], c=np.ones((2, 2), np.float32)), r'node "Clip_0" \(Clip\) is damaged'),
     (model([helper.make_node("Relu", ["x"], [])]), r'node "Relu_0" \(Relu\) is damaged'),
-    (model([helper.make_node("Reshape", ["x", "c"], ["y"])], c=np.ones((2, 2), np.int64)), r'node "Reshape_0" \(Reshape\) is damaged'),
+    (model([helper.make_node("Reshape", ["x", "c"], ["y"])], c=np.ones((2, 2), np.int64)),
+     r'node "Reshape_0" \(Reshape\) is damaged'),
     (model([helper.make_node("f0", ["x"], ["y"], domain="mine")], functions=[helper.make_function(
         "mine", "f0", ["a"], ["b"], [helper.make_node("f0", ["a"], ["b"], domain="mine")], [helper.make_opsetid("mine", 1)])]),
      '"f0" calls itself'),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -39,7 +38,7 @@ def check(model):
     }
     wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     parameters = tenon.onnx.load(model, channels_first=True)
-    for got, each in zip(tenon.infer(parameters.outputs, parameters, feeds), wanted):
+    for got, each in zip(tenon.infer(parameters.outputs, parameters, feeds), wanted, strict=True):
         close(got, each)
 
 
@@ -78,7 +77,8 @@ ONE = [
     (node("LRN", size=3, alpha=0.5, beta=0.6, bias=2.0), {}),
     (node("Resize", "", "scales", mode="nearest"), {"scales": np.float32([1, 1, 2, 3])}),
     (node("Resize", "", "", "sizes", mode="linear"), {"sizes": ints(2, 4, 9, 4)}),
-    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="align_corners"), {"sizes": ints(2, 4, 9, 4)}),
+    (node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="align_corners"),
+     {"sizes": ints(2, 4, 9, 4)}),
     (node("Resize", "", "", "sizes", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
      {"sizes": ints(2, 4, 4, 7)}),
     (node("Pad", "pads", "value"), {"pads": ints(0, 0, 1, 2, 0, 1, 0, 1), "value": np.float32(3)}),
@@ -183,7 +183,8 @@ def test_after_a_flatten_columns_are_those_of_the_file(after):
 def test_shapes_that_the_graph_computes():
     """As PyTorch writes x.view(x.size(0), -1), and a resize to twice the size."""
     nodes = [node("Shape", outputs=["s"]), helper.make_node("Gather", ["s", "zero"], ["n"]),
-             helper.make_node("Unsqueeze", ["n", "axis"], ["n1"]), helper.make_node("Concat", ["n1", "rest"], ["shape"], axis=0),
+             helper.make_node("Unsqueeze", ["n", "axis"], ["n1"]),
+             helper.make_node("Concat", ["n1", "rest"], ["shape"], axis=0),
              node("Conv", "k", outputs=["c"]), helper.make_node("Reshape", ["c", "shape"], ["y"])]  # fmt: skip
     zero = {"zero": np.int64(0), "axis": ints(0), "rest": ints(-1), "k": numbers(3, 4, 2, 2)}
     check(graph(nodes, **zero))
@@ -227,7 +228,8 @@ def test_everything_that_has_no_counterpart_is_listed():
         tenon.onnx.load(graph(nodes, w=numbers(2, 3, 3, 3)))
     text = str(raised.value)
     assert "unsupported nodes, inputs or outputs: 5; nothing was loaded" in text
-    for words in ('"wide" (Conv)', '"which" (NonZero): unknown operator', '"own" (Special): unknown operator of the domain "mine"',
+    for words in ('"wide" (Conv)', '"which" (NonZero): unknown operator',
+                  '"own" (Special): unknown operator of the domain "mine"',
                   '"samples" (Softmax): axis is 0', '"large" (MaxPool)'):  # fmt: skip
         assert words in text
 
@@ -239,7 +241,8 @@ REFUSED = [
     (node("Resize", "", "scales", mode="cubic"), "cubic", {"scales": np.float32([1, 1, 2, 2])}),
     (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="asymmetric"), "asymmetric",
      {"scales": np.float32([1, 1, 2, 2])}),
-    (node("Resize", "", "scales", mode="nearest", nearest_mode="ceil"), "of the mode nearest", {"scales": np.float32([1, 1, 0.5, 1])}),
+    (node("Resize", "", "scales", mode="nearest", nearest_mode="ceil"), "of the mode nearest",
+     {"scales": np.float32([1, 1, 0.5, 1])}),
     (node("Reshape", "s"), "must stay that of the samples", {"s": ints(4, -1)}),
     (node("Transpose", perm=[1, 0, 2, 3]), "must stay the first", {}),
     (node("Flatten", axis=2), "axis is 2", {}),

@@ -44,7 +44,8 @@ def test_layer_functions_are_written_with_a_helper(program, x):
     assert fc_layer(x, 2).name == "fc_1"
     assert [each.name for each in program.all_parameters()][:2] == ["hidden.weight", "hidden.bias"]
     assert program.var("hidden.weight").attributes == {"init": "normal", "init_std": 0.1}
-    with_tenon = tenon.layer.fc(tenon.layer.fc(x.layer, size=8, act="relu", parameter_name="hidden"), size=2, parameter_name="fc_0")
+    with_tenon = tenon.layer.fc(tenon.layer.fc(x.layer, size=8, act="relu", parameter_name="hidden"), size=2,
+                                parameter_name="fc_0")
     parameters = program.parameters(out, seed=3)
     np.testing.assert_array_equal(tenon.infer(out.layer, parameters, X), tenon.infer(with_tenon, parameters, X))
 
@@ -87,10 +88,13 @@ def test_steps_of_a_scan_are_a_block(program):
     assert (step.kind, step.number, step.parent.number) == ("step", 1, 0)
     assert program.var("cell.weight").block.number == 0 and cell.block == step
     assert states.op.type == "scan" and states.op.blocks == [step] and states.op.attributes["reverse"] is True
+
+    def cells(row, h):
+        made = tenon.layer.fc(row, h, size=2, act="tanh", parameter_name="cell")
+        return made, {"h": made}
+
     direct = tenon.scan(
-        lambda row, h: (lambda made: (made, {"h": made}))(
-            tenon.layer.fc(row, h, size=2, act="tanh", parameter_name="cell")),
-        words.layer, {"h": {"shape": 2, "value": 1.0}}, reverse=True,
+        cells, words.layer, {"h": {"shape": 2, "value": 1.0}}, reverse=True,
     )  # fmt: skip
     parameters = program.parameters([states, last], seed=1)
     sequences = [X[:2], X[2:7]]

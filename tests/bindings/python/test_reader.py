@@ -286,9 +286,9 @@ def test_images_are_augmented():
     pixels = np.arange(1, 1 + 6 * 2 * 4 * 3, dtype=np.uint8).reshape(6, 2, 4, 3)
     reader = tenon.reader.arrays({"image": pixels, "n": np.arange(6)})
     flipped = [sample["image"] for sample in reader.augment("image", flip=True, seed=2).samples()]
-    mirrored = [bool((after == before[:, ::-1]).all()) for after, before in zip(flipped, pixels)]
+    mirrored = [bool((after == before[:, ::-1]).all()) for after, before in zip(flipped, pixels, strict=True)]
     assert set(mirrored) == {False, True}
-    assert all(kept or (after == before).all() for kept, after, before in zip(mirrored, flipped, pixels))
+    assert all(kept or (after == before).all() for kept, after, before in zip(mirrored, flipped, pixels, strict=True))
     centre = reader.augment("image", crop=(2, 2), centre=True)
     assert centre.types()["image"].shape == (2, 2, 3)
     assert all((s["image"] == pixels[s["n"]][:, 1:3]).all() for s in centre.samples())

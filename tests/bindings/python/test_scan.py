@@ -103,7 +103,8 @@ def attended(query, keys):
 
 def test_a_step_attends_over_a_whole_sequence(x):
     other = tenon.layer.data("other", tenon.data_type.dense_vector_sequence(3))
-    keys = [np.random.default_rng(9 + i).uniform(-1, 1, (length, 3)).astype(np.float32) for i, length in enumerate([2, 4, 0, 3])]
+    keys = [np.random.default_rng(9 + i).uniform(-1, 1, (length, 3)).astype(np.float32) for i,
+            length in enumerate([2, 4, 0, 3])]
 
     def step(row, h):
         h = row + tenon.layer.dot_attention(h, other)
@@ -115,8 +116,8 @@ def test_a_step_attends_over_a_whole_sequence(x):
 
     states, _ = tenon.scan(step, x, {"h": 3})
     same = tenon.recurrent_group(step=group, input=[x, tenon.StaticInput(other, is_seq=True)])
-    found = tenon.infer([states, same], tenon.parameters.create([states, same]), list(zip(SEQUENCES, keys)))
-    for i, (rows_of, keys_of) in enumerate(zip(SEQUENCES, keys)):
+    found = tenon.infer([states, same], tenon.parameters.create([states, same]), list(zip(SEQUENCES, keys, strict=True)))
+    for i, (rows_of, keys_of) in enumerate(zip(SEQUENCES, keys, strict=True)):
         h = np.zeros(3, np.float32)
         for t, row in enumerate(rows_of):
             h = row + attended(h, keys_of)
@@ -155,7 +156,7 @@ def check_hierarchical(nested, reverse, documents):
     parameters = tenon.parameters.create(nested)
     found = tenon.infer(nested, parameters, documents)
     texts = [np.concatenate([np.zeros((0, 3), np.float32), *parts]) for parts in documents]
-    for parts, states, whole in zip(documents, found, tenon.infer(expected, parameters, texts)):
+    for parts, states, whole in zip(documents, found, tenon.infer(expected, parameters, texts), strict=True):
         assert [len(each) for each in states] == [len(part) for part in parts]
         if parts:
             np.testing.assert_allclose(np.concatenate(states), whole, atol=1e-6)
@@ -194,7 +195,7 @@ def test_a_recurrent_group_in_a_recurrent_group():
 
 def test_a_model_trains_and_is_restored(x, tmp_path):
     label = tenon.layer.data("label", tenon.data_type.integer_value(2))
-    states, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")
+    _, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")
     score = tenon.layer.fc(last["h"], size=2, name="score")
     cost = tenon.layer.cross_entropy(score, label, from_logits=True)
     parameters = tenon.parameters.create(cost)

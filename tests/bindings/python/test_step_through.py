@@ -34,7 +34,7 @@ def test_layers_come_in_order_with_the_values_of_forward():
 def test_sequences_and_several_outputs():
     words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(9))
     vector = tenon.layer.embedding(words, vocabulary=9, size=4)
-    values, places = tenon.layer.top_k(tenon.layer.sequence_pool(vector, kind="mean"), k=2)
+    values, _ = tenon.layer.top_k(tenon.layer.sequence_pool(vector, kind="mean"), k=2)
     machine = tenon.gradient_machine.new(values, training=False)
     steps = list(machine.step_through({"words": [[1, 2], [3]]}))
     assert [each.tolist() for each in steps[0].outputs[0]] == [[1, 2], [3]]
@@ -93,8 +93,7 @@ def test_a_machine_that_trains_names_the_layer_that_fails():
         seen = []
         minibatch = {"x": np.ones((2, 4)), "label": [0, 1]}
         with pytest.raises(KeyError, match="mine") as caught:
-            for step in tenon.gradient_machine.new(outputs).step_through(minibatch):
-                seen.append(step.name)
+            seen.extend(step.name for step in tenon.gradient_machine.new(outputs).step_through(minibatch))
         assert seen[-1] == "good" and any('"bad"' in note for note in caught.value.__notes__)
     sound = tenon.layer.cross_entropy(good, label, from_logits=True, name="cost")
     seen = []

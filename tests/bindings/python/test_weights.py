@@ -111,7 +111,7 @@ def normal(*shape):
 def places(x, kernel, stride=1):
     """Returns the windows [n, p, q, kh, kw, c] of images that are padded as Keras does, "same": an odd pixel at the end."""
     sizes = [-(-size // stride) for size in x.shape[1:3]]
-    added = [max(0, (made - 1) * stride + k - size) for made, k, size in zip(sizes, kernel, x.shape[1:3])]
+    added = [max(0, (made - 1) * stride + k - size) for made, k, size in zip(sizes, kernel, x.shape[1:3], strict=True)]
     x = np.pad(x, ((0, 0), *((each // 2, each - each // 2) for each in added), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=(1, 2))[:, ::stride, ::stride]
     return np.moveaxis(windows, 3, -1)
@@ -220,7 +220,8 @@ def test_files_of_safetensors(tmp_path):
     tenon.weights.load_pytorch(parameters, file)
     assert (parameters["f.weight"] == (half << 16).view(np.float32).T).all()
     good = file.read_bytes()
-    for wrong in (b"", good[:-1], struct.pack("<Q", 2**40) + good[8:], good.replace(b"BF16", b"BF99"), good[:8] + b"[" + good[9:],
+    for wrong in (b"", good[:-1], struct.pack("<Q", 2**40) + good[8:], good.replace(b"BF16", b"BF99"),
+                  good[:8] + b"[" + good[9:],
                   good.replace(b'"shape": [2, 3]', b'"shape": [3, 3]')):  # fmt: skip
         file.write_bytes(wrong)
         with pytest.raises(tenon.error.BadDataError, match="state.safetensors"):
@@ -241,7 +242,7 @@ def file_of(header, data=b""):
     return struct.pack("<Q", len(written)) + written + data
 
 
-TWICE = b'{"f.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"f.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
+TWICE = b"{%(one)b,%(one)b}" % {b"one": b'"f.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}'}
 DAMAGED = {
     "duplicate names": file_of(TWICE, bytes(24)),
     "overlapping tensors": file_of({"f.weight": entry([2, 3], 0, 24), "other": entry([3], 0, 12)}, bytes(24)),

@@ -63,7 +63,8 @@ def vgg():
 
 def resnet():
     return nn.Sequential(nn.Conv2d(3, 4, 7, 2, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
-                         Residual(4, 4, 1), Residual(4, 6, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 10))  # fmt: skip
+                         Residual(4, 4, 1), Residual(4, 6, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(6, 10))  # fmt: skip
 
 
 def mlp():

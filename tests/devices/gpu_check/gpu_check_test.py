@@ -37,7 +37,7 @@ class GpuCheck(unittest.TestCase):
         for name in ("gather", "segment"):
             self.program(f"tests/test_devices_{name}_test", PASSED)
         (self.check / "tests/gpu_suite").write_text("test_devices_gather_test -\ntest_devices_segment_test -*.No\n")
-        for name in "adam dlrm gpt_block lenet lstm mlp ranking resnet tiny wide_mlp".split():
+        for name in ["adam", "dlrm", "gpt_block", "lenet", "lstm", "mlp", "ranking", "resnet", "tiny", "wide_mlp"]:
             self.program(f"bin/bench_{name}", """echo '{"seconds": 2e-06, "loss": 1}'""")
         self.program("path/python3", "echo 'this version is not installed' >&2; exit 127")
         for minor in range(11, 15):

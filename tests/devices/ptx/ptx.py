@@ -32,7 +32,8 @@ FUNCTIONS = {
     "xor": "{0} ^ {1}", "clz": "ptx::leading_zeros({0})",
     "add.cc": "ptx::add_carry({0}, {1}, false, ptx::carry)", "addc": "ptx::add_carry({0}, {1}, ptx::carry, ptx::unused)",
     "addc.cc": "ptx::add_carry({0}, {1}, ptx::carry, ptx::carry)", "sub.cc": "ptx::sub_borrow({0}, {1}, false, ptx::carry)",
-    "subc": "ptx::sub_borrow({0}, {1}, ptx::carry, ptx::unused)", "subc.cc": "ptx::sub_borrow({0}, {1}, ptx::carry, ptx::carry)",
+    "subc": "ptx::sub_borrow({0}, {1}, ptx::carry, ptx::unused)",
+    "subc.cc": "ptx::sub_borrow({0}, {1}, ptx::carry, ptx::carry)",
     "mad.lo.cc": "ptx::add_carry(ptx::mul({0}, {1}), {2}, false, ptx::carry)",
     "mad.hi.cc": "ptx::add_carry(ptx::high({0}, {1}), {2}, false, ptx::carry)",
     "madc.lo": "ptx::add_carry(ptx::mul({0}, {1}), {2}, ptx::carry, ptx::unused)",
@@ -68,7 +69,7 @@ def compile_ptx(library, text):
 def statements(text):
     """Labels ("name:"), braces of blocks, headers of functions, and statements without their semicolons."""
     text = re.sub(r"//[^\n]*", "", text)
-    text = re.sub(r"^\.(version|target|address_size)[^\n]*", "", text, flags=re.M)
+    text = re.sub(r"^\.(version|target|address_size)[^\n]*", "", text, flags=re.MULTILINE)
     at = re.compile(r"\s*(?:([{}])|(\$?\w+:)|((?:\.visible |\.weak )?\.(?:entry|func)[^{;]*(?=[{;]))|([^;]*);)")
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -76,7 +77,7 @@ def statements(text):
         if match is None:
             raise Unknown(f'text "{text[position:position + 80]}"')
         position = match.end()
-        found = next((part for part in match.groups() if part is not None))
+        found = next(part for part in match.groups() if part is not None)
         if match.group(3) and text[position] == ";":
             position += 1
             found += ";"
@@ -244,7 +245,7 @@ class Translator:
     def do_mad(self, words, operands):
         """mad.wide adds a number of twice the bits; the others are in FUNCTIONS."""
         if words[0] != "wide":
-            return self.computed(["mad"] + words, operands)
+            return self.computed(["mad", *words], operands)
         kind = words[1]
         product = f"ptx::wide({self.value(operands[1], kind)}, {self.value(operands[2], kind)})"
         return self.give(operands[0], f"ptx::add({product}, {self.value(operands[3], kind[0] + str(2 * int(kind[1:])))})")

@@ -34,7 +34,7 @@ def run(body, bytes_of_result=8, threads=1, data=b""):
             file.write(f'#include "{EMULATOR}"\n' + ptx.Translator().translate(HEAD + body + "\nret;\n}\n"))
             file.write('extern "C" int emulate(const void* arguments, unsigned threads) '
                        "{ return emulator::run(kernel0, 1, threads, arguments); }\n")
-        subprocess.run(COMPILER + ["-shared", "-o", library, source], check=True)
+        subprocess.run([*COMPILER, "-shared", "-o", library, source], check=True)
         memory = ctypes.create_string_buffer(data.ljust(bytes_of_result, b"\0"), bytes_of_result)
         result = ctypes.CDLL(library).emulate(ctypes.byref(ctypes.c_uint64(ctypes.addressof(memory))), threads)
         return memory.raw, result == 0
@@ -153,7 +153,8 @@ ld.shared.b32 %r3, [all+4]; st.global.u32 [%rd2], %r3;""", 4)
         self.assertFalse(run("mov.u32 %r1, 15; shfl.sync.bfly.b32 %r0|%p1, %r1, 1, 31, %r1;", 8, threads=32)[1])
 
     def test_names_what_it_does_not_know(self):
-        for text in ("frob.u32 %r0, %r1", "ld.texture.u32 %r0, [%rd2]", "setp.ltx.f32 %p1, %f1, %f1", "bar.red.popc.u32 %r0, 0, %p1",
+        for text in ("frob.u32 %r0, %r1", "ld.texture.u32 %r0, [%rd2]", "setp.ltx.f32 %p1, %f1, %f1",
+                     "bar.red.popc.u32 %r0, 0, %p1",
                      "cvt.rn.satfinite.u32.f32 %r0, %f1", "add.u32 %r0, %unknown, 1", "atom.global.add.u32 %r0, [%rd2], 1"):
             with self.subTest(text), self.assertRaises(ptx.Unknown) as raised:
                 run(text + ";")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tenon._layer import Data, Layer
 from tenon.onnx._graph import Graph, Node
 from tenon.onnx._values import Array, Refusal, Value, channels_last, float32, moves, plain
 
-Made = Union[Value, list[Value]]
+Made = Value | list[Value]
 Operator = Callable[["Build", Node], Made]
 
 

@@ -128,7 +128,7 @@ _COUNTS: dict[str, Count] = {
 
 def fold(node: Node, constants: Sequence[Array | None], budget: Budget) -> list[Array]:
     """Computes a node whose inputs are constants. Refuses operators that are not in the list, and large results."""
-    given = {name: value for name, value in zip(node.inputs, constants) if name and value is not None}
+    given = {name: value for name, value in zip(node.inputs, constants, strict=True) if name and value is not None}
     if node.op != "Constant" and node.op not in _COUNTS:
         raise Refusal("its inputs are constant, and the operator is none of those that are computed")
     if any(each.type in (each.GRAPH, each.GRAPHS) for each in node.proto.attribute):

@@ -89,7 +89,7 @@ class Graph:
         checked."""
         try:
             graph = onnx.shape_inference.infer_shapes(self.model, data_prop=_is_short(self)).graph
-        except Exception:  # such as a model that is too large; only messages become fewer
+        except Exception:  # noqa: BLE001 (such as of a model that is too large; only messages become fewer)
             return {}
         found = {}
         for value in [*graph.value_info, *graph.output]:
@@ -202,7 +202,7 @@ def _title(proto: Any, label: str, initializers: set[str]) -> str:
         if name in initializers and name.endswith(".weight") and len(name) > len(".weight"):
             return str(name[: -len(".weight")])
     parts = label.strip("/").split("/")
-    parts = [part for part, after in zip(parts, [*parts[1:], ""]) if not after.startswith(part + ".")]
+    parts = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(part + ".")]
     if len(parts) > 1 and parts[-1] == proto.op_type and initializers.intersection(proto.input):
         parts.pop()
     return ".".join(parts)

@@ -30,7 +30,7 @@ def _window(node: Node, space: int, kernel: list[int]) -> dict[str, Any]:
 def _interleaved(before: list[int], after: list[int]) -> list[int]:
     if min(*before, *after) < 0:
         raise Refusal(f"pads are {[*before, *after]}; negative ones are not understood")
-    return [size for pair in zip(before, after) for size in pair]
+    return [size for pair in zip(before, after, strict=True) for size in pair]
 
 
 def _padding(node: Node, image: Layer, window: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _padding(node: Node, image: Layer, window: dict[str, Any]) -> dict[str, Any]
     if mode == "SAME_LOWER":
         before, after = [], []
         for size, kernel, stride, dilation in zip(
-            image.shape[1:], window["kernel"], window["stride"], window["dilation"]
+            image.shape[1:-1], window["kernel"], window["stride"], window["dilation"], strict=True
         ):
             added = max(0, (-(-size // stride) - 1) * stride + dilation * (kernel - 1) + 1 - size)
             before.append(added - added // 2)
@@ -104,7 +104,7 @@ def _cut(node: Node, image: Layer, window: dict[str, Any], more: list[int]) -> l
     if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER") or len(more) != space:
         raise Refusal(f"auto_pad is {mode!r}, output_padding {more}")
     if not wanted and mode.startswith("SAME"):
-        wanted = [size * stride for size, stride in zip(sizes, strides)]
+        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
     if not wanted:
         return _interleaved(pads[:space], pads[space:]) if mode == "NOTSET" else [0] * (2 * space)
     if len(wanted) not in (space, space + 2):
@@ -156,7 +156,7 @@ def _resize(build: Build, node: Node) -> Made:
     before = [int(each) for each in image.shape[1:-1]]
     sizes, exact = _sizes(build, node, before, int(image.shape[-1]), old)
     # All modes are equal along a dimension of one pixel, and along one that keeps its size.
-    changed = [(size, made) for size, made in zip(before, sizes) if 1 < size != made]
+    changed = [(size, made) for size, made in zip(before, sizes, strict=True) if 1 < size != made]
     exact = exact or places == "align_corners"
     node.require("antialias", 0, 0, neutral=kind == "nearest" or all(made > size for size, made in changed))
     if places not in _PLACES:
@@ -187,21 +187,21 @@ def _sizes(build: Build, node: Node, before: list[int], channels: int, old: bool
         given = build.constant(node, 1 if old else 2, "scales")
     rank = len(before) + 2
     axes = [int(axis) % rank for axis in axes] if axes else list(range(rank))
-    numbers = [float(each) for each in (sizes if sizes else np.asarray(given).ravel())]
+    numbers = [float(each) for each in (sizes or np.asarray(given).ravel())]
     if len(numbers) != len(axes) or not np.isfinite(numbers).all():
         raise Refusal(f"there are {len(numbers)} sizes or scales for {len(axes)} dimensions, {numbers}")
-    by_axis = dict(zip(axes, numbers))
+    by_axis = dict(zip(axes, numbers, strict=True))
     same = (SAMPLES, build.graph.batch) if sizes else (1,)
     if by_axis.pop(0, same[0]) not in same or by_axis.pop(1, channels if sizes else 1) != (channels if sizes else 1):
         raise Refusal("samples or channels are resized")
     wanted = [by_axis.get(i + 2, float(size) if sizes else 1.0) for i, size in enumerate(before)]
-    factors = {size / have for size, have in zip(wanted, before)} | ({1.0} if {0, 1} & set(axes) else set())
+    factors = {size / have for size, have in zip(wanted, before, strict=True)} | ({1.0} if {0, 1} & set(axes) else set())
     keeps = node.get("keep_aspect_ratio_policy", "stretch") in ("not_larger", "not_smaller") and len(factors) == 1
     node.require("keep_aspect_ratio_policy", "stretch", "stretch", neutral=bool(sizes) and keeps)
     if sizes:
         return [int(size) for size in wanted], True
-    made = [int(np.floor(np.float32(size) * np.float32(scale))) for size, scale in zip(before, wanted)]
-    return made, all(size == 1 or size * scale == after for size, scale, after in zip(before, wanted, made))
+    made = [int(np.floor(np.float32(size) * np.float32(scale))) for size, scale in zip(before, wanted, strict=True)]
+    return made, all(size == 1 or size * scale == after for size, scale, after in zip(before, wanted, made, strict=True))
 
 
 # Modes: the place of element o of `after` among `before`, as a fraction.

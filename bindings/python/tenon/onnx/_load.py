@@ -103,10 +103,10 @@ def _add(build: Build, node: Node, budget: _fold.Budget) -> str:
     if node.domain not in _DOMAINS:
         return f'unknown operator of the domain "{node.domain}"'
     given = [build.constants.get(name) for name in node.inputs]
-    absent = [name for name, value in zip(node.inputs, given) if name and value is None]
+    absent = [name for name, value in zip(node.inputs, given, strict=True) if name and value is None]
     try:
         if node.op == "Constant" or (not absent and any(value is not None for value in given)):
-            build.constants.update(zip(node.outputs, _fold.fold(node, given, budget)))
+            build.constants.update(zip(node.outputs, _fold.fold(node, given, budget), strict=True))
             return ""
         if node.op == "Shape" and absent[0] in build.values:
             build.constants[node.outputs[0]] = _shape(node, build.values[absent[0]])
@@ -131,7 +131,7 @@ def _make(build: Build, node: Node) -> None:
     unread = [name for name in node.attributes if name not in node.read and not node.is_default(name)]
     if unread:
         raise Refusal(f"attributes that are not understood: {', '.join(sorted(unread))}")
-    build.values.update(zip(node.outputs, made if isinstance(made, list) else [made]))
+    build.values.update(zip(node.outputs, made if isinstance(made, list) else [made], strict=False))
 
 
 def _stand_in(build: Build, node: Node) -> None:

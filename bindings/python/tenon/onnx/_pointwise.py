@@ -34,7 +34,7 @@ def _gelu(build: Build, node: Node) -> Made:
 
 
 def _selu(build: Build, node: Node) -> Made:
-    for name, number in zip(("alpha", "gamma"), _SELU):
+    for name, number in zip(("alpha", "gamma"), _SELU, strict=True):
         if abs(node.get(name, number) - number) > 1e-4:
             raise Refusal(f"{name} is {node.get(name)}; only {number:.4f} is understood")
     return _of(build, node, "selu")

@@ -129,7 +129,7 @@ def _pad(build: Build, node: Node) -> Made:
     if axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
         raise Refusal(f"pads are {pads}; needed are numbers from 0 on, two for each dimension")
     axes = [axis + value.rank if axis < 0 else axis for axis in axes]
-    chosen = [(axis, *pair) for axis, *pair in zip(axes, pads[: len(axes)], pads[len(axes) :]) if any(pair)]
+    chosen = [(axis, *pair) for axis, *pair in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True) if any(pair)]
     if any(axis == 0 for axis, *_ in chosen):
         raise Refusal("adds samples")
     mode, fill = node.get("mode", "constant"), node.get("value")
@@ -154,7 +154,7 @@ def _slice(build: Build, node: Node) -> Made:
     steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Refusal(f"starts are {starts}, ends {ends}, axes {axes}, steps {steps}; needed are as many of each")
-    for axis, start, end, step in zip(axes, starts, ends, steps):
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         samples = axis % value.rank == 0 and start == 0 and step == 1
         if samples and (end >= 2**31 - 1 or end in (SAMPLES, build.graph.batch)):
             continue
@@ -185,7 +185,7 @@ def _split(build: Build, node: Node) -> Made:
     if len(lengths) != parts or sum(lengths) != size:
         raise Refusal(f"the lengths are {lengths} for {parts} outputs of {value.text}")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    return [_part(build, node, value, axis, start, length) for start, length in zip(starts, lengths)]
+    return [_part(build, node, value, axis, start, length) for start, length in zip(starts, lengths, strict=True)]
 
 
 def _reduction(type: str) -> Operator:

@@ -98,7 +98,7 @@ class Value:
         if numbers.ndim > self.rank or (numbers.ndim == self.rank and numbers.shape[0] != 1):
             raise Refusal(f"numbers of shape {list(numbers.shape)} differ between samples, {self.text}")
         padded = numbers.reshape((1,) * (self.rank - numbers.ndim) + numbers.shape)[0]
-        if any(have not in (1, size) for have, size in zip(padded.shape, self.dims)):
+        if any(have not in (1, size) for have, size in zip(padded.shape, self.dims, strict=True)):
             raise Refusal(f"numbers of shape {list(numbers.shape)} do not fit {self.text}")
         if self.flat:
             padded = padded.reshape(self.inner if padded.size > 1 else (1,) * len(self.inner))

@@ -227,7 +227,7 @@ def _pad(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
         raise Refusal(f"mode {mode!r} has no operator")
     pads = [0] * (2 * rank)
     axes = item.attributes.get("axes", range(1, rank))
-    for axis, before, after in zip(axes, item.attributes["before"], item.attributes["after"]):
+    for axis, before, after in zip(axes, item.attributes["before"], item.attributes["after"], strict=True):
         pads[value.axis(axis)], pads[rank + value.axis(axis)] = before, after
     names = [
         emit.numbers(pads, f"{item.name}.pads", np.int64),

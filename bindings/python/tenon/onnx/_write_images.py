@@ -29,7 +29,7 @@ def _window(item: Item, image: Written, stride: list[int]) -> dict[str, Any]:
     before, after = (given[::2], given[1::2]) if len(given) == 2 * space else (_all(given, space),) * 2
     if item.attributes["same"]:
         added = [max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)
-                 for size, k, s, d in zip(sizes, kernel, strides, dilations)]  # fmt: skip
+                 for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)]  # fmt: skip
         before, after = [each // 2 for each in added], [each - each // 2 for each in added]
     return {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": [*before, *after]}
 
@@ -69,10 +69,10 @@ def _conv_transpose(emit: Emit, item: Item, inputs: Sequence[Written]) -> Writte
     window = _window(replace(item, attributes={**item.attributes, "same": False}), image, [1])
     more = _all(item.attributes.get("output_padding", [0]), space)
     if item.attributes["same"]:
-        extents = [d * (k - 1) + 1 for k, d in zip(window["kernel_shape"], window["dilations"])]
-        cut = [max(extent - stride, 0) for extent, stride in zip(extents, window["strides"])]
+        extents = [d * (k - 1) + 1 for k, d in zip(window["kernel_shape"], window["dilations"], strict=True)]
+        cut = [max(extent - stride, 0) for extent, stride in zip(extents, window["strides"], strict=True)]
         window["pads"] = [*(each // 2 for each in cut), *(each - each // 2 for each in cut)]
-        more = [max(stride - extent, 0) for extent, stride in zip(extents, window["strides"])]
+        more = [max(stride - extent, 0) for extent, stride in zip(extents, window["strides"], strict=True)]
     weight = np.moveaxis(item.parameter("weight"), -1, 1)
     return _of_weight(emit, item, "ConvTranspose", image, weight, {**window, "output_padding": more}, item.sizes)
 
@@ -106,7 +106,7 @@ def _resize(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
     image = emit.image(inputs[0])
     linear = item.attributes["kind"] == "linear"
     places = "align_corners" if item.attributes["align_corners"] else "half_pixel" if linear else "asymmetric"
-    scales = [1, 1, *(new / old for new, old in zip(item.sizes[:-1], image.sizes[:-1]))]
+    scales = [1, 1, *(new / old for new, old in zip(item.sizes[:-1], image.sizes[:-1], strict=True))]
     name = emit.numbers(scales, f"{item.name}.scales")
     made = emit.node("Resize", [image.name, "", name], item.name, mode=item.attributes["kind"],
                      coordinate_transformation_mode=places, nearest_mode="floor")  # fmt: skip
@@ -132,7 +132,7 @@ def _norm(op: str, *suffixes: str) -> Writer:
         values = [
             item.parameters[each] if each in item.parameters else absent[each](image.sizes[-1]) for each in suffixes
         ]
-        names = [emit.numbers(value, f"{item.name}.{each}") for each, value in zip(suffixes, values)]
+        names = [emit.numbers(value, f"{item.name}.{each}") for each, value in zip(suffixes, values, strict=True)]
         more = {"momentum": float(item.attributes["momentum"])} if "momentum" in item.attributes else {}
         epsilon = float(item.attributes["epsilon"])
         return image.like(emit.node(op, [image.name, *names], item.name, epsilon=epsilon, **more))

@@ -24,7 +24,7 @@ from tenon.weights._topology import Part, Topology, parts
 __all__ = ["load_keras", "load_pytorch"]
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-Names = Union[Mapping[str, str], Sequence[str], str, None]
+Names = Mapping[str, str] | Sequence[str] | str | None
 
 
 def load_pytorch(parameters: ParameterSet, source: Source, names: Names = None) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _pairs(
         if len(wanted) != len(own):
             layers = ", ".join(each.name for each in own)
             problems.append(f"{len(wanted)} modules are given for {len(own)} layers with parameters: {layers}")
-    pairs = list(zip(own, wanted))
+    pairs = list(zip(own, wanted, strict=False))
     for part, module in pairs:
         if module not in modules:
             near = error.suggestion(module, modules)

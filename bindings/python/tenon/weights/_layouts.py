@@ -74,7 +74,7 @@ def _linear_bias(topology: Topology, part: Part, values: Array, shape: tuple[int
 def _kernel(topology: Topology, part: Part, values: Array, shape: tuple[int, ...]) -> Array:
     """Keras: [kernel..., in / groups, out], and of depthwise convolutions [kernel..., in, multiplier]."""
     values = _need(values, len(shape))
-    filters, *kernel, inner = shape
+    filters, inner = shape[0], shape[-1]
     own = values.shape[-2:]
     if own != (inner, filters) and inner == 1 and own[0] * own[1] == filters:
         return np.moveaxis(values.reshape(*values.shape[:-2], 1, filters), -1, 0)

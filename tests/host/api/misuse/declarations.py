@@ -46,7 +46,7 @@ def split(text, separator):
         if sign == separator and depth == 0:
             parts.append(text[start:place])
             start = place + 1
-    return parts + [text[start:]]
+    return [*parts, text[start:]]
 
 
 def variables(text):
