@@ -1,6 +1,6 @@
 // Random programs in whole numbers, where every result is exact, against the reference: passes, tiles, broadcasts,
-// conversions, requests, shared memory. TENON_FIRST_SEED sets the first of the 1,500 seeds. SPDX-License-Identifier:
-// Apache-2.0
+// conversions, requests, shared memory. TENON_FIRST_SEED sets the first of the 1,500 seeds.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
 #include "tests/devices/random_program.h"
