@@ -134,7 +134,8 @@ class Fusion {
   }
 
  private:
-  // One sweep from the last node to the first finds what is read, but memories also read what later nodes compute.
+  // One sweep from the last node to the first finds what is read, but memories also read what later nodes compute. A
+  // node whose output lies in another value, such as the states of a memory that no step reads, needs that value.
   void remove_dead() {
     std::vector<bool> read = kept_;
     std::vector<bool> dead(graph_.nodes.size(), true);
@@ -149,6 +150,11 @@ class Fusion {
         more = more || node.is<Memory>();
         for (const ValueId input : node.inputs)
           if (input != kNoValue) read[at(input)] = true;
+        for (const ValueId output : node.outputs) {
+          if (output == kNoValue || read[at(graph_.root(output))]) continue;
+          read[at(graph_.root(output))] = true;
+          more = more || graph_.root(output) != output;
+        }
       }
     }
     remove_nodes(graph_, dead);

@@ -12,8 +12,9 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-// Marks what depends on what the memories of `loop` find. Other loops in the range are inside of its steps: all of
-// their memories do or none does, as they run together, and they also read what later nodes compute.
+// Marks what depends on what the memories of `loop` find, and on what its last steps leave: a node between two of these
+// may read the first. Other loops in the range are inside of its steps: all of their memories do or none does, as they
+// run together, and they also read what later nodes compute.
 void find_dependent(const Graph& graph, int32_t loop, LoopRange& range) {
   std::set<int32_t> inner;  // loops that depend on it
   for (bool more = true; more;) {
@@ -22,7 +23,7 @@ void find_dependent(const Graph& graph, int32_t loop, LoopRange& range) {
       const Node& node = graph.nodes[i];
       const int32_t of = loop_of_end(node);
       const bool own = of == loop;
-      if (own ? node.is<LastStep>() : !any(node.inputs, range.depends) && !inner.contains(of)) continue;
+      if (!own && !any(node.inputs, range.depends) && !inner.contains(of)) continue;
       if (!own && of >= 0) more = inner.insert(of).second || more;
       for (const ValueId output : node.outputs)
         if (output != kNoValue) range.depends[at(output)] = true;

@@ -193,6 +193,54 @@ def test_a_recurrent_group_in_a_recurrent_group():
     check_hierarchical(tenon.recurrent_group(step=outer, input=tenon.SubsequenceInput(nested)), False, documents)
 
 
+@pytest.mark.parametrize("left", ["other", "same", "outside", "memory"])
+def test_a_memory_that_no_step_reads(x, left):
+    """`b` has what a step computes, though nothing reads it; `a` has another value, that value, or none of the step's."""
+    whole = tenon.layer.data("whole", tenon.data_type.dense_vector(SIZE))
+
+    def step(row, a, b):
+        state = tenon.layer.fc([row, a], size=SIZE, name="state")
+        return state, {"a": {"other": tenon.layer.tanh(state), "same": state, "outside": whole, "memory": a}[left], "b": state}
+
+    states, last = tenon.scan(step, x, {"a": SIZE, "b": SIZE})
+    parameters = tenon.parameters.create(states)
+    weight, before, bias = (parameters[f"state.{name}"] for name in ("weight", "weight_1", "bias"))
+    wholes = np.random.default_rng(2).normal(size=(4, SIZE)).astype(np.float32)
+    feeds = {name: {"x": SEQUENCES, "whole": wholes}[name] for name in states.data_types}
+    found = tenon.infer(states, parameters, feeds)
+    also = tenon.infer([states, last["b"]], parameters, feeds)
+    for i, each in enumerate(SEQUENCES):
+        a = state = np.zeros(SIZE)
+        for t, row in enumerate(each):
+            state = row @ weight + a @ before + bias
+            a = {"other": np.tanh(state), "same": state, "outside": wholes[i], "memory": a}[left]
+            np.testing.assert_allclose(found[i][t], state, atol=1e-5)
+            np.testing.assert_allclose(also[0][i][t], state, atol=1e-5)
+        np.testing.assert_allclose(also[1][i], state, atol=1e-5)
+
+
+@pytest.mark.parametrize("memories", [1, 2, 3])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_gradient_of_an_initial_value_that_others_read(x, memories, reverse):
+    """Each memory begins with a layer that the cost reads as well, the first with zeros if there are several."""
+    starts = [tenon.layer.fc(tenon.layer.sequence_pool(x, kind="sum"), size=SIZE, name=f"start_{i}") for i in range(memories)]
+
+    def step(row, **states):
+        state = tenon.layer.fc([row, *states.values()], size=SIZE, act="tanh", name="state")
+        return state, {name: state if name == "m0" else tenon.layer.sin(state) for name in states}
+
+    begin = {f"m{i}": SIZE if i == 0 and memories > 1 else starts[i] for i in range(memories)}
+    states, last = tenon.scan(step, x, begin, reverse=reverse)
+    parts = [tenon.layer.sequence_pool(states, kind="sum"), *starts, *last.values()]
+    total = tenon.layer.concat(*parts)
+    parameters = tenon.parameters.create(total)
+    random = np.random.default_rng(5)
+    for name in parameters:
+        parameters[name] = random.uniform(-0.7, 0.7, parameters.shape(name))
+    report = tenon.check_gradient(total, parameters, {"x": SEQUENCES})
+    assert {f"start_{i}.weight" for i in range(memories)} <= set(report)
+
+
 def test_a_model_trains_and_is_restored(x, tmp_path):
     label = tenon.layer.data("label", tenon.data_type.integer_value(2))
     _, last = tenon.scan(step, x, {"h": SIZE, "c": SIZE}, name="cells")
