@@ -108,14 +108,19 @@ class GradientMachine(Machine):
         return self._has_gradients
 
     def trained(self) -> list[str]:
-        """Returns the names of the parameters that have gradients: those of the outputs but the immutable ones."""
+        """Returns the names of the parameters that have gradients: those of the outputs, without the immutable ones and
+        those that no gradient flows to, such as of a layer that only chooses branches."""
         if self._trained is None:
             fixed = self._options["immutable"]
-            self._trained = [
+            names = [
                 name
                 for name in _model.parameter_names(self.outputs)
                 if not any(name == each or name.startswith(each + ".") for each in fixed)
             ]
+            if self._options["training"] and names:
+                core = self._with_gradients or (self._costly or self._plain).core(0, self._has_gradients)
+                names = [name for name in names if _has_gradient(core, name)]
+            self._trained = names
         return self._trained
 
     def forward(self, minibatch: Any) -> Any:
@@ -292,6 +297,16 @@ class GradientMachine(Machine):
 
     def __repr__(self) -> str:
         return f"<tenon.GradientMachine of {', '.join(each.name for each in self.outputs)}>"
+
+
+def _has_gradient(core: Any, name: str) -> bool:
+    try:
+        core.gradient(name)
+    except error.NotFoundError:
+        return False
+    except error.MisuseError:  # no backward yet
+        return True
+    return True
 
 
 def _by_name(minibatch: Any, types: Mapping[str, DataType], label: str | None) -> dict[str, Any]:

@@ -113,3 +113,27 @@ def test_mistakes_are_refused(x):
             pass
     with pytest.raises(tenon.Error, match="false_block has no output"):
         branches()
+
+
+class Descent(tenon.updater.Base):
+    def update_parameter(self, name, parameter, gradient, state):
+        parameter -= self.learning_rate * gradient
+
+
+def test_an_updater_in_python_leaves_parameters_that_no_gradient_flows_to():
+    """The predicate's layer has none; check_gradient compares the others."""
+    x, y = (tenon.layer.data(name, tenon.data_type.dense_vector(3)) for name in ("x", "y"))
+    choice = tenon.layer.fc(x, size=1, name="choice")
+    score = tenon.cond(choice, lambda x: tenon.layer.fc(x, size=3, name="yes"), lambda x: tenon.layer.fc(x, size=3, name="no"), x)
+    cost = tenon.layer.square_error(score, y)
+    parameters, other = tenon.parameters.create(cost, seed=1), tenon.parameters.create(cost, seed=1)
+    random = np.random.default_rng(3)
+    data = {name: random.normal(size=(8, 3)).astype(np.float32) for name in "xy"}
+    tenon.train(cost, parameters, data, updater=Descent(0.1), passes=3)
+    tenon.train(cost, other, data, updater=tenon.updater.sgd(learning_rate=0.1), passes=3)
+    for name in parameters:
+        np.testing.assert_allclose(parameters[name], other[name], atol=1e-6)
+    machine = tenon.gradient_machine.new(cost, parameters)
+    assert set(machine.trained()) == {"yes.weight", "yes.bias", "no.weight", "no.bias"}
+    report = tenon.check_gradient(score, parameters, {"x": data["x"]})
+    assert {"yes.weight", "no.weight"} <= set(report) and "choice.weight" not in report
