@@ -86,8 +86,9 @@ class Check:
         close("cost in float64", machine.cost, run.cost().value, PRECISE)
         for layer in self.layers.costs:
             close(f"cost {layer.name} in float64", machine.output(layer), run.values[layer.name].var.value, PRECISE)
-        for name in machine.trained():
-            close(f"gradient of {name} in float64", machine.gradient(name), wanted[name], PRECISE)
+        for name in sorted(wanted):
+            if name in machine.trained():
+                close(f"gradient of {name} in float64", machine.gradient(name), wanted[name], PRECISE)
 
     def train(self):
         """Ten updates: costs of all steps, then parameters and buffers."""
@@ -125,7 +126,7 @@ class Check:
     def infer(self):
         """Predictions after the training, those of a loaded file, and those of a predictor that is used again."""
         feeds = product.feeds(self.program, self.data, list(range(self.program.samples)))
-        named = [layer.name for layer in self.layers.outputs]
+        named = self.program.outputs
         predictor = _core.Predictor(self.trained.core, [each._core for each in self.layers.outputs], self.program.samples, 1)
         types = tenon._layer.data_types(self.layers.outputs)
         fed = tenon._arrays.feeds({name: feeds[name] for name in types}, types)[0]
@@ -145,12 +146,14 @@ class Check:
         model = training.Model(self.program.seed)
         model.parameters = {name: self.trained.read(name).astype(np.float64) for name in self.model.parameters}
         model.buffers = {name: self.trained.read(name).astype(np.float64) for name in self.model.buffers}
+        self.noise = dict.fromkeys(named, np.inf)
         runs = [Run(self.program, model, self.data, dtype, training=False) for dtype in (np.float64, np.float32)]
         if runs[0].tape.margin < training.CLOSE:
             return
         for name, value in zip(named, found):
             wide, narrow = (run.values[name].var.value for run in runs)
-            close(f"{name} after the training", value, wide, ROUNDED, 30 * float(np.abs(wide - narrow).max(initial=0)))
+            self.noise[name] = 30 * float(np.abs(wide - narrow).max(initial=0))
+            close(f"{name} after the training", value, wide, ROUNDED, self.noise[name])
 
     def threads(self):
         """Two threads have the same bits as one."""
@@ -188,7 +191,7 @@ class Check:
         if self.program.export:
             import exported
 
-            exported.check(self)
+            exported.check_file(self)
 
 
 def _rows(value):

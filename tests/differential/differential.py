@@ -14,6 +14,8 @@ import sys
 import time
 import traceback
 
+import numpy as np
+
 import check
 import draw
 import program
@@ -27,6 +29,7 @@ def main():
     parser.add_argument("--profile")
     parser.add_argument("--program")
     options = parser.parse_args()
+    np.seterr(all="ignore")
     if options.program:
         check.Check(program.read(options.program)).all()
         print("the program passes")

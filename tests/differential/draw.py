@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -184,9 +185,26 @@ def _pruned(program):
     for node in reversed(program.nodes):
         names = {node.name, *(each for each in needed if each.startswith(node.name + ":"))}
         if needed & names:
+            node = _with_pruned_bodies(node)
             kept.append(node)
             needed.update(node.inputs, _read(node))
     return program.with_nodes(reversed(kept))
+
+
+def _with_pruned_bodies(node):
+    """Drops the layers of bodies that no result and no memory depends on."""
+    results = node.attributes.get("results", [])
+    left = set(node.attributes.get("next", {}).values())
+    bodies = []
+    for number, body in enumerate(node.bodies):
+        needed, kept = {*(results[number] if node.type == "cond" else results), *left}, []
+        for inner in reversed(body):
+            if any(name == inner.name or name.startswith(inner.name + ":") for name in needed):
+                inner = _with_pruned_bodies(inner)
+                kept.append(inner)
+                needed.update(inner.inputs, _read(inner))
+        bodies.append(tuple(reversed(kept)))
+    return replace(node, bodies=tuple(bodies))
 
 
 def _read(node):

@@ -55,7 +55,7 @@ def scan(run, node, values):
         for name, start in own["memories"].items()
     }
     names = {*_read(body), *own["results"], *own["next"].values()}
-    parts, numbers, sizes = [[] for _ in own["results"]], [], {}
+    parts, numbers = [[] for _ in own["results"]], []
     for running, rows in walk(steps, own.get("reverse", False)):
         inside = _inside(names, values, running)
         for number, value in enumerate(inputs):
@@ -67,16 +67,15 @@ def scan(run, node, values):
         numbers.append(rows)
         for each, name in zip(parts, own["results"]):
             each.append(inside[name])
-            sizes[name] = inside[name].var.shape[1:]
-    results = [_results(each, numbers, lengths, tape) for each in parts]
+    results = [_results(each, numbers, lengths) for each in parts]
     return [*results, *[Value(memory) for memory in memories.values()]]
 
 
-def _results(parts, numbers, lengths, tape):
+def _results(parts, numbers, lengths):
     """Puts the results of all steps in the order of the rows."""
     nested = any(part.lengths is not None for part in parts)
     if not nested:
-        return Value(collect([part.var for part in parts], numbers, tape, parts[0].var.shape[1:] if parts else ()), _outer(lengths))
+        return Value(collect([part.var for part in parts], numbers), _outer(lengths))
     flat = [number for each in numbers for number in each]
     sizes = [size for part in parts for size in part.lengths]
     begins = np.cumsum([0, *sizes])[:-1].astype(int)

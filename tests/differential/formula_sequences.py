@@ -196,17 +196,15 @@ def gru_cell(z, state, weight, size):
 
 
 def walk(lengths, reverse):
-    """Yields (sequences that run, numbers of their rows) of each step."""
+    """Yields (sequences that run, numbers of their rows) of each step, of which there is at least one."""
     begins = np.cumsum([0, *lengths])[:-1].astype(int)
-    for step in range(max(lengths, default=0)):
-        running = np.array([k for k, length in enumerate(lengths) if length > step])
-        yield running, np.array([begins[k] + (lengths[k] - 1 - step if reverse else step) for k in running])
+    for step in range(max([1, *lengths])):
+        running = np.array([k for k, length in enumerate(lengths) if length > step], int)
+        yield running, np.array([begins[k] + (lengths[k] - 1 - step if reverse else step) for k in running], int)
 
 
-def collect(parts, numbers, tape, shape):
+def collect(parts, numbers):
     """Returns rows in order, from parts of them with their numbers."""
-    if not parts:
-        return tape.constant(np.zeros((0, *shape)))
     return ad.concat(parts).take(np.argsort(np.concatenate(numbers)))
 
 
@@ -219,7 +217,7 @@ def _recurrent(x, size, reverse, states, cell):
         parts.append(after[0])
         numbers.append(rows)
     outer = tuple(len(each) for each in x.lengths) if _is_nested(x.lengths) else None
-    return (Value(collect(parts, numbers, x.var.tape, (size,)), x.lengths), *[Value(each, outer) for each in states])
+    return (Value(collect(parts, numbers), x.lengths), *[Value(each, outer) for each in states])
 
 
 def _first(x, size, initial):

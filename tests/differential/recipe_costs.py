@@ -41,7 +41,9 @@ def _label(draw, size, number):
 def _cost(draw, score, size, profile):
     options = {"coefficient": draw.one_of(WEIGHTS)} if draw.chance(0.3) else {}
     if profile.scalar_label:
-        return draw.must_add(draw.one_of(["square_error", "huber", "smooth_l1"]), score, _label(draw, 1, 1), **options)
+        number = "number" if "number" in draw.values else draw.data("number", kind="dense", shape=[])
+        label = draw.must_add("reshape", number, shape=[1])
+        return draw.must_add(draw.one_of(["square_error", "huber", "smooth_l1"]), score, label, **options)
     kind = draw.one_of(["square_error", "classes", "classes", "absolute_error", "smooth_l1", "huber", "yes_no", "distribution",
                         "rank", "sum"])  # fmt: skip
     if kind == "classes":

@@ -1,4 +1,4 @@
-"""How layers are drawn: functions that add one layer or a few to a draw, and profiles, which are lists of them.
+"""How programs are drawn: profiles with their data layers and the recipes of their layers, functions that add one or a few.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recipe_dense import DENSE
+import recipe_dense as dense
+import recipe_images as images
+import recipe_sequences as sequences
+from recipe_nested import NESTED, cond
 
 
 @dataclass(frozen=True)
@@ -26,5 +29,20 @@ def _vectors(draw):
         draw.data(f"x{number}", kind="dense", shape=[int(draw.random.integers(2, 7))])
 
 
-PROFILES = {"dense": Profile(_vectors, DENSE)}
-SHARES = [1.0]
+def _either(draw):
+    (images.begin if draw.chance(0.7) else _vectors)(draw)
+
+
+_NOT_WRITTEN = {dense.chosen, dense.gate, dense.along, dense.pairs, dense.attend}
+_WRITTEN = [each for each in dense.DENSE if each not in _NOT_WRITTEN]
+PROFILES = {
+    "dense": Profile(_vectors, [*dense.DENSE, cond]),
+    "images": Profile(images.begin, [*images.IMAGES, *images.IMAGES, *dense.DENSE]),
+    "sequences": Profile(sequences.begin, [*sequences.SEQUENCES, *sequences.SEQUENCES, *NESTED, *dense.DENSE]),
+    "scans": Profile(sequences.begin, [*NESTED, *NESTED, *NESTED, *sequences.SEQUENCES]),
+    "nested": Profile(sequences.begin_nested, [*NESTED, *NESTED, *sequences.SEQUENCES]),
+    "words": Profile(sequences.begin_words, [*sequences.SEQUENCES, *dense.DENSE]),
+    "sparse": Profile(sequences.begin_sparse, dense.DENSE, scalar_label=True),
+    "export": Profile(_either, [*images.IMAGES, *_WRITTEN], export=True),
+}
+SHARES = [0.14, 0.16, 0.14, 0.14, 0.08, 0.06, 0.06, 0.22]

@@ -17,6 +17,7 @@ class Model:
 
     def __init__(self, seed):
         self.seed, self.parameters, self.buffers, self.multipliers = seed, {}, {}, {}
+        self.reached = set()  # the parameters that a gradient flows to
 
     def parameter(self, name, shape, around):
         if name not in self.parameters:
@@ -102,9 +103,13 @@ class Run:
     def gradients(self):
         """Returns the gradients of the mean cost by parameter."""
         self.tape.backward(self.cost(), 1.0)
+        found = {name: var.gradient for name, var in self.used.items()}
+        reached = {name for name, each in found.items() if each is not None}
+        # A layer that no sample of this minibatch needs has gradients of 0.
+        self.model.reached = self.model.reached or reached
         return {
-            name: np.zeros(var.shape) if var.gradient is None else np.asarray(var.gradient, np.float64)
-            for name, var in self.used.items()
+            name: np.asarray(found[name], np.float64) if name in reached else np.zeros(self.model.parameters[name].shape)
+            for name in self.model.reached
         }
 
 

@@ -28,7 +28,7 @@ def fitting(program):
         names += ["csv_sequences"] if flat_rows and not any("limit" in each and each.get("shape") for each in kinds) else []
     sparse = [each for each in kinds if each["kind"] == "sparse"]
     labels = [each for each in kinds if each["kind"] != "sparse"]
-    if len(sparse) == 1 and len(labels) == 1 and labels[0].get("shape", ()) in ([1], ()) and not labels[0].get("levels"):
+    if len(sparse) == 1 and len(labels) == 1 and not labels[0].get("shape") and not labels[0].get("levels"):
         names.append("libsvm")
     return names
 

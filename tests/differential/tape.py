@@ -118,7 +118,7 @@ class Var:
 
     def mean(self, axis=None, keepdims=False):
         total = self.sum(axis, keepdims)
-        return total * (total.value.size / self.value.size)
+        return total * (total.value.size / max(self.value.size, 1))
 
     def take(self, index, axis=0):
         """Returns the elements of an axis by number; index may have any number of dimensions."""

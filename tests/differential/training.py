@@ -36,7 +36,9 @@ def minibatches(program):
 def model_of(program, data):
     """Returns the first parameters of a program."""
     model = Model(program.seed)
-    Run(program, model, _reference_feeds(program, data, range(program.samples)))
+    run = Run(program, model, _reference_feeds(program, data, range(program.samples)))
+    if run.costs:
+        run.gradients()
     return model
 
 
@@ -45,6 +47,7 @@ def train(program, data, model, dtype):
     result.parameters = {name: each.astype(dtype) for name, each in model.parameters.items()}
     copy = Model(program.seed)
     copy.parameters, copy.buffers, copy.multipliers = result.parameters, dict(model.buffers), dict(model.multipliers)
+    copy.reached = model.reached
     updates = Updates(program.updater, copy.parameters, model.multipliers, program.immutable)
     for chosen in minibatches(program):
         run = Run(program, copy, _reference_feeds(program, data, chosen), dtype)
