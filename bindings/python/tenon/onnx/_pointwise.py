@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tenon.onnx._build import Build, Made, Operator
 from tenon.onnx._graph import Node
-from tenon.onnx._values import Array, Refusal, Value, channels_last, float32
+from tenon.onnx._values import Array, Refusal, Value, channels_last, float32, plain
 
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
@@ -94,13 +95,13 @@ def _prelu(build: Build, node: Node) -> Made:
         layer = build.layer(node, "prelu", [value.layer], {"shared": True})
         build.set(layer, slope=slope.reshape(1))
         return value.like(layer)
-    image = build.image(node) if value.rank > 2 else build.plain(node, value)
     sizes = (1,) * (value.rank - slope.ndim) + slope.shape
-    if sizes[1] != slope.size:
-        raise Refusal(f"slope has shape {list(slope.shape)}; one for all or one for each channel is understood")
-    layer = build.layer(node, "prelu", [image])
+    if slope.size not in (sizes[1], sizes[-1]):
+        raise Refusal(f"slope has shape {list(slope.shape)}; one for all, for each channel or each feature is understood")
+    channels = value.rank > 2 and sizes[1] == slope.size
+    layer = build.layer(node, "prelu", [build.image(node) if channels else build.plain(node, value)])
     build.set(layer, slope=slope.reshape(-1))
-    return Value(layer, channels_last(value.rank))
+    return Value(layer, channels_last(value.rank) if channels else plain(value.rank))
 
 
 def _scaled(build: Build, node: Node, value: Value, scale: float, shift: float) -> Value:
@@ -132,7 +133,7 @@ def _with_number(build: Build, node: Node, type: str, value: Value, number: floa
 def _with_numbers(build: Build, node: Node, type: str, value: Value, numbers: Array, first: bool) -> Value:
     shaped = float32(value.broadcast(numbers))
     names = [name for name in node.inputs if name in build.constants]
-    if names[0] in build.graph.learned:
+    if len(names) == 1 and names[0] in build.graph.learned:
         name = names[0].strip("/").replace("/", ".")
         other = build.named(name, "parameter", [value.layer], {"shape": list(shaped.shape)})
         build.set(other, value=shaped)
@@ -151,26 +152,34 @@ def _joined(build: Build, node: Node, type: str, a: Value, b: Value) -> Value:
     return a.like(build.layer(node, type, [a.layer, other]))
 
 
+def _with_constant(build: Build, node: Node, type: str, value: Value, numbers: Array, first: bool) -> Value:
+    """Returns value op numbers, or numbers op value where the value is not the first."""
+    if numbers.size == 1 and numbers.ndim <= value.rank:
+        return _with_number(build, node, type, value, float(numbers.reshape(())), first)
+    return _with_numbers(build, node, type, value, numbers, first)
+
+
 def _binary(type: str) -> Operator:
     def make(build: Build, node: Node) -> Made:
         for number in (0, 1):
-            if not build.is_constant(node, number):
-                continue
-            value, numbers = build.value(node, 1 - number), build.constant(node, number, "operand")
-            if numbers.size == 1 and numbers.ndim <= value.rank:
-                return _with_number(build, node, type, value, float(numbers.reshape(())), number == 1)
-            return _with_numbers(build, node, type, value, numbers, number == 1)
+            if build.is_constant(node, number):
+                value, numbers = build.value(node, 1 - number), build.constant(node, number, "operand")
+                return _with_constant(build, node, type, value, numbers, number == 1)
         return _joined(build, node, type, build.value(node, 0), build.value(node, 1))
 
     return make
 
 
-def _variadic(type: str) -> Operator:
+def _variadic(type: str, function: Callable[[Array, Array], Array]) -> Operator:
+    """Returns the reader of an operator of any number of operands, of which some may be constants."""
+
     def make(build: Build, node: Node) -> Made:
-        result = build.value(node)
-        for number in range(1, len(node.inputs)):
-            result = _joined(build, node, type, result, build.value(node, number))
-        return result
+        places = range(len(node.inputs))
+        constants = [build.constant(node, place, "operand") for place in places if build.is_constant(node, place)]
+        first, *others = [build.value(node, place) for place in places if not build.is_constant(node, place)]
+        for each in others:
+            first = _joined(build, node, type, first, each)
+        return _with_constant(build, node, type, first, reduce(function, constants), True) if constants else first
 
     return make
 
@@ -179,7 +188,7 @@ OPERATORS: dict[str, Operator] = {
     **{op: _unary(op.lower()) for op in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Mish", "Exp", "Log", "Sqrt",
                                          "Abs", "Reciprocal", "Erf", "Sin", "Cos", "Floor", "Sign")},
     **{op: _binary(op.lower()) for op in ("Add", "Sub", "Mul", "Div", "Pow")},
-    "Sum": _variadic("add"), "Max": _variadic("maximum"), "Min": _variadic("minimum"),
+    "Sum": _variadic("add", np.add), "Max": _variadic("maximum", np.maximum), "Min": _variadic("minimum", np.minimum),
     "LeakyRelu": _unary("leaky_relu", slope=("alpha", 0.01)),
     "Elu": _unary("elu", alpha=("alpha", 1.0)),
     "Celu": _unary("celu", alpha=("alpha", 1.0)),

@@ -106,11 +106,22 @@ def _resize(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
     image = emit.image(inputs[0])
     linear = item.attributes["kind"] == "linear"
     places = "align_corners" if item.attributes["align_corners"] else "half_pixel" if linear else "asymmetric"
-    scales = [1, 1, *(new / old for new, old in zip(item.sizes[:-1], image.sizes[:-1], strict=True))]
-    name = emit.numbers(scales, f"{item.name}.scales")
-    made = emit.node("Resize", [image.name, "", name], item.name, mode=item.attributes["kind"],
+    ratios = [np.float32(new / old) for new, old in zip(item.sizes[:-1], image.sizes[:-1], strict=True)]
+    if all(float(ratio) * old == new for ratio, old, new in zip(ratios, image.sizes[:-1], item.sizes[:-1], strict=True)):
+        operands = ["", emit.numbers([1, 1, *ratios], f"{item.name}.scales")]
+    else:  # rounded factors may make other sizes
+        operands = ["", "", _sizes_of(emit, image, item)]
+    made = emit.node("Resize", [image.name, *operands], item.name, mode=item.attributes["kind"],
                      coordinate_transformation_mode=places, nearest_mode="floor")  # fmt: skip
     return replace(image, name=made, sizes=item.sizes)
+
+
+def _sizes_of(emit: Emit, image: Written, item: Item) -> str:
+    """Returns the sizes of an image that a layer resizes, for any number of samples."""
+    name = f"{item.name}.sizes"
+    bounds = [emit.numbers([number], f"{name}.{what}", np.int64) for what, number in (("start", 0), ("end", 2))]
+    kept = emit.node("Slice", [emit.node("Shape", [image.name], f"{name}.shape"), *bounds], f"{name}.kept")
+    return emit.node("Concat", [kept, emit.numbers(item.sizes[:-1], f"{name}.space", np.int64)], name, axis=0)
 
 
 def _lrn(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
