@@ -63,6 +63,8 @@ class Check:
         with tempfile.TemporaryDirectory() as folder:
             self.folder = Path(folder)
             self.train()
+            if not max(self.costs) < training.MOST:
+                return  # the parameters are leaving all bounds
             self.infer()
             self.threads()
             self.resume()
@@ -99,12 +101,15 @@ class Check:
         steps = min(self.wide.sharp, training.noisy_step(program, self.wide, narrow))
         apart = np.abs(np.array(self.wide.costs) - narrow.costs)
         for step in range(min(steps + 1, len(self.wide.costs))):
+            if not self.wide.costs[step] < training.MOST:
+                break
             close(f"cost of step {step}", self.costs[step], self.wide.costs[step], ROUNDED, 30 * apart[: step + 1].max())
         self.blunt = steps < len(self.wide.costs)
         if len(self.costs) != len(self.wide.costs):
             raise Difference(f"{len(self.costs)} steps; expected {len(self.wide.costs)}")
         if not self.blunt:
-            for name, value in {**self.wide.parameters, **self.wide.buffers}.items():
+            for name in self.trained:
+                value = self.wide.parameters.get(name, self.wide.buffers.get(name))
                 other = narrow.parameters.get(name, narrow.buffers.get(name))
                 noise = 30 * float(np.abs(value - other).max(initial=0))
                 close(f"{name} after {len(self.costs)} updates", self.trained[name], value, ROUNDED, noise)
@@ -144,11 +149,13 @@ class Check:
 
     def _compare_outputs(self, named, found):
         model = training.Model(self.program.seed)
-        model.parameters = {name: self.trained.read(name).astype(np.float64) for name in self.model.parameters}
-        model.buffers = {name: self.trained.read(name).astype(np.float64) for name in self.model.buffers}
+        values = {name: self.trained.read(name).astype(np.float64) for name in self.trained}
+        model.parameters = {name: values.get(name, each) for name, each in self.model.parameters.items()}
+        model.buffers = {name: values.get(name, each) for name, each in self.model.buffers.items()}
         self.noise = dict.fromkeys(named, np.inf)
         runs = [Run(self.program, model, self.data, dtype, training=False) for dtype in (np.float64, np.float32)]
-        if runs[0].tape.margin < training.CLOSE:
+        finite = all(np.isfinite(runs[0].values[name].var.value).all() for name in named)
+        if runs[0].tape.margin < training.CLOSE or not finite:
             return
         for name, value in zip(named, found):
             wide, narrow = (run.values[name].var.value for run in runs)

@@ -13,6 +13,7 @@ import datetime
 import sys
 import time
 import traceback
+import warnings
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def main():
     parser.add_argument("--program")
     options = parser.parse_args()
     np.seterr(all="ignore")
+    warnings.simplefilter("ignore")  # of trainings that leave all bounds
     if options.program:
         check.Check(program.read(options.program)).all()
         print("the program passes")

@@ -35,11 +35,13 @@ class Layers:
         """Returns a set of parameters with the values of a reference's model."""
         created = tenon.parameters.create([*self.costs, *self.outputs])
         values = {**model.parameters, **model.buffers}
-        if {name: created.shape(name) for name in created} != {name: each.shape for name, each in values.items()}:
-            raise AssertionError(f"parameters {[(name, created.shape(name)) for name in created]}; the reference has "
-                                 f"{[(name, each.shape) for name, each in values.items()]}")  # fmt: skip
-        for name, each in values.items():
-            created[name] = each.astype(np.float32)
+        lacking = [name for name in created if name not in values or created.shape(name) != values[name].shape]
+        # Layers that a scan or a cond is given and does not read have no part in the model.
+        missing = sorted(name for name in model.reached if name not in created)
+        if lacking or missing:
+            raise AssertionError(f"parameters {lacking} are unknown to the reference, {missing} are missing")
+        for name in created:
+            created[name] = values[name].astype(np.float32)
         return created
 
 

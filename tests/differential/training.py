@@ -11,6 +11,7 @@ from updates import Updates
 
 NORMALISING = {"adam", "adagrad", "rmsprop", "adadelta", "adamax", "lion", "nadam", "radam", "ftrl", "rowwise_adagrad",
                "proximal_adagrad", "lamb"}  # fmt: skip
+MOST = 1e3  # a training with such a cost is leaving all bounds
 CLOSE = 2e-5  # a kink nearer than this may be on the other side in float32
 
 
@@ -50,6 +51,10 @@ def train(program, data, model, dtype):
     copy.reached = model.reached
     updates = Updates(program.updater, copy.parameters, model.multipliers, program.immutable)
     for chosen in minibatches(program):
+        if result.costs and not result.costs[-1] < MOST:
+            margins.append(0.0)
+            result.costs.append(result.costs[-1])
+            continue
         run = Run(program, copy, _reference_feeds(program, data, chosen), dtype)
         result.costs.append(float(run.cost().value))
         gradients = run.gradients()
@@ -58,7 +63,8 @@ def train(program, data, model, dtype):
         updates.step(gradients, run.rows)
         margins.append(run.tape.margin)
     result.buffers = copy.buffers
-    result.sharp = next((k for k, each in enumerate(margins) if each < CLOSE), len(margins))
+    wild = [not cost < MOST for cost in result.costs]
+    result.sharp = next((k for k, each in enumerate(margins) if each < CLOSE or wild[k]), len(margins))
     return result
 
 
