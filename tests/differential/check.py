@@ -136,16 +136,16 @@ class Check:
         types = tenon._layer.data_types(self.layers.outputs)
         fed = tenon._arrays.feeds({name: feeds[name] for name in types}, types)[0]
         found, again = ([_rows(tenon._arrays.from_core(each)) for each in predictor.predict(fed)] for _ in range(2))
-        for name, a, b in zip(named, found, again):
+        for name, a, b in zip(named, found, again, strict=True):
             same(f"{name} of a predictor that is used again", b, a)
         self._compare_outputs(named, found)
         file = self.folder / "model.safetensors"
         self.trained.save(file, self.layers.outputs)
         loaded = tenon.load(file)
         wanted = {name: feeds[name] for name in types}
-        for name, a, b in zip(named, found, tenon.infer(loaded.outputs, loaded, wanted)):
+        for name, a, b in zip(named, found, tenon.infer(loaded.outputs, loaded, wanted), strict=True):
             same(f"{name} of a loaded model", _rows(b), a)
-        self.found = dict(zip(named, found))
+        self.found = dict(zip(named, found, strict=True))
 
     def _compare_outputs(self, named, found):
         model = training.Model(self.program.seed)
@@ -157,7 +157,7 @@ class Check:
         finite = all(np.isfinite(runs[0].values[name].var.value).all() for name in named)
         if runs[0].tape.margin < training.CLOSE or not finite:
             return
-        for name, value in zip(named, found):
+        for name, value in zip(named, found, strict=True):
             wide, narrow = (run.values[name].var.value for run in runs)
             self.noise[name] = 30 * float(np.abs(wide - narrow).max(initial=0))
             close(f"{name} after the training", value, wide, ROUNDED, self.noise[name])

@@ -222,7 +222,9 @@ def with_training(draw, program, profile):
     random = draw.random
     model = training.model_of(program, draw_data(program))
     immutable = [str(random.choice(sorted(model.parameters)))] if draw.chance(0.25) and len(model.parameters) > 1 else []
-    tables = any("table" in node.type or node.type == "embedding" or node.attributes.get("kind") == "sparse" for node in program.nodes)
+    tables = any(
+        "table" in node.type or node.type == "embedding" or node.attributes.get("kind") == "sparse" for node in program.nodes
+    )
     reader = draw.one_of(sources.fitting(program))
     return program.with_nodes(program.nodes, updater=updater_of(random, tables), immutable=immutable, reader=reader)
 

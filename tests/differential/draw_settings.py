@@ -45,9 +45,8 @@ def updater_of(random, tables):
         options.update(l1_strength=0.01, l2_strength=0.1)
     if kind in DECAYING and random.random() < 0.3:
         options["weight_decay"] = 0.05
-    for name, value in (("clip_norm", 0.5), ("clip_value", 0.05), ("l1", 0.01), ("l2", 0.05)):
-        if random.random() < 0.15:
-            options[name] = value
+    common = {"clip_norm": 0.5, "clip_value": 0.05, "l1": 0.01, "l2": 0.05}
+    options.update({name: value for name, value in common.items() if random.random() < 0.15})
     if random.random() < 0.35:
         options["schedule"] = SCHEDULES[random.integers(len(SCHEDULES))]
     return options

@@ -22,12 +22,12 @@ def check_file(checked):
     tenon.onnx.save(outputs, checked.trained, file, channels_first=first)
     feeds = product.feeds(program, checked.data, list(range(program.samples)))
     wanted = [checked.found[name] for name in program.outputs]
-    for name, value, other in zip(program.outputs, wanted, run(file, feeds)):
+    for name, value, other in zip(program.outputs, wanted, run(file, feeds), strict=True):
         check.close(f"{name} by onnxruntime", in_order(value, other), value, check.ROUNDED, checked.noise[name])
     loaded = tenon.onnx.load(file)
     types = loaded_types(loaded)
     given = {name: turned(feeds[name], types[name]) for name in types}
-    for name, value, other in zip(program.outputs, wanted, tenon.infer(loaded.outputs, loaded, given)):
+    for name, value, other in zip(program.outputs, wanted, tenon.infer(loaded.outputs, loaded, given), strict=True):
         check.close(f"{name} of the loaded file", in_order(value, other), value, check.ROUNDED, checked.noise[name])
 
 

@@ -138,7 +138,7 @@ def slice_along(call, x, length, axis=-1, start=0):
 
 
 def pad(call, x, before, after, axes=None, mode="constant", value=0.0):
-    for axis, front, back in zip(range(1, len(x.shape)) if axes is None else axes, before, after):
+    for axis, front, back in zip(range(1, len(x.shape)) if axes is None else axes, before, after, strict=True):
         axis %= len(x.shape)
         size = x.shape[axis]
         numbers = np.pad(np.arange(size), (front, back), {"constant": "edge"}.get(mode, mode))
@@ -238,7 +238,7 @@ def factorization_machine(call, x, factors):
 
 def glu(call, x, gate="sigmoid"):
     half = x.shape[-1] // 2
-    gates = {"sigmoid": lambda b: ad.sigmoid(b), "silu": lambda b: silu(call, b), "gelu": lambda b: gelu(call, b),
+    gates = {"sigmoid": ad.sigmoid, "silu": lambda b: silu(call, b), "gelu": lambda b: gelu(call, b),
              "relu": lambda b: relu(call, b), "tanh": ad.tanh, "none": lambda b: b}  # fmt: skip
     return x.take(range(half), len(x.shape) - 1) * gates[gate](x.take(range(half, 2 * half), len(x.shape) - 1))
 

@@ -112,7 +112,7 @@ def _adds(sizes, kernel, stride, dilation, before, larger):
     for place in itertools.product(*map(range, sizes)):
         for element in itertools.product(*map(range, kernel)):
             at = [stride[k] * place[k] - before[k] + dilation[k] * element[k] for k in range(len(sizes))]
-            if all(0 <= each < most for each, most in zip(at, larger)):
+            if all(0 <= each < most for each, most in zip(at, larger, strict=True)):
                 matrix[np.ravel_multi_index(at, larger), column] = 1
             column += 1
     return matrix
@@ -220,7 +220,9 @@ def img_conv_group(call, x, filters, pool_kernel, kernel=3, activation="relu", b
 
 
 def residual_block(call, x, filters, stride=1, bottleneck=False):
-    steps = [(filters, 1, 1), (filters, 3, stride), (4 * filters, 1, 1)] if bottleneck else [(filters, 3, stride), (filters, 3, 1)]
+    steps = (
+        [(filters, 1, 1), (filters, 3, stride), (4 * filters, 1, 1)] if bottleneck else [(filters, 3, stride), (filters, 3, 1)]
+    )
     value = x
     for number, (width, kernel, by) in enumerate(steps):
         value = conv(_Part(call, f"conv_{number}"), value, width, kernel, by, same=True, bias=False)

@@ -65,7 +65,7 @@ def scan(run, node, values):
             inside.update(run.compute(each, inside))
         memories = {name: ad.put(memory, running, inside[own["next"][name]].var) for name, memory in memories.items()}
         numbers.append(rows)
-        for each, name in zip(parts, own["results"]):
+        for each, name in zip(parts, own["results"], strict=True):
             each.append(inside[name])
     results = [_results(each, numbers, lengths) for each in parts]
     return [*results, *[Value(memory) for memory in memories.values()]]
@@ -91,7 +91,7 @@ def cond(run, node, values):
     holds = predicate.var.value.reshape(-1) > 0
     results = []
     chosen = [np.flatnonzero(holds), np.flatnonzero(~holds)]
-    for body, rows, names in zip(node.bodies, chosen, node.attributes["results"]):
+    for body, rows, names in zip(node.bodies, chosen, node.attributes["results"], strict=True):
         inside = _inside({*_read(body), *names}, values, rows)
         for number, value in enumerate(inputs):
             inside[f"{node.name}.{number}"] = _parts(value, rows)
@@ -99,7 +99,7 @@ def cond(run, node, values):
             inside.update(run.compute(each, inside))
         results.append([inside[name].var for name in names])
     order = np.argsort(np.concatenate(chosen), kind="stable")
-    return [Value(ad.concat([a, b]).take(order)) for a, b in zip(*results)]
+    return [Value(ad.concat([a, b]).take(order)) for a, b in zip(*results, strict=True)]
 
 
 NESTED = {"scan": scan, "cond": cond}

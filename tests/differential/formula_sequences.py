@@ -20,7 +20,7 @@ def _inner(value):
 
 def _bounds(lengths):
     ends = np.cumsum(lengths).astype(int)
-    return [(int(end) - length, int(end)) for end, length in zip(ends, lengths)]
+    return [(int(end) - length, int(end)) for end, length in zip(ends, lengths, strict=True)]
 
 
 def _is_nested(lengths):
@@ -71,9 +71,9 @@ def sequence_expand(call, value, like):
 def sequence_concat(call, first, second):
     both = ad.concat([first.var, second.var])
     offset, order = first.var.shape[0], []
-    for (a, b), (c, d) in zip(_bounds(first.lengths), _bounds(second.lengths)):
+    for (a, b), (c, d) in zip(_bounds(first.lengths), _bounds(second.lengths), strict=True):
         order += [*range(a, b), *range(offset + c, offset + d)]
-    lengths = tuple(a + b for a, b in zip(first.lengths, second.lengths))
+    lengths = tuple(a + b for a, b in zip(first.lengths, second.lengths, strict=True))
     return Value(both.take(np.array(order, int)), lengths)
 
 
@@ -105,7 +105,9 @@ def context_projection(call, x, length, start=None, trainable_padding=False):
     if trainable_padding and front + back:
         more = call.parameter("weight", (front + back, width))
         # The row next to the sequence is the last of those before, and the first of those behind.
-        table = _rows_around(call, x, length, start, lambda before, behind: rows + (front - before if before > 0 else front + behind - 1))
+        table = _rows_around(
+            call, x, length, start, lambda before, behind: rows + (front - before if before > 0 else front + behind - 1)
+        )
     else:
         more = flat.tape.constant(np.zeros((1, width)))
         table = _rows_around(call, x, length, start, lambda before, behind: rows)
@@ -213,7 +215,7 @@ def _recurrent(x, size, reverse, states, cell):
     lengths, parts, numbers = _inner(x), [], []
     for running, rows in walk(lengths, reverse):
         after = cell(x.var.take(rows), [each.take(running) for each in states])
-        states = [ad.put(state, running, new) for state, new in zip(states, after)]
+        states = [ad.put(state, running, new) for state, new in zip(states, after, strict=True)]
         parts.append(after[0])
         numbers.append(rows)
     outer = tuple(len(each) for each in x.lengths) if _is_nested(x.lengths) else None

@@ -105,7 +105,7 @@ def feeds(program, data, chosen):
 
 def sparse(sample):
     """Returns a sparse vector as a list of pairs."""
-    return [(int(id), float(number)) for id, number in zip(*sample)]
+    return [(int(id), float(number)) for id, number in zip(*sample, strict=True)]
 
 
 def updater(program):

@@ -129,7 +129,10 @@ def _lengths(name, levels, program):
         lengths = np.maximum(lengths, 1)
     if levels == 1:
         return [int(each) for each in lengths]
-    return [[int(each) for each in random.integers(0 if program.settings.get("empty", True) else 1, 4, outer)] for outer in np.minimum(lengths, 3)]
+    return [
+        [int(each) for each in random.integers(0 if program.settings.get("empty", True) else 1, 4, outer)]
+        for outer in np.minimum(lengths, 3)
+    ]
 
 
 def without(program, **settings):

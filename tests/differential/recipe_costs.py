@@ -55,14 +55,18 @@ def _cost(draw, score, size, profile):
         return draw.must_add("cross_entropy", score, label, from_logits=True, **smoothing, **options)
     label = _label(draw, size, size)
     if kind == "yes_no":
-        return draw.must_add("binary_cross_entropy", score, draw.must_add("sigmoid", label), from_logits=True, positive_weight=1.5, **options)
+        return draw.must_add(
+            "binary_cross_entropy", score, draw.must_add("sigmoid", label), from_logits=True, positive_weight=1.5, **options
+        )
     if kind == "distribution":
         shares = draw.must_add("softmax", label)
         if draw.chance(0.5):
             return draw.must_add("cross_entropy", score, shares, from_logits=True, **options)
         return draw.must_add("kl_divergence", score, shares, from_logits=True, **options)
     if kind == "rank":
-        return draw.must_add("rank_cost", score, draw.must_add("fc", label, size=size), draw.must_add("sigmoid", label), **options)
+        return draw.must_add(
+            "rank_cost", score, draw.must_add("fc", label, size=size), draw.must_add("sigmoid", label), **options
+        )
     if kind == "sum":
         return draw.must_add("sum_cost", draw.must_add("square", draw.must_add("sub", score, label)), **options)
     return draw.must_add(kind, score, label, **options)

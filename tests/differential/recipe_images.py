@@ -63,7 +63,11 @@ def conv_transpose(draw):
         return
     channels = draw.shape(name)[-1]
     groups = draw.one_of([k for k in (1, channels) if channels % k == 0])
-    options = {"filters": groups * int(draw.random.integers(1, 3)), "kernel": _each(draw, name, 1, 4), "stride": _each(draw, name, 1, 3)}
+    options = {
+        "filters": groups * int(draw.random.integers(1, 3)),
+        "kernel": _each(draw, name, 1, 4),
+        "stride": _each(draw, name, 1, 3),
+    }
     if draw.chance(0.4):
         options["same"] = True
     if groups > 1:
@@ -96,7 +100,9 @@ def pool(draw):
 def batch_norm(draw):
     name = draw.pick(levels=[0], rank=(1, 2, 3))
     if name is not None:
-        draw.add("batch_norm", name, **EPSILON, momentum=draw.one_of([0.5, 0.9]), learnable=draw.chance(0.7), frozen=draw.chance(0.2))
+        draw.add(
+            "batch_norm", name, **EPSILON, momentum=draw.one_of([0.5, 0.9]), learnable=draw.chance(0.7), frozen=draw.chance(0.2)
+        )
 
 
 def norm(draw):
@@ -135,10 +141,18 @@ def block(draw):
         filters = channels if draw.chance(0.5) else int(draw.random.integers(1, 4))
         draw.add(kind, name, filters=filters, stride=int(draw.random.integers(1, 3)), bottleneck=draw.chance(0.3))
     elif kind == "simple_img_conv_pool":
-        draw.add(kind, name, filters=int(draw.random.integers(1, 4)), kernel=[2], pool_kernel=[2], pool_kind=draw.one_of(["max", "average"]))
+        draw.add(
+            kind,
+            name,
+            filters=int(draw.random.integers(1, 4)),
+            kernel=[2],
+            pool_kernel=[2],
+            pool_kind=draw.one_of(["max", "average"]),
+        )
     else:
-        draw.add(kind, name, filters=[int(each) for each in draw.random.integers(1, 4, 2)], pool_kernel=[2], batch_norm=draw.chance(0.5),
-                 **({"pool_stride": [1]} if draw.chance(0.5) else {}))  # fmt: skip
+        filters = [int(each) for each in draw.random.integers(1, 4, 2)]
+        stride = {"pool_stride": [1]} if draw.chance(0.5) else {}
+        draw.add(kind, name, filters=filters, pool_kernel=[2], batch_norm=draw.chance(0.5), **stride)
 
 
 IMAGES = [conv, conv, conv, conv_transpose, pool, pool, batch_norm, batch_norm, norm, resize, block]

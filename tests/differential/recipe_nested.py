@@ -11,7 +11,7 @@ STEP = [dense.unary, dense.unary, dense.binary, dense.binary, dense.shift, dense
 def scan(draw):
     """One or two sequences of equal lengths, or sequences of sequences, with up to three memories."""
     first = draw.pick(levels=[1, 2], rank=[1])
-    if first is None or draw.inside and draw.levels(first) == 2:
+    if first is None or (draw.inside and draw.levels(first) == 2):
         return
     same = [name for name in draw.names(levels=[draw.levels(first)], rank=[1])
             if draw.structures[name] == draw.structures[first]]  # fmt: skip

@@ -38,7 +38,7 @@ def smallest(program, fault):
             tries += 1
             try:
                 other, _ = fault_of(smaller)
-            except Exception:  # the smaller program has no meaning
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # it has no meaning
                 continue
             if other and _kind(other) == _kind(fault):
                 program, fault, again = smaller, other, True
@@ -50,8 +50,8 @@ def smallest(program, fault):
 
 def _smaller(program):
     """Yields programs with one thing less."""
-    simple = {"updater": {"type": "sgd", "learning_rate": 0.02}, "reader": "rows", "immutable": [], "shards": False, "export": False,
-              "empty": False}  # fmt: skip
+    simple = {"updater": {"type": "sgd", "learning_rate": 0.02}, "reader": "rows", "immutable": []}
+    simple.update(dict.fromkeys(("shards", "export", "empty"), False))
     for name, value in simple.items():
         if program.settings.get(name) != value:
             yield program.with_nodes(program.nodes, **{name: value})
@@ -79,7 +79,11 @@ def _with(nodes, changed, attributes):
 def _replaced(program, name, other):
     from dataclasses import replace
 
-    nodes = [replace(node, inputs=tuple(other if each == name else each for each in node.inputs)) for node in program.nodes if node.name != name]
+    nodes = [
+        replace(node, inputs=tuple(other if each == name else each for each in node.inputs))
+        for node in program.nodes
+        if node.name != name
+    ]
     outputs = [other if each == name else each for each in program.outputs]
     return program.with_nodes(nodes, outputs=outputs)
 

@@ -218,7 +218,9 @@ def where(condition, a, b):
     """Chooses by an array of truth values."""
     a, b = (a if isinstance(a, Var) else b._var(a)), (b if isinstance(b, Var) else a._var(b))
     zero = a.value.dtype.type(0)
-    return a._pair(b, np.where(condition, a.value, b.value), lambda g: np.where(condition, g, zero), lambda g: np.where(condition, zero, g))
+    return a._pair(
+        b, np.where(condition, a.value, b.value), lambda g: np.where(condition, g, zero), lambda g: np.where(condition, zero, g)
+    )
 
 
 def above(x, bound=0.0):

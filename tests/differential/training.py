@@ -76,7 +76,7 @@ def noisy_step(program, wide, narrow):
     """Returns the first step in which an updater divides gradients by sizes that are rounding errors."""
     if program.updater["type"] not in NORMALISING:
         return len(wide.costs)
-    for step, (a, b) in enumerate(zip(wide.gradients, narrow.gradients)):
+    for step, (a, b) in enumerate(zip(wide.gradients, narrow.gradients, strict=True)):
         for name, gradient in a.items():
             if (np.abs(gradient - b[name]) > 0.02 * np.abs(gradient)).any():
                 return step

@@ -124,7 +124,8 @@ def test_an_updater_in_python_leaves_parameters_that_no_gradient_flows_to():
     """The predicate's layer has none; check_gradient compares the others."""
     x, y = (tenon.layer.data(name, tenon.data_type.dense_vector(3)) for name in ("x", "y"))
     choice = tenon.layer.fc(x, size=1, name="choice")
-    score = tenon.cond(choice, lambda x: tenon.layer.fc(x, size=3, name="yes"), lambda x: tenon.layer.fc(x, size=3, name="no"), x)
+    branches = [lambda x, name=name: tenon.layer.fc(x, size=3, name=name) for name in ("yes", "no")]
+    score = tenon.cond(choice, *branches, x)
     cost = tenon.layer.square_error(score, y)
     parameters, other = tenon.parameters.create(cost, seed=1), tenon.parameters.create(cost, seed=1)
     random = np.random.default_rng(3)

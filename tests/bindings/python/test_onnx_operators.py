@@ -109,7 +109,8 @@ ONE = [
     (node("Mul", "x"), {}),
     *((node(op, "c"), {"c": numbers(4, 1, 1)}) for op in ("Max", "Min", "Sum")),
     *((node(op, "c"), {"c": np.float32(0.3)}) for op in ("Max", "Min", "Sum")),
-    *((helper.make_node(op, ["c", "x", "d", "x"], ["y"]), {"c": numbers(5), "d": np.float32(0.1)}) for op in ("Max", "Min", "Sum")),
+    *((helper.make_node(op, ["c", "x", "d", "x"], ["y"]), {"c": numbers(5), "d": np.float32(0.1)})
+      for op in ("Max", "Min", "Sum")),
     (node("Dropout", "rate"), {"rate": np.float32(0.3)}),
     (node("MatMul", "w"), {"w": numbers(5, 3)}),
     (node("LeakyRelu", alpha=0.2), {}),

@@ -13,9 +13,9 @@ from tenon.onnx import _save
 
 onnxruntime.set_default_logger_severity(3)
 HEIGHT, WIDTH, CHANNELS, ROWS, FEATURES = 6, 7, 4, 3, 5
-EACH = ["relu", "sigmoid", "tanh", "softplus", "softsign", "selu", "exp", "abs", "erf", "sin", "cos", "floor", "sign", "leaky_relu",
-        "elu", "celu", "hard_swish", "hard_sigmoid", "silu", "mish", "square", "gelu", "relu6", "hard_tanh", "dropout",
-        "spatial_dropout"]  # fmt: skip
+EACH = ["relu", "sigmoid", "tanh", "softplus", "softsign", "selu", "exp", "abs", "erf", "sin", "cos", "floor", "sign",
+        "leaky_relu", "elu", "celu", "hard_swish", "hard_sigmoid", "silu", "mish", "square", "gelu", "relu6", "hard_tanh",
+        "dropout", "spatial_dropout"]  # fmt: skip
 
 
 def constant(like, shape):
@@ -28,97 +28,102 @@ def turned(image):
     return layer.transpose(image, axes=[0, 3, 1, 2])
 
 
-# By type what is made of an image, which a convolution has made, and of rows, which are fed: {type: [(image, rows) -> layer]}.
-CASES = {each: [lambda image, rows, each=each: getattr(layer, each)(layer.scale_shift(image, scale=3.0, shift=0.3)),
-                lambda image, rows, each=each: getattr(layer, each)(layer.scale_shift(rows, scale=3.0))] for each in EACH}  # fmt: skip
-CASES["gelu"].append(lambda image, rows: layer.gelu(image, approximation="tanh"))
-CASES["leaky_relu"].append(lambda image, rows: layer.leaky_relu(image, slope=0.4))
-CASES["elu"].append(lambda image, rows: layer.elu(rows, alpha=0.6))
-CASES["celu"].append(lambda image, rows: layer.celu(rows, alpha=0.6))
-CASES["hard_sigmoid"].append(lambda image, rows: layer.hard_sigmoid(rows, slope=0.4, shift=0.3))
+# By type what is made of an image i, which a convolution has made, and of rows r, which are fed.
+CASES = {each: [lambda i, r, each=each: getattr(layer, each)(layer.scale_shift(i, scale=3.0, shift=0.3)),
+                lambda i, r, each=each: getattr(layer, each)(layer.scale_shift(r, scale=3.0))] for each in EACH}  # fmt: skip
+CASES["gelu"].append(lambda i, r: layer.gelu(i, approximation="tanh"))
+CASES["leaky_relu"].append(lambda i, r: layer.leaky_relu(i, slope=0.4))
+CASES["elu"].append(lambda i, r: layer.elu(r, alpha=0.6))
+CASES["celu"].append(lambda i, r: layer.celu(r, alpha=0.6))
+CASES["hard_sigmoid"].append(lambda i, r: layer.hard_sigmoid(r, slope=0.4, shift=0.3))
 for each in ("log", "sqrt", "reciprocal"):
-    CASES[each] = [lambda image, rows, each=each: getattr(layer, each)(layer.softplus(image))]
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(layer.softplus(i))]
 for each in ("add", "sub", "mul", "maximum", "minimum"):
     CASES[each] = [
-        lambda image, rows, each=each: getattr(layer, each)(image, layer.sin(image)),
-        lambda image, rows, each=each: getattr(layer, each)(turned(image), layer.transpose(layer.sin(image), axes=[0, 3, 1, 2])),
-        lambda image, rows, each=each: getattr(layer, each)(rows, constant(rows, [FEATURES])),
-        lambda image, rows, each=each: getattr(layer, each)(constant(image, [WIDTH, CHANNELS]), image),
-        lambda image, rows, each=each: getattr(layer, each)(image, layer.mean(image, axes=[1, 2], keep_dimensions=True)),
+        lambda i, r, each=each: getattr(layer, each)(i, layer.sin(i)),
+        lambda i, r, each=each: getattr(layer, each)(turned(i), layer.transpose(layer.sin(i), axes=[0, 3, 1, 2])),
+        lambda i, r, each=each: getattr(layer, each)(r, constant(r, [FEATURES])),
+        lambda i, r, each=each: getattr(layer, each)(constant(i, [WIDTH, CHANNELS]), i),
+        lambda i, r, each=each: getattr(layer, each)(i, layer.mean(i, axes=[1, 2], keep_dimensions=True)),
     ]
 CASES.update({
-    "div": [lambda image, rows: layer.div(image, layer.softplus(image)), lambda image, rows: layer.div(rows, layer.softplus(rows))],
-    "pow": [lambda image, rows: layer.pow(layer.softplus(image), layer.tanh(image))],
-    "power": [lambda image, rows: layer.power(layer.softplus(rows), exponent=-1.5), lambda image, rows: layer.power(image, exponent=3.0)],
-    "clip": [lambda image, rows: layer.clip(image, low=-0.4, high=0.7), lambda image, rows: layer.clip(image, low=-0.2),
-             lambda image, rows: layer.clip(rows, high=0.3)],
-    "scale_shift": [lambda image, rows: layer.scale_shift(image, scale=-2.0, shift=0.7),
-                    lambda image, rows: layer.scale_shift(image, learnable=True), lambda image, rows: layer.scale_shift(rows, learnable=True),
-                    lambda image, rows: layer.scale_shift(turned(image), learnable=True)],
-    "prelu": [lambda image, rows: layer.prelu(image), lambda image, rows: layer.prelu(image, shared=True),
-              lambda image, rows: layer.prelu(rows), lambda image, rows: layer.prelu(turned(image))],
-    "parameter": [lambda image, rows: layer.mul(rows, layer.parameter(rows, shape=[FEATURES])),
-                  lambda image, rows: layer.add(image, layer.parameter(image))],
-    "constant": [lambda image, rows: layer.mul(image, constant(image, [HEIGHT, WIDTH, CHANNELS])),
-                 lambda image, rows: layer.sub(rows, layer.constant(rows, value=1.5))],
-    "fc": [lambda image, rows: layer.fc(image, size=3), lambda image, rows: layer.fc(rows, size=2, axis=-1, act="tanh"),
-           lambda image, rows: layer.fc(image, rows, turned(image), size=3), lambda image, rows: layer.fc(image, size=3, axis=-1, bias=False),
-           lambda image, rows: layer.fc(layer.reshape(image, shape=[-1]), size=3)],
-    "softmax": [lambda image, rows: layer.softmax(image), lambda image, rows: layer.softmax(image, axis=1),
-                lambda image, rows: layer.softmax(image, size=3), lambda image, rows: layer.softmax(rows, axis=1),
-                lambda image, rows: layer.softmax(turned(image))],
-    "log_softmax": [lambda image, rows: layer.log_softmax(image, axis=2), lambda image, rows: layer.log_softmax(rows)],
-    "reshape": [lambda image, rows: layer.reshape(image, shape=[-1]), lambda image, rows: layer.reshape(image, shape=[7, 24]),
-                lambda image, rows: layer.reshape(rows, shape=[FEATURES, ROWS]),
-                lambda image, rows: layer.reshape(layer.reshape(image, shape=[-1]), shape=[WIDTH, HEIGHT, CHANNELS])],
-    "transpose": [lambda image, rows: turned(image), lambda image, rows: layer.transpose(image, axes=[0, 2, 3, 1]),
-                  lambda image, rows: layer.transpose(rows, axes=[0, 2, 1]), lambda image, rows: layer.relu(turned(image))],
-    "concat": [lambda image, rows: layer.concat(image, layer.slice(image, length=2)),
-               lambda image, rows: layer.concat(image, layer.slice(image, axis=1, length=2), axis=1),
-               lambda image, rows: layer.concat(layer.slice(rows, axis=1, length=2), rows, axis=1),
-               lambda image, rows: layer.concat(image, other(image)), lambda image, rows: layer.concat(other(image), image, axis=2)],
-    "slice": [lambda image, rows: layer.slice(image, start=1, length=2), lambda image, rows: layer.slice(image, axis=1, start=2, length=3),
-              lambda image, rows: layer.slice(rows, axis=1, start=1, length=2)],
-    "pad": [lambda image, rows: layer.pad(image, before=[1, 0, 2], after=[0, 3, 1], value=0.5),
-            lambda image, rows: layer.pad(image, before=[1], after=[2], axes=[2], mode="edge"),
-            lambda image, rows: layer.pad(rows, before=[2], after=[1], axes=[1], mode="reflect")],
-    "conv": [lambda image, rows: layer.conv(image, filters=3, kernel=[3, 2], stride=[2, 1], padding=[1, 0]),
-             lambda image, rows: layer.conv(image, filters=8, kernel=3, groups=4, same=True, stride=2, bias=False),
-             lambda image, rows: layer.conv(image, filters=2, kernel=2, dilation=2, padding=[1, 0, 2, 1], act="relu"),
-             lambda image, rows: layer.conv(rows, filters=3, kernel=2)],
-    "conv_transpose": [lambda image, rows: layer.conv_transpose(image, filters=3, kernel=[3, 2], stride=[2, 3], padding=[1, 0]),
-                       lambda image, rows: layer.conv_transpose(image, filters=6, kernel=3, stride=2, groups=2, same=True),
-                       lambda image, rows: layer.conv_transpose(image, filters=2, kernel=2, stride=3, output_padding=1, bias=False),
-                       lambda image, rows: layer.conv_transpose(image, filters=2, kernel=1, stride=2, same=True)],
-    "pool": [lambda image, rows: layer.pool(image, kind="max", kernel=[3, 2], stride=[1, 2], padding=[1, 1]),
-             lambda image, rows: layer.pool(image, kind="max", kernel=2, stride=3, ceil=True, dilation=[2, 1]),
-             lambda image, rows: layer.pool(image, kind="average", kernel=3, stride=2, padding=1),
-             lambda image, rows: layer.pool(image, kind="average", kernel=3, stride=2, padding=1, count_padding=True),
-             lambda image, rows: layer.pool(image, kind="average", kernel=2, same=True), lambda image, rows: layer.pool(image, kind="max", whole=True),
-             lambda image, rows: layer.pool(image, kind="average", whole=True), lambda image, rows: layer.pool(image, kind="norm", kernel=2, power=3.0),
-             lambda image, rows: layer.pool(image, kind="average", kernel=3, stride=2, ceil=True)],
-    "resize": [lambda image, rows: layer.resize(image, times=[2, 3]), lambda image, rows: layer.resize(image, size=[5, 9]),
-               lambda image, rows: layer.resize(image, size=[9, 4], kind="linear"), lambda image, rows: layer.resize(rows, size=7),
-               lambda image, rows: layer.resize(image, size=[5, 11], kind="linear", align_corners=True)],
-    "local_response_norm": [lambda image, rows: layer.local_response_norm(image, size=3, alpha=0.7, beta=0.6, k=1.5)],
-    "batch_norm": [lambda image, rows: layer.batch_norm(image, epsilon=0.01), lambda image, rows: layer.batch_norm(rows, learnable=False)],
-    "instance_norm": [lambda image, rows: layer.instance_norm(image), lambda image, rows: layer.instance_norm(rows, learnable=False)],
-    "layer_norm": [lambda image, rows: layer.layer_norm(image, epsilon=0.01), lambda image, rows: layer.layer_norm(rows, learnable=False)],
-    "simple_img_conv_pool": [lambda image, rows: layer.simple_img_conv_pool(image, filters=3, kernel=[2, 3], pool_kernel=2, activation="tanh"),
-                             lambda image, rows: layer.simple_img_conv_pool(image, filters=3, kernel=2, pool_kernel=[3, 2], pool_stride=1, pool_kind="average")],
-    "img_conv_group": [lambda image, rows: layer.img_conv_group(image, filters=[3, 5], kernel=3, pool_kernel=2, batch_norm=True),
-                       lambda image, rows: layer.img_conv_group(image, filters=[5], pool_kernel=[2, 3], pool_stride=[1, 2], activation="")],
-    "residual_block": [lambda image, rows: layer.residual_block(image, filters=CHANNELS), lambda image, rows: layer.residual_block(image, filters=3, stride=2),
-                       lambda image, rows: layer.residual_block(image, filters=2, stride=2, bottleneck=True),
-                       lambda image, rows: layer.residual_block(image, filters=1, bottleneck=True)],
+    "div": [lambda i, r: layer.div(i, layer.softplus(i)), lambda i, r: layer.div(r, layer.softplus(r))],
+    "pow": [lambda i, r: layer.pow(layer.softplus(i), layer.tanh(i))],
+    "power": [lambda i, r: layer.power(layer.softplus(r), exponent=-1.5), lambda i, r: layer.power(i, exponent=3.0)],
+    "clip": [lambda i, r: layer.clip(i, low=-0.4, high=0.7), lambda i, r: layer.clip(i, low=-0.2),
+             lambda i, r: layer.clip(r, high=0.3)],
+    "scale_shift": [lambda i, r: layer.scale_shift(i, scale=-2.0, shift=0.7),
+                    lambda i, r: layer.scale_shift(i, learnable=True), lambda i, r: layer.scale_shift(r, learnable=True),
+                    lambda i, r: layer.scale_shift(turned(i), learnable=True)],
+    "prelu": [lambda i, r: layer.prelu(i), lambda i, r: layer.prelu(i, shared=True),
+              lambda i, r: layer.prelu(r), lambda i, r: layer.prelu(turned(i))],
+    "parameter": [lambda i, r: layer.mul(r, layer.parameter(r, shape=[FEATURES])),
+                  lambda i, r: layer.add(i, layer.parameter(i))],
+    "constant": [lambda i, r: layer.mul(i, constant(i, [HEIGHT, WIDTH, CHANNELS])),
+                 lambda i, r: layer.sub(r, layer.constant(r, value=1.5))],
+    "fc": [lambda i, r: layer.fc(i, size=3), lambda i, r: layer.fc(r, size=2, axis=-1, act="tanh"),
+           lambda i, r: layer.fc(i, r, turned(i), size=3), lambda i, r: layer.fc(i, size=3, axis=-1, bias=False),
+           lambda i, r: layer.fc(layer.reshape(i, shape=[-1]), size=3)],
+    "softmax": [lambda i, r: layer.softmax(i), lambda i, r: layer.softmax(i, axis=1),
+                lambda i, r: layer.softmax(i, size=3), lambda i, r: layer.softmax(r, axis=1),
+                lambda i, r: layer.softmax(turned(i))],
+    "log_softmax": [lambda i, r: layer.log_softmax(i, axis=2), lambda i, r: layer.log_softmax(r)],
+    "reshape": [lambda i, r: layer.reshape(i, shape=[-1]), lambda i, r: layer.reshape(i, shape=[7, 24]),
+                lambda i, r: layer.reshape(r, shape=[FEATURES, ROWS]),
+                lambda i, r: layer.reshape(layer.reshape(i, shape=[-1]), shape=[WIDTH, HEIGHT, CHANNELS])],
+    "transpose": [lambda i, r: turned(i), lambda i, r: layer.transpose(i, axes=[0, 2, 3, 1]),
+                  lambda i, r: layer.transpose(r, axes=[0, 2, 1]), lambda i, r: layer.relu(turned(i))],
+    "concat": [lambda i, r: layer.concat(i, layer.slice(i, length=2)),
+               lambda i, r: layer.concat(i, layer.slice(i, axis=1, length=2), axis=1),
+               lambda i, r: layer.concat(layer.slice(r, axis=1, length=2), r, axis=1),
+               lambda i, r: layer.concat(i, other(i)), lambda i, r: layer.concat(other(i), i, axis=2)],
+    "slice": [lambda i, r: layer.slice(i, start=1, length=2), lambda i, r: layer.slice(i, axis=1, start=2, length=3),
+              lambda i, r: layer.slice(r, axis=1, start=1, length=2)],
+    "pad": [lambda i, r: layer.pad(i, before=[1, 0, 2], after=[0, 3, 1], value=0.5),
+            lambda i, r: layer.pad(i, before=[1], after=[2], axes=[2], mode="edge"),
+            lambda i, r: layer.pad(r, before=[2], after=[1], axes=[1], mode="reflect")],
+    "conv": [lambda i, r: layer.conv(i, filters=3, kernel=[3, 2], stride=[2, 1], padding=[1, 0]),
+             lambda i, r: layer.conv(i, filters=8, kernel=3, groups=4, same=True, stride=2, bias=False),
+             lambda i, r: layer.conv(i, filters=2, kernel=2, dilation=2, padding=[1, 0, 2, 1], act="relu"),
+             lambda i, r: layer.conv(r, filters=3, kernel=2)],
+    "conv_transpose": [lambda i, r: layer.conv_transpose(i, filters=3, kernel=[3, 2], stride=[2, 3], padding=[1, 0]),
+                       lambda i, r: layer.conv_transpose(i, filters=6, kernel=3, stride=2, groups=2, same=True),
+                       lambda i, r: layer.conv_transpose(i, filters=2, kernel=2, stride=3, output_padding=1, bias=False),
+                       lambda i, r: layer.conv_transpose(i, filters=2, kernel=1, stride=2, same=True)],
+    "pool": [lambda i, r: layer.pool(i, kind="max", kernel=[3, 2], stride=[1, 2], padding=[1, 1]),
+             lambda i, r: layer.pool(i, kind="max", kernel=2, stride=3, ceil=True, dilation=[2, 1]),
+             lambda i, r: layer.pool(i, kind="average", kernel=3, stride=2, padding=1),
+             lambda i, r: layer.pool(i, kind="average", kernel=3, stride=2, padding=1, count_padding=True),
+             lambda i, r: layer.pool(i, kind="average", kernel=2, same=True),
+             lambda i, r: layer.pool(i, kind="max", whole=True),
+             lambda i, r: layer.pool(i, kind="average", whole=True),
+             lambda i, r: layer.pool(i, kind="norm", kernel=2, power=3.0),
+             lambda i, r: layer.pool(i, kind="average", kernel=3, stride=2, ceil=True)],
+    "resize": [lambda i, r: layer.resize(i, times=[2, 3]), lambda i, r: layer.resize(i, size=[5, 9]),
+               lambda i, r: layer.resize(i, size=[9, 4], kind="linear"), lambda i, r: layer.resize(r, size=7),
+               lambda i, r: layer.resize(i, size=[5, 11], kind="linear", align_corners=True)],
+    "local_response_norm": [lambda i, r: layer.local_response_norm(i, size=3, alpha=0.7, beta=0.6, k=1.5)],
+    "batch_norm": [lambda i, r: layer.batch_norm(i, epsilon=0.01), lambda i, r: layer.batch_norm(r, learnable=False)],
+    "instance_norm": [lambda i, r: layer.instance_norm(i), lambda i, r: layer.instance_norm(r, learnable=False)],
+    "layer_norm": [lambda i, r: layer.layer_norm(i, epsilon=0.01), lambda i, r: layer.layer_norm(r, learnable=False)],
+    "simple_img_conv_pool": [
+        lambda i, r: layer.simple_img_conv_pool(i, filters=3, kernel=[2, 3], pool_kernel=2, activation="tanh"),
+        lambda i, r: layer.simple_img_conv_pool(i, filters=3, kernel=2, pool_kernel=[3, 2], pool_stride=1, pool_kind="average")],
+    "img_conv_group": [
+        lambda i, r: layer.img_conv_group(i, filters=[3, 5], kernel=3, pool_kernel=2, batch_norm=True),
+        lambda i, r: layer.img_conv_group(i, filters=[5], pool_kernel=[2, 3], pool_stride=[1, 2], activation="")],
+    "residual_block": [lambda i, r: layer.residual_block(i, filters=CHANNELS),
+                       lambda i, r: layer.residual_block(i, filters=3, stride=2),
+                       lambda i, r: layer.residual_block(i, filters=2, stride=2, bottleneck=True),
+                       lambda i, r: layer.residual_block(i, filters=1, bottleneck=True)],
 })  # fmt: skip
 for each in ("mean", "sum", "max", "min"):
     CASES[each] = [
-        lambda image, rows, each=each: getattr(layer, each)(image, axes=[1, 2]),
-        lambda image, rows, each=each: getattr(layer, each)(image, axis=1, keep_dimensions=True),
-        lambda image, rows, each=each: getattr(layer, each)(image, axis=2),
-        lambda image, rows, each=each: layer.tanh(getattr(layer, each)(image, axis=-1)),
-        lambda image, rows, each=each: getattr(layer, each)(rows, axis=1),
+        lambda i, r, each=each: getattr(layer, each)(i, axes=[1, 2]),
+        lambda i, r, each=each: getattr(layer, each)(i, axis=1, keep_dimensions=True),
+        lambda i, r, each=each: getattr(layer, each)(i, axis=2),
+        lambda i, r, each=each: layer.tanh(getattr(layer, each)(i, axis=-1)),
+        lambda i, r, each=each: getattr(layer, each)(r, axis=1),
     ]
 
 
