@@ -108,7 +108,7 @@ CASES.update({
     "layer_norm": [lambda i, r: layer.layer_norm(i, epsilon=0.01), lambda i, r: layer.layer_norm(r, learnable=False)],
     "simple_img_conv_pool": [
         lambda i, r: layer.simple_img_conv_pool(i, filters=3, kernel=[2, 3], pool_kernel=2, activation="tanh"),
-        lambda i, r: layer.simple_img_conv_pool(i, filters=3, kernel=2, pool_kernel=[3, 2], pool_stride=1, pool_kind="average")],
+        lambda i, r: layer.simple_img_conv_pool(i, filters=3, kernel=2, pool_kernel=3, pool_stride=1, pool_kind="average")],
     "img_conv_group": [
         lambda i, r: layer.img_conv_group(i, filters=[3, 5], kernel=3, pool_kernel=2, batch_norm=True),
         lambda i, r: layer.img_conv_group(i, filters=[5], pool_kernel=[2, 3], pool_stride=[1, 2], activation="")],
