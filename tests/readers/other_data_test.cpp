@@ -2,10 +2,12 @@
 // needed may be missing. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <tenon/tenon.hpp>
+#include <tuple>
 
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -22,6 +24,32 @@ using testing::HasSubstr;
 using Texts = std::vector<std::string>;
 using Numbers = std::vector<double>;
 using Needed = std::optional<Texts>;
+
+std::string little(uint64_t value, int bytes) {
+  std::string result;
+  for (int i = 0; i < bytes; ++i, value >>= 8) result += static_cast<char>(value);
+  return result;
+}
+// A .npy file of two samples, one value each.
+std::string array(const std::string& type, const std::string& values) {
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (2,), }    \n";
+  return std::string("\x93NUMPY\x01\0", 8) + little(header.size(), 2) + header + values;
+}
+// A ZIP archive of arrays.
+std::string archive(const std::vector<std::pair<std::string, std::string>>& arrays) {
+  std::string all, directory;
+  for (const auto& [stem, content] : arrays) {
+    const std::string name = stem + ".npy", size = little(content.size(), 4);
+    const auto crc = crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+    const std::string entry =
+        little(20, 2) + little(0, 8) + little(crc, 4) + size + size + little(name.size(), 2) + little(0, 2);
+    directory += "PK\1\2" + little(20, 2) + entry + little(0, 10) + little(all.size(), 4) + name;
+    all += "PK\3\4" + entry + name + content;
+  }
+  const std::string count = little(arrays.size(), 2);
+  return all + directory + "PK\5\6" + little(0, 4) + count + count + little(directory.size(), 4) +
+         little(all.size(), 4) + little(0, 2);
+}
 
 class OtherData : public testing::Test {
  protected:
@@ -298,14 +326,50 @@ TEST_F(OtherData, FilesOfSlotsThatAreNotNeededMayBeMissing) {
     EXPECT_THAT(slots_of(open("idx", idx, {}, Texts{"image"})), ElementsAre("image"));
     EXPECT_NE(refusal("idx", idx), "");
   }
-  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }                          \n";
-  write("x.npy",
-        std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + std::string(8, '\0'));
+  write("x.npy", array("<f4", std::string(8, '\0')));
   for (const Attributes& npy : {Attributes{{"files", Texts{"x.npy", "y.npy"}}},
                                 Attributes{{"files", Texts{"x.npy", "y.npy"}}, {"names", Texts{"x", "label"}}},
                                 Attributes{{"files", Texts{"x.npy"}}, {"names", Texts{"x", "label"}}}}) {
     EXPECT_THAT(slots_of(open("npy", npy, {}, Texts{"x"})), ElementsAre("x"));
     EXPECT_NE(refusal("npy", npy), "");
+  }
+}
+
+// `classes` counts the files of the training; the limits of other data are those of the model.
+TEST_F(OtherData, ClassesAreThoseOfTheModel) {
+  write("x.idx", std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x01\x05\x06", 14));
+  write("y.idx", std::string("\0\0\x08\x01\0\0\0\x02\0\x02", 10));
+  write("x.npy", array("<f4", std::string(8, '\0')));
+  write("y.npy", array("|i1", std::string("\0\x02", 2)));
+  for (const std::vector<int64_t>& classes : {std::vector<int64_t>{3}, std::vector<int64_t>{0, 3}}) {
+    const Attributes idx{{"files", Texts{"x.idx", "y.idx"}}, {"classes", classes}},
+        npy{{"files", Texts{"x.npy", "y.npy"}}, {"classes", classes}};
+    for (const auto& [type, both, first, input, label] :
+         {std::tuple{"idx", idx, "x.idx", "image", "label"}, std::tuple{"npy", npy, "x.npy", "x", "y"}}) {
+      const std::vector<Names> model = open(type, both).names();
+      const Attributes alone{{"files", Texts{first}}, {"classes", classes}};
+      EXPECT_THAT(slots_of(open(type, alone, model, Texts{input})), ElementsAre(input)) << type;
+      EXPECT_EQ(count(open(type, alone, model, Texts{input})), 2) << type;
+      EXPECT_EQ(slots(open(type, both, model)).at(1).index_limit, 3) << type;
+      EXPECT_THAT(slots_of(open(type, both, model, Texts{label})), ElementsAre(label)) << type;
+    }
+  }
+}
+
+// Members of an archive that are not needed may hold what no slot takes.
+TEST_F(OtherData, MembersThatAreNotNeededAreNotRead) {
+  const std::string x = array("<f4", std::string(8, '\0')), texts = array("<U1", "a\0\0\0b\0\0\0"),
+                    cut = x.substr(0, 40);
+  for (const std::string& other : {texts, cut, std::string()}) {
+    write("new.npz", archive({{"y", other}, {"x", x}}));
+    for (const Attributes& npy : {Attributes{{"files", Texts{"new.npz"}}},
+                                  Attributes{{"files", Texts{"new.npz"}}, {"members", Texts{"x", "y"}}},
+                                  Attributes{{"files", Texts{"new.npz"}}, {"names", Texts{"label", "x"}}},
+                                  Attributes{{"files", Texts{"new.npz"}}, {"classes", std::vector<int64_t>{3, 0}}}}) {
+      EXPECT_THAT(slots_of(open("npy", npy, {}, Texts{"x"})), ElementsAre("x"));
+      EXPECT_EQ(count(open("npy", npy, {}, Texts{"x"})), 2);
+      EXPECT_NE(refusal("npy", npy), "");
+    }
   }
 }
 

@@ -60,11 +60,18 @@ std::vector<SlotFile> slot_files(const tn::ReaderOpen& open, size_t* all) {
   return needed;
 }
 
-// The index limit of each file that is read; -1 if unknown. all: the number of files, with those that are not.
-std::vector<int64_t> index_limits(const tn::Attributes& attributes, const std::vector<File>& files,
+// The index limit of each file that is read; -1 if unknown. all: the number of files, with those that are not. The
+// limits of a model belong to it, as the data may lack the files that `classes` counts.
+std::vector<int64_t> index_limits(const tn::ReaderOpen& open, const std::vector<File>& files,
                                   const std::vector<SlotFile>& slots, size_t all) {
+  const tn::Attributes attributes = open.attributes();
   std::vector<int64_t> limits(files.size(), -1);
   if (!attributes.has("classes")) return limits;
+  if (std::all_of(slots.begin(), slots.end(), [&](const SlotFile& slot) { return open.dtype(slot.name) != 0; })) {
+    for (size_t i = 0; i < files.size(); ++i)
+      if (tn_dtype_code(files[i].dtype) <= 1) limits[i] = open.index_limit(slots[i].name);
+    return limits;
+  }
   const std::vector<int64_t> classes = attributes.integers("classes");
   if (classes.size() == all) {
     for (size_t i = 0; i < files.size(); ++i)
@@ -105,7 +112,7 @@ class Idx {
     size_t all = 0;
     const std::vector<SlotFile> slots = slot_files(open, &all);
     for (const SlotFile& slot : slots) add_file(open.path(slot.path), open);
-    const std::vector<int64_t> limits = index_limits(open.attributes(), files_, slots, all);
+    const std::vector<int64_t> limits = index_limits(open, files_, slots, all);
     for (size_t i = 0; i < files_.size(); ++i) {
       if (limits[i] >= 0 && !open.schema_alone()) check_values(files_[i], open.shard(), limits[i]);
       slots_.push_back({slots[i].name, files_[i].dtype, files_[i].shape, limits[i]});

@@ -32,7 +32,8 @@ class Archive {
     if (handle_ == nullptr) throw tn::Failure(TN_BAD_DATA, path, "not a ZIP archive, or its end is missing");
   }
 
-  std::vector<Member> read(const std::vector<std::string>& names) {
+  std::vector<Member> read(const std::vector<std::string>& names,
+                           const std::function<bool(const std::string& name, size_t number)>& wanted) {
     std::vector<Member> members;
     int result = unzGoToFirstFile(handle_.get());
     for (; result == UNZ_OK; result = unzGoToNextFile(handle_.get())) {
@@ -50,7 +51,8 @@ class Archive {
       if (const char* const fault = files::name_fault(name))
         throw tn::Failure(TN_BAD_DATA, path_, "the name of the member " + files::quoted(name) + " " + fault);
       if (members.size() == kMostMembers) throw tn::Failure(TN_UNSUPPORTED, path_, "has more than 4096 members");
-      members.push_back(member(name, info));
+      const bool read = wanted(name, members.size());
+      members.push_back(read ? member(name, info) : Member{name, {}, 0});
     }
     if (result != UNZ_END_OF_LIST_OF_FILE) throw tn::Failure(TN_BAD_DATA, path_, "the archive's directory is damaged");
     return names.empty() ? std::move(members) : ordered(std::move(members), names);
@@ -115,9 +117,10 @@ class Archive {
 }  // namespace
 
 std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names,
+                                 const std::function<bool(const std::string& name, size_t number)>& wanted,
                                  const files::SourceLimits& limits, const tn_memory* memory,
                                  const volatile int32_t* cancel) {
-  return Archive(path, limits, memory, cancel).read(names);
+  return Archive(path, limits, memory, cancel).read(names, wanted);
 }
 
 }  // namespace tenon::npy

@@ -72,6 +72,13 @@ bool is_archive(const std::string& path) {
   return files::File(path).read(0, magic, 2) == 2 && magic[0] == 'P' && magic[1] == 'K';
 }
 
+// What the attributes say of the arrays.
+struct Wanted {
+  std::vector<std::string> files, members, names;
+  std::vector<size_t> numbers;  // of the files or members that are kept; empty: all are
+  size_t all = 0;
+};
+
 class Npy {
  public:
   static void describe(tn::ReaderDescription& d);
@@ -85,10 +92,10 @@ class Npy {
   }
 
  private:
-  void add(files::Source source, const std::string& name);
-  void drop_others(const tn::ReaderOpen& open);
+  void add_files(const tn::ReaderOpen& open, const Wanted& wanted, bool all);
+  void add(files::Source source, const std::string& name, size_t number);
   void rename(const std::vector<std::string>& names);
-  void limit(const tn::Attributes& attributes);
+  void limit(const tn::ReaderOpen& open);
   [[nodiscard]] uint64_t place(const Array& array, int64_t index) const {
     return array.offset + static_cast<uint64_t>(shard_.sample(index)) * array.sample_bytes;
   }
@@ -99,13 +106,6 @@ class Npy {
   std::vector<tn::ReaderSlot> slots_;
   std::vector<size_t> numbers_;  // of the arrays, among all
   size_t all_ = 0;               // arrays, with those that are left out
-};
-
-// What the attributes say of the arrays.
-struct Wanted {
-  std::vector<std::string> files, members, names;
-  std::vector<size_t> numbers;  // of the files or members that are kept; empty: all are
-  size_t all = 0;
 };
 
 // Leaves out files and members of slots that are not needed, which new data may lack, unless none would be left.
@@ -159,30 +159,48 @@ void Npy::describe(tn::ReaderDescription& d) {
 }
 
 Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()), nan_(files::allows_nan(open.attributes())) {
+  const Wanted wanted = wanted_of(open);
+  add_files(open, wanted, false);
+  if (arrays_.empty()) add_files(open, wanted, true);  // none is needed
+  if (arrays_.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one array");
+  rename(wanted.names);
+  if (!wanted.numbers.empty()) {
+    for (size_t& number : numbers_) number = wanted.numbers[number];
+    all_ = wanted.all;
+  }
+  if (open.attributes().has("classes")) limit(open);
+}
+
+// Adds the arrays of slots that are needed, or all. The others are not read.
+void Npy::add_files(const tn::ReaderOpen& open, const Wanted& wanted, bool all) {
   const tn::Attributes attributes = open.attributes();
   const files::SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                       static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
                                       files::Inflation::ratio_of(attributes)};
-  const Wanted wanted = wanted_of(open);
-  for (const std::string& name : wanted.files) {
-    const std::string path = open.path(name);
-    if (is_archive(path)) {
-      for (Member& member : read_archive(path, wanted.members, limits, open.memory(), open.cancel()))
-        add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name);
-    } else {
-      add(files::Source(path, limits, open.memory(), open.cancel()), stem(path));
+  const auto needed = [&](const std::string& name, size_t number) {
+    return all || open.needed(number < wanted.names.size() ? wanted.names[number] : name);
+  };
+  all_ = 0;
+  for (const std::string& file : wanted.files) {
+    const std::string path = open.path(file);
+    const std::string name = stem(path);
+    if (!is_archive(path)) {
+      if (needed(name, all_)) add(files::Source(path, limits, open.memory(), open.cancel()), name, all_);
+      ++all_;
+      continue;
+    }
+    const size_t first = all_;
+    const auto read = [&](const std::string& member, size_t number) { return needed(member, first + number); };
+    for (Member& member : read_archive(path, wanted.members, read, limits, open.memory(), open.cancel())) {
+      if (member.content.data() != nullptr)
+        add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name,
+            all_);
+      ++all_;
     }
   }
-  if (arrays_.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one array");
-  rename(wanted.names);
-  numbers_ = wanted.numbers;
-  all_ = numbers_.empty() ? arrays_.size() : wanted.all;
-  for (size_t i = 0; numbers_.size() < arrays_.size(); ++i) numbers_.push_back(i);
-  drop_others(open);
-  if (attributes.has("classes")) limit(attributes);
 }
 
-void Npy::add(files::Source source, const std::string& name) {
+void Npy::add(files::Source source, const std::string& name, size_t number) {
   Array array{std::move(source), {}};
   const std::string& path = array.source.path();
   const uint64_t bytes = array.source.bytes();
@@ -210,33 +228,16 @@ void Npy::add(files::Source source, const std::string& name) {
                           arrays_.front().source.path() + ", got " + std::to_string(shape[0]));
   slots_.push_back({name, array.header.dtype, {shape.begin() + 1, shape.end()}});
   arrays_.push_back(std::move(array));
-}
-
-// Drops the arrays that are not needed, unless none is.
-void Npy::drop_others(const tn::ReaderOpen& open) {
-  const auto needed = [&](const tn::ReaderSlot& slot) { return open.needed(slot.name); };
-  if (std::none_of(slots_.begin(), slots_.end(), needed)) return;
-  std::vector<Array> arrays;
-  std::vector<tn::ReaderSlot> slots;
-  std::vector<size_t> numbers;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!needed(slots_[i])) continue;
-    arrays.push_back(std::move(arrays_[i]));
-    slots.push_back(std::move(slots_[i]));
-    numbers.push_back(numbers_[i]);
-  }
-  arrays_.swap(arrays);
-  slots_.swap(slots);
-  numbers_.swap(numbers);
+  numbers_.push_back(number);
 }
 
 void Npy::rename(const std::vector<std::string>& names) {
   if (!names.empty()) {
-    if (names.size() != slots_.size())
-      throw tn::Failure(TN_INVALID, "names",
-                        "expected " + std::to_string(slots_.size()) + " names, one for each array, got " +
-                            std::to_string(names.size()));
-    for (size_t i = 0; i < names.size(); ++i) slots_[i].name = names[i];
+    if (names.size() != all_)
+      throw tn::Failure(
+          TN_INVALID, "names",
+          "expected " + std::to_string(all_) + " names, one for each array, got " + std::to_string(names.size()));
+    for (size_t i = 0; i < slots_.size(); ++i) slots_[i].name = names[numbers_[i]];
   }
   for (const tn::ReaderSlot& slot : slots_)
     if (const char* const fault = files::name_fault(slot.name))
@@ -247,19 +248,28 @@ void Npy::rename(const std::vector<std::string>& names) {
         throw tn::Failure(TN_INVALID, "names", "empty or duplicate slot name " + files::quoted(slots_[i].name));
 }
 
-void Npy::limit(const tn::Attributes& attributes) {
-  const std::vector<int64_t> classes = attributes.integers("classes");
+// The limits of a model belong to it, as the data may lack the arrays that `classes` counts.
+void Npy::limit(const tn::ReaderOpen& open) {
+  const auto whole = [](const tn::ReaderSlot& slot) { return tn_dtype_code(slot.dtype) <= tn_dtype_code(TN_U8); };
+  const auto any = [&](const auto& has) { return std::any_of(slots_.begin(), slots_.end(), has); };
+  if (!any([&](const tn::ReaderSlot& slot) { return open.needed(slot.name); })) return;
+  if (!any([&](const tn::ReaderSlot& slot) { return open.dtype(slot.name) == 0; })) {
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (whole(slots_[i])) slots_[i].index_limit = arrays_[i].limit = open.index_limit(slots_[i].name);
+    return;
+  }
+  const std::vector<int64_t> classes = open.attributes().integers("classes");
   if (classes.size() != 1 && classes.size() != all_)
     throw tn::Failure(TN_INVALID, "classes",
                       "expected one number, or one for each of the " + std::to_string(all_) + " slots, got " +
                           std::to_string(classes.size()));
   bool used = false;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool whole = tn_dtype_code(slots_[i].dtype) <= tn_dtype_code(TN_U8);
     const bool each = classes.size() == all_;
-    const int64_t limit = each ? classes[numbers_[i]] : whole && slots_[i].shape.empty() ? classes[0] : 0;
+    const int64_t limit = each ? classes[numbers_[i]] : whole(slots_[i]) && slots_[i].shape.empty() ? classes[0] : 0;
     if (limit == 0) continue;
-    if (!whole) throw tn::Failure(TN_INVALID, "classes", "the slot \"" + slots_[i].name + "\" has no whole numbers");
+    if (!whole(slots_[i]))
+      throw tn::Failure(TN_INVALID, "classes", "the slot \"" + slots_[i].name + "\" has no whole numbers");
     slots_[i].index_limit = arrays_[i].limit = limit;
     used = true;
   }
