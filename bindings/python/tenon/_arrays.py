@@ -228,10 +228,31 @@ def require_present(value: Any, where: str, name: str) -> Any:
     elif hasattr(value, "null_count"):  # of Arrow
         count = value.null_count() if callable(value.null_count) else value.null_count
         missing = np.asarray(value.is_null()) if count else None
+    if (missing is None or not missing.any()) and _has_nulls_in_lists(arrow := _of_arrow(value)):
+        missing = np.array([_holds_none(each) for each in arrow.to_pylist()])
     if missing is not None and missing.any():
         row = int(missing.reshape(len(missing), -1).any(1).argmax()) if missing.ndim else 0
         raise error.BadDataError(f"sample {row}: {where} has {what}", "data", name)
     return value
+
+
+def _of_arrow(value: Any) -> Any:
+    """Returns the array of Arrow in a column of pandas; other values as they are."""
+    return value.array.__arrow_array__() if hasattr(getattr(value, "dtype", None), "pyarrow_dtype") else value
+
+
+def _has_nulls_in_lists(value: Any) -> bool:
+    """Whether lists of Arrow have nulls in them, which become NaN in arrays of NumPy."""
+    if hasattr(value, "chunks"):
+        return any(_has_nulls_in_lists(chunk) for chunk in value.chunks)
+    if not hasattr(value, "null_count") or not hasattr(getattr(value, "type", None), "value_field"):  # of lists
+        return False
+    inner = value.flatten()
+    return inner.null_count > 0 or _has_nulls_in_lists(inner)
+
+
+def _holds_none(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and any(map(_holds_none, value)))
 
 
 def plain(value: Any) -> Any:

@@ -152,7 +152,8 @@ class CSVLog:
         self._columns = self._columns or ["event", "pass", "cost", "seconds", *happened.costs, *happened.metrics]
         fresh = first and not (self.append and os.path.exists(self.path))
         mode = "w" if fresh else "a"
-        with _check.files(self.path, "callbacks"), open(self.path, mode, newline="", encoding="utf-8") as file:
+        to = _check.destination(self.path, "callbacks")
+        with _check.files(self.path, "callbacks"), open(to, mode, newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self._columns, extrasaction="ignore")
             if fresh:
                 writer.writeheader()

@@ -239,7 +239,8 @@ def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] 
     if program is not None and not (file is not None and file.endswith(".dot")):
         text = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, check=True).stdout
     if file is not None:
-        with _check.files(file, "draw"), open(file, "w", encoding="utf-8") as opened:
+        to = _check.destination(file, "draw")
+        with _check.files(file, "draw"), open(to, "w", encoding="utf-8") as opened:
             opened.write(text)
     return Drawing(text)
 

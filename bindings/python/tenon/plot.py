@@ -63,7 +63,7 @@ class Plotter:
         else:
             file = self.file if path is None else _check.path(path, "path", "plot")
             with _check.files(file, "plot"):
-                figure.savefig(file)
+                figure.savefig(_check.destination(file, "plot"))
 
     def _show(self, picture: bytes) -> None:
         """Shows a picture in the cell that runs, whose other output, such as that of callbacks.Progress, remains."""

@@ -176,6 +176,17 @@ def test_missing_values_name_column_and_sample(line):
             tenon.infer(whole, tenon.parameters.create(whole), {"y": values})
 
 
+def test_nulls_in_lists_of_arrow_are_missing_values(line):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for kind in (pyarrow.list_(pyarrow.float32()), pyarrow.large_list(pyarrow.int64()), pyarrow.list_(pyarrow.float64(), 1)):
+        values = pyarrow.array([[1], [None], [None]], kind)
+        series = pandas.Series(values, dtype=pandas.ArrowDtype(kind))
+        for column in (values, pyarrow.chunked_array([values[:1], values[1:]]), series):
+            for nan in ("refuse", "allow"):
+                with pytest.raises(tenon.error.BadDataError, match='sample 1: .*"x" has a missing value'):
+                    tenon.infer(line.score, line.parameters, {"x": column, "t": [1.0] * 3}, nan=nan)
+
+
 def test_columns_without_a_data_layer_are_ignored(line):
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     rest = {"name": ["x", "y", "z"], "when": pandas.to_datetime(["2020-01-01"] * 3), "what": [object(), {}, None],

@@ -50,8 +50,9 @@ def save(
         )
     if not allows_nan(nan, "save"):
         parameters.require_finite(layers.make(chosen), "save")
+    to = _check.destination(file, "save")
     try:
-        onnx.save(model(made.emit, made.inputs, made.outputs, "tenon"), file)
+        onnx.save(model(made.emit, made.inputs, made.outputs, "tenon"), to)
     except OSError as failure:
         raise error.FileError(f"{file}: {failure}", file, file) from failure
 
