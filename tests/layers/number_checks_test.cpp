@@ -174,6 +174,7 @@ std::vector<Domain> domains() {
       {"gaussian_nll", {}, 2, counts, negative, least, {0.5F, 0.5F, 0.5F}},
       {"margin_ranking", {}, 2, {-1, 1, 0.5F}, {0, -2, 2}, "needs -1 to 1, but not 0", {0.5F, 0.5F, 1.0F}},
       {"mean_average_precision", {}, 0, shares, none, unit, {0.5F, 1.0F}},
+      {"mean_average_precision", {}, 1, {0, 1}, {-1, 0.5F, 2}, "needs 0 or 1", {0.5F, 1.0F}},
       {"mean_average_precision", {{"low", -2.0}}, 0, {-3, 3}, {}, "", {0.5F, 1.0F}},
       {"mean_average_precision", {{"from_logits", true}}, 0, {-3, 3}, {}, "", {0.5F, 1.0F}},
       {"draw_class", {}, 0, counts, negative, least, {0.5F}},

@@ -311,6 +311,13 @@ TEST_F(Csv, SavedVocabulariesStayAsTheyAre) {
   EXPECT_THAT(error.message(), HasSubstr("c.txt: line 1 is \"blue\", but \"green\" would be written"));
   EXPECT_THAT(error.message(), HasSubstr("read it with the type category(FILE), or remove the file"));
   EXPECT_EQ(got("c.txt"), "blue\nred\n");
+  std::filesystem::remove(folder_ / "c.txt");
+  put("other", "of another user");  // who guesses the name of the temporary file
+  for (const char* const end : {"", "-0", "-1"})
+    std::filesystem::create_symlink("other", folder_ / ("c.txt.tmp" + std::to_string(::getpid()) + end));
+  open(saving);
+  EXPECT_EQ(got("c.txt"), "green\nred\n");
+  EXPECT_EQ(got("other"), "of another user");
   const Error absent = refusal(file("c\nred\n", {{"save_vocabularies", "absent"}}));
   EXPECT_EQ(absent.code(), TN_NOT_FOUND);
   EXPECT_THAT(absent.message(), HasSubstr("absent/c.txt: cannot be written: there is no folder"));

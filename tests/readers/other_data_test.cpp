@@ -212,6 +212,12 @@ TEST_F(CsvColumns, RecordsAreCountedWithThoseThatAreLeftOut) {
   EXPECT_EQ(reader.left_out(), 3);
   EXPECT_EQ(reader.text(1, "id"), "th,ree");
   EXPECT_EQ(reader.text(2, "a"), "5");
+  write("ids.csv", "a,id\n1,one\n");
+  write("none.csv", "b,a\nw,7\n");
+  const Reader two = open("csv", {{"files", Texts{"ids.csv", "none.csv"}}, {"columns", Texts{"a: f32"}}});
+  EXPECT_EQ(two.text(0, "id"), "one");
+  EXPECT_THAT([&] { (void)two.text(1, "id"); },
+              testing::ThrowsMessage<Error>(HasSubstr("none.csv: line 2: the file has no column \"id\"")));
   EXPECT_THAT([&] { (void)reader.text(0, "name"); },
               testing::ThrowsMessage<Error>(HasSubstr("the data has no column \"name\"; known: \"a\", \"id\"")));
   write("lists.csv", "key,a\nx,1\nx,2\ny,\nz,4\nz,\n");

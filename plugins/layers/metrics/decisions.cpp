@@ -184,7 +184,10 @@ struct MeanAveragePrecision : tn::DeclaresNumbers<MeanAveragePrecision> {
           .actual(planner.input(0));
     planner.state(static_cast<uint32_t>(2 + states));
   }
-  static void numbers(tn::NumberDeclarer& declarer) { Bins::numbers(declarer); }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    Bins::numbers(declarer);
+    declarer.input(1, tn::Numbers::zero_or_one());
+  }
 
   // scores and labels [samples, classes] -> states 0 and 1, from which finalize derives the number of classes: samples,
   // samples * classes; then for each class and bin the false samples and the true ones.

@@ -50,6 +50,9 @@ std::string_view Csv::text(int64_t index, const std::string& column) {
                       "the data has no column " + files::quoted(column) + "; known: " + files::listed(known));
   }
   const files::Line line = lines_.read(line_of(index));
+  const std::vector<size_t>& layout = parser_.layouts[layout_of_[line.file]];
+  if (std::find(layout.begin(), layout.end(), number) == layout.end())  // another of the files has it
+    throw lines_.failure(line, "the file has no column " + files::quoted(column));
   parsing(line, [&] { text_ = parser_.by_column(line.text, layout_of_[line.file])[number]; });
   return text_;
 }

@@ -1,6 +1,7 @@
 // Numbers texts, and reads and writes their lists. SPDX-License-Identifier: Apache-2.0
 #include "vocabulary.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <system_error>
 
@@ -100,16 +100,33 @@ void Vocabulary::write(const std::string& path, const std::string& reading, cons
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, unknown))
     throw tn::Failure(TN_NOT_FOUND, path, "cannot be written: there is no folder \"" + folder.string() + "\"");
-  const std::string pending = path + ".tmp" + std::to_string(::getpid());
+  // A new file, never one that is there: another user may have put a link in its place.
+  constexpr int kTries = 100;
+  std::string pending;
+  int created = -1;
+  for (int i = 0; created < 0 && i < kTries; ++i) {
+    pending = path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(i);
+    created = ::open(pending.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (created < 0 && errno != EEXIST) break;
+  }
   const auto fail = [&](int error) {
-    std::remove(pending.c_str());
     throw tn::Failure(TN_IO, path, "cannot be written: " + std::generic_category().message(error == 0 ? EIO : error));
   };
+  if (created < 0) fail(errno);
+  std::string content;
+  for (const std::string& text : texts_) content.append(text).push_back('\n');
   errno = 0;
-  std::ofstream file(pending, std::ios::binary);
-  for (const std::string& text : texts_) file << text << '\n';
-  file.close();
-  if (!file || std::rename(pending.c_str(), path.c_str()) != 0) fail(errno);
+  bool whole = true;
+  for (size_t done = 0; whole && done < content.size();) {
+    const ssize_t put = ::write(created, content.data() + done, content.size() - done);
+    if (put > 0) done += static_cast<size_t>(put);
+    whole = put > 0 || errno == EINTR;
+  }
+  whole = ::close(created) == 0 && whole;
+  if (whole && std::rename(pending.c_str(), path.c_str()) == 0) return;
+  const int error = errno;
+  std::remove(pending.c_str());
+  fail(error);
 }
 
 void Vocabulary::check_same(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const {

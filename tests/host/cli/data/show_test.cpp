@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <png.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -107,6 +108,30 @@ TEST_F(DataShow, ASheetHasTheImagesInTheirOrder) {
   };
   EXPECT_EQ(last_dark(4 + 64 + 2), 4 + 3 * 6 + 4);
   EXPECT_EQ(last_dark(4 + 79 + 64 + 2), 4 + 2 * 6 + 4 - (1 - 1));
+}
+
+TEST_F(DataShow, ASheetFollowsNoLinkOfAnotherUser) {
+  if (geteuid() != 0) return;  // the process cannot give links to others
+  namespace fs = std::filesystem;
+  write_colours(2);
+  write("job.toml", colours());
+  fs::create_directory(path("victim"));
+  write("victim/file", "secret");
+  fs::create_directory(path("shared"));
+  fs::permissions(path("shared"), static_cast<fs::perms>(01777));
+  const auto plant = [&](const std::string& name, const std::string& target) {
+    fs::create_symlink(target, path("shared/" + name));
+    ASSERT_EQ(::lchown((path("shared/" + name)).c_str(), 65534, 65534), 0);
+  };
+  plant("a.png", "../victim/file");
+  plant("b.png", "../victim/new");
+  plant("folder", "../victim");
+  for (const std::string name : {"a.png", "b.png", "folder/c.png"})
+    EXPECT_THAT(failure(kIo, run_data_show, {"job.toml", "-o", "shared/" + name}),
+                HasSubstr(" belongs to user 65534, in a folder where all users may create files"));
+  EXPECT_EQ(read("victim/file"), "secret");
+  EXPECT_FALSE(fs::exists(path("victim/new")) || fs::exists(path("victim/c.png")));
+  done(run_data_show, {"job.toml", "-o", "shared/d.png"});
 }
 
 TEST_F(DataShow, ASheetShowsWhatTheModelSees) {
