@@ -154,7 +154,7 @@ class Arrangement {
     Node node = of->second;
     const ValueId from = node.is<View>() ? in_place(node.inputs[0]) : node.inputs[0];
     const ValueId made = graph_.add_value({graph_.spec(value).dtype, graph_.spec(value).shape, TN_DENSE, 0, {}}, -1);
-    put(made, from, node.is<View>() ? StepPlace::kNone : StepPlace::kPrefix);
+    put(made, from, StepPlace::kPrefix);
     node.inputs[0] = from;
     node.outputs = {made};
     node.backward = loop_.backward;
