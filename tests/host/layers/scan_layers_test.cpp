@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <tenon/tenon.hpp>
+#include <tenon/tenon_cond.hpp>
 #include <tenon/tenon_scan.hpp>
 #include <tenon/tenon_topology.hpp>
 
@@ -77,6 +79,9 @@ TEST_F(ScanLayers, MemoriesAreLeftValuesOfTheirShapeOnce) {
          {"memory \"h\": its initial value is", "of layer \"words\" (data); expected one value for each sequence"});
   expect(refused_scan([&](Step& step) { return Layers{step.memory({0}, 0, "h")}; }), TN_INVALID,
          {"memory \"h\" has a dimension of 0; expected at least 1"});
+  for (const double start : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    expect(refused_scan([&](Step& step) { return Layers{step.memory({3}, start, "h")}; }), TN_INVALID,
+           {"memory \"h\" begins with ", ", which is not finite"});
 }
 
 TEST_F(ScanLayers, ValuesInsideAreNotReadOutside) {
@@ -178,6 +183,44 @@ TEST_F(ScanLayers, StepsSeeSequencesFromOutsideWhole) {
   const Layer chosen = host_.layer("sequence_unpad", {host_.data({"grid", TN_F32, {5, 3}})}, {}, "chosen");
   expect(refused_scan([&](Step& step) { return pool(step, chosen); }), TN_UNSUPPORTED,
          {"layer \"chosen\" (sequence_unpad) in scan \"rnn\": rows of \"chosen\" are known only while a step runs"});
+}
+
+// The sequences of a branch are those of some samples: the steps of a scan over them read those of no others.
+TEST_F(ScanLayers, AScanInABranchReadsSequencesOfTheBranch) {
+  const Layer other = rows("other", "another");
+  const auto in_branch = [&](const std::function<Layer(Branch&, Step&)>& result) {
+    const auto both = [&](Branch& branch) {
+      ScanOptions options;
+      options.name = "rnn";
+      const ScanResult made = scan(
+          {branch.input(words_)}, [&](Step& step) { return Layers{result(branch, step)}; }, options);
+      return Layers{host_.layer("sequence_pool", {made.results[0]}, {{"kind", "last"}})};
+    };
+    return refused([&] { cond(host_.data({"gate", TN_F32, {1}}), both, both, "of_gate"); });
+  };
+  const auto pooled = [&](const Layer& row, const Layer& seen) {
+    return host_.layer("sequence_pool", {host_.layer("sequence_expand", {row, seen}, {}, "spread")}, {{"kind", "sum"}});
+  };
+  for (const auto& [name, outside] : {std::pair<std::string, Layer>{"words", words_}, {"other", other}}) {
+    expect(in_branch([&](Branch&, Step& step) { return step.input(outside); }), TN_INVALID,
+           {"scan \"rnn\": inputs layer \"of_gate.0.input_1\" (cond_input) and layer \"" + name +
+            "\" (data) are not inside of the same branch"});
+    expect(in_branch([&](Branch&, Step& step) { return pooled(step.input(0), outside); }), TN_INVALID,
+           {"layer \"spread\" (sequence_expand): ", "layer \"" + name + "\" (data) is outside of scan \"rnn\" and has ",
+            "; expected one value or one sequence for each sequence of the scan, ["});
+  }
+  EXPECT_THAT(refused([&] {
+                (void)cond(
+                    host_.data({"gate", TN_F32, {1}}), [&](Branch& branch) { return Layers{branch.input(each_)}; },
+                    [&](Branch& branch) {
+                      ScanOptions options;
+                      options.name = "rnn";
+                      const Layer inside = branch.input(other);
+                      const auto step = [&](Step& each) { return Layers{each.input(inside)}; };
+                      return Layers{scan({words_}, step, options).results[0]};
+                    });
+              }).what(),
+              HasSubstr("are not inside of the same branch"));
 }
 
 TEST_F(ScanLayers, StatisticsInAScanInsideNameTheScanWhoseStepsTheyRelate) {
