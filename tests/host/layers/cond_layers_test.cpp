@@ -177,6 +177,30 @@ TEST_F(CondLayers, BranchesInsideOfScansAreRefused) {
          TN_UNSUPPORTED, {"gate.rows", "inside of scan"});
 }
 
+// The steps of a scan inside of a branch are not rows of it.
+TEST_F(CondLayers, ValuesOfAScanInsideOfABranchAreNotRowsOfIt) {
+  const Layer words = rows("words");
+  const auto inside = [&](const std::function<Layer(Branch&, const Layer& value)>& read) {
+    return refused_then([&](Branch& branch) {
+      ScanOptions options;
+      options.name = "rnn";
+      Layer found;
+      scan(
+          {branch.input(words)},
+          [&](Step& step) {
+            found = read(branch, host_.layer("tanh", {step.input(0)}, {}, "inside"));
+            return Layers{step.input(0)};
+          },
+          options);
+      return Layers{found};
+    });
+  };
+  expect(inside([](Branch& branch, const Layer& value) { return branch.input(value); }), TN_INVALID,
+         {"cond \"gate\": input layer \"inside\" (tanh) is inside of scan \"rnn\""});
+  expect(inside([](Branch&, const Layer& value) { return value; }), TN_INVALID,
+         {"cond \"gate\": result layer \"inside\" (tanh) of branch 0 is inside of scan \"rnn\""});
+}
+
 // ---- files
 
 TEST_F(CondLayers, DamagedTopologiesAreRefused) {
