@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 
+#include "host/generation/decoding.h"
 #include "tenon/tenon_generate.hpp"
 #include "tests/host/generation/word_model.h"
 #include "tests/support/temporary_folder.h"
@@ -98,6 +100,47 @@ GenerateOptions options_of(const SampleFeeds& feeds, uint32_t method) {
   return options;
 }
 
+// The draws for one sample: those of the search itself, of scores that the model of whole sequences answers to each
+// beginning.
+std::vector<Generation> drawn(WordModel& model, const Samples& samples, size_t sample, const GenerateOptions& options) {
+  const host::DecodingOptions decoding = {host::Method::kSample,
+                                          options.begin_id,
+                                          options.end_id,
+                                          options.max_length,
+                                          options.beam_size,
+                                          options.results,
+                                          0,
+                                          options.temperature,
+                                          options.top_k,
+                                          options.top_p,
+                                          options.seed};
+  const Ids& prompt = samples.prompts[sample];
+  Ids given = {kBegin};
+  given.insert(given.end(), prompt.begin(), prompt.end());
+  host::Search search(decoding, given, options.max_length - static_cast<int64_t>(prompt.size()),
+                      static_cast<uint64_t>(options.streams.at(sample)), {});
+  std::vector<Ids> fed = {{}};  // by each row of the step
+  while (!search.rows().empty()) {
+    std::vector<Ids> next;
+    for (const host::Search::Row& row : search.rows()) {
+      next.push_back(fed.at(row.parent));
+      next.back().push_back(row.id);
+    }
+    fed = std::move(next);
+    if (!search.chooses()) {
+      search.feed_given();
+      continue;
+    }
+    std::vector<std::vector<host::Candidate>> candidates;
+    for (size_t row = 0; row < fed.size(); ++row)
+      candidates.push_back(search.candidates(row, model.log_p(samples.topics[sample], fed[row])));
+    search.choose(candidates);
+  }
+  std::vector<Generation> results;
+  for (const host::Search::Result& each : search.results()) results.push_back({each.ids, each.score});
+  return results;
+}
+
 void expect_equal(const std::vector<Generation>& made, const std::vector<Generation>& expected, double most = 1e-12) {
   ASSERT_EQ(made.size(), expected.size());
   for (size_t i = 0; i < made.size(); ++i) {
@@ -157,6 +200,100 @@ TEST_F(Generators, ABeamOfOneIsGreedy) {
   for (size_t i = 0; i < samples_.count(); ++i) {
     const GenerateOptions options = options_of(feeds_, TN_GENERATE_BEAM);
     expect_equal(greedy[i], Reference(model_, samples_, i, options).beam());
+  }
+}
+
+// The draws of a sample are numbered, whichever of them have ended, and whatever is generated beside it.
+TEST_F(Generators, EachResultHasDrawsOfItsOwn) {
+  for (const int64_t results : {1, 2, 6}) {
+    GenerateOptions options = options_of(feeds_, TN_GENERATE_SAMPLE);
+    options.results = results, options.streams = {10, 11, 12, 13, 14}, options.seed = 4;
+    for (const auto& [top_k, top_p] : {std::pair<int64_t, double>{0, 1}, {3, 1}, {0, 0.95}}) {
+      options.top_k = top_k, options.top_p = top_p;
+      for (const int64_t at_once : {2, 5}) {
+        const Results made = model_.generator(TN_F64, at_once).generate(options);
+        ASSERT_EQ(made.size(), samples_.count());
+        for (size_t i = 0; i < samples_.count(); ++i) {
+          SCOPED_TRACE(testing::Message() << results << " results of sample " << i);
+          expect_equal(made[i], drawn(model_, samples_, i, options));
+        }
+      }
+    }
+  }
+}
+
+// The results of one prompt have the distribution of the model among each other.
+TEST_F(Generators, ResultsOfAPromptAreIndependent) {
+  constexpr int64_t kResults = 2000;
+  GenerateOptions options = options_of(feeds_, TN_GENERATE_SAMPLE);
+  options.results = kResults, options.max_length = 6;
+  const std::vector<Generation> made = model_.generator().generate(options)[4];  // whose prompt leaves one id
+  std::vector<double> counts(WordModel::kVocabulary, 0);
+  for (const Generation& each : made) ++counts[static_cast<size_t>(each.ids.at(0))];
+  const std::vector<double>& log_p = model_.log_p(samples_.topics[4], {kBegin, 1, 2, 3, 1, 2});
+  for (size_t id = 0; id < counts.size(); ++id) {
+    const double p = std::exp(log_p[id]);
+    EXPECT_NEAR(counts[id] / kResults, p, 4 * std::sqrt(p * (1 - p) / kResults)) << id;
+  }
+}
+
+// The most probable ids after those that are fed, by the model of whole sequences.
+Ids greedy(const Machine& machine, const Layer& score, const Feed& picture, Ids fed, size_t count) {
+  const size_t given = fed.size();
+  while (fed.size() < given + count) {
+    const int64_t ends[] = {0, static_cast<int64_t>(fed.size())};
+    machine.forward({{"ids", Array::sequences(TN_I64, {ends[1]}, fed.data(), 1, ends)}, picture});
+    const auto* const row = static_cast<const float*>(machine.output(score).data) + (ends[1] - 1) * 7;
+    fed.push_back(std::max_element(row, row + 7) - row);
+  }
+  return {fed.begin() + static_cast<std::ptrdiff_t>(given), fed.end()};
+}
+
+// A step reads a picture as the whole model does, in either layout, and what is computed from it.
+TEST_F(Generators, StepsReadPictures) {
+  constexpr int64_t kSamples = 3, kPixels = 2 * 3 * 4;
+  std::vector<float> pixels(kSamples * kPixels);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(std::sin(static_cast<double>(i * i)));
+  for (const uint32_t layout : {TN_CHANNELS_FIRST, TN_CHANNELS_LAST}) {
+    DataOptions ids, seen;
+    ids.name = "ids", ids.dtype = TN_I64, ids.storage = TN_RAGGED, ids.index_limit = 7;
+    seen.name = "picture", seen.shape = {2, 3, 4}, seen.layout = layout;
+    const Layer vectors = host_.layer("embedding", {host_.data(ids)}, {{"vocabulary", 7}, {"size", 3}});
+    const Layer picture = host_.data(seen);
+    const Layer filtered = host_.layer("conv", {picture}, {{"filters", 2}, {"kernel", 2}}, "filtered");
+    const ScanResult made = scan({vectors}, [&](Step& step) {
+      const Layer h = step.memory({6}, 0.5);
+      step.next(h, host_.layer("fc", {step.input(0), h, picture, filtered}, {{"size", 6}, {"act", "tanh"}}, "next"));
+      return Layers{host_.layer("fc", {h, picture}, {{"size", 7}}, "score")};
+    });
+    const Layer score = made.results[0];
+    const Parameters parameters = host_.parameters({score}, 3);
+    GeneratorOptions of;
+    of.from_logits = true;
+    GenerateOptions options;
+    options.feeds = {{"picture", {TN_F32, {kSamples, 2, 3, 4}, pixels.data()}}};
+    options.begin_id = 1, options.max_length = 6;
+    const Results results = Generator(parameters, score, "ids", of).generate(options);
+    MachineOptions one;
+    one.max_samples = 1;
+    const Machine machine = host_.machine(parameters, {score}, one);
+    std::set<Ids> different;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Feed alone = {"picture", {TN_F32, {1, 2, 3, 4}, pixels.data() + i * kPixels}};
+      EXPECT_EQ(results[i].at(0).ids, greedy(machine, score, alone, {1}, 6)) << layout << " " << i;
+      different.insert(results[i].at(0).ids);
+    }
+    EXPECT_EQ(different.size(), static_cast<size_t>(kSamples)) << "the pictures matter";
+  }
+}
+
+TEST_F(Generators, NoSamplesHaveNoResults) {
+  const std::vector<int64_t> none = {0};
+  for (const int64_t* offsets : {static_cast<const int64_t*>(nullptr), none.data()}) {
+    GenerateOptions options = options_of(feeds_, TN_GENERATE_GREEDY);
+    options.feeds = {{"words", Array::sequences(TN_I64, {0}, nullptr, 0, offsets)},
+                     {"topic", {TN_F32, {0, 3}, nullptr}}};
+    EXPECT_TRUE(model_.generator().generate(options).empty());
   }
 }
 

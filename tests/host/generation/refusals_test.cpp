@@ -5,9 +5,11 @@
 
 #include <functional>
 #include <limits>
+#include <tenon/plugin.hpp>
 #include <tenon/tenon_cond.hpp>
 
 #include "tests/host/generation/word_model.h"
+#include "tests/support/bare_plugin.h"
 
 namespace tenon_tests {
 
@@ -15,8 +17,37 @@ namespace {
 
 using testing::HasSubstr;
 
+// Layers of vectors [4] that give rows of sequences another shape than rows of samples: twice as wide, or with one
+// dimension more.
+template <bool kDeeper>
+struct OfSequences {
+  static void describe(tn::LayerDescription& d) {
+    d.type(kDeeper ? "test_deeper" : "test_wider", "its input in another shape");
+    d.input("in", "[rows, 4]");
+    d.output("out", "another shape where the rows are not those of sequences");
+  }
+  static void plan(tn::Planner& planner) {
+    const tn::Spec in = planner.input(0);
+    if (in.is_ragged())
+      planner.output(0, in);
+    else
+      planner.output(0, kDeeper ? tn::Spec({in[0], 4, 1}) : tn::Spec({in[0], 8}));
+  }
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) {
+    const tn::Tensor in = body.input(0);
+    body.output(0, in.spec().is_ragged() ? in
+                   : kDeeper             ? in.view(tn::Spec({in.spec()[0], 4, 1}))
+                                         : body.concat({in, in}, 1));
+  }
+};
+
 class Refusals : public testing::Test {
  protected:
+  Refusals() {
+    plugin_.layers_count = 2;
+    plugin_.layers = types_;
+    host_.add_plugin(&plugin_);
+  }
   void expect(const std::function<void()>& work, tn_status code, const std::string& part) const {
     try {
       work();
@@ -46,6 +77,8 @@ class Refusals : public testing::Test {
     expect([&] { static_cast<void>(Generator(parameters, scores, ids)); }, code, part);
   }
 
+  const tn_layer_type* const types_[2] = {tn::layer_type<OfSequences<false>>(), tn::layer_type<OfSequences<true>>()};
+  tn_plugin plugin_ = bare_plugin("tenon.test.shapes");
   const Host host_ = host_with(1);
   const WordModel model_{host_};
   const Generator generator_ = model_.generator();
@@ -166,6 +199,13 @@ TEST_F(Refusals, Models) {
   const Layer score = fc(x, 4);
   expect([&] { Generator(host_.parameters({score}, 1), score, "x"); }, TN_INVALID,
          "layer \"x\" (data): it has float32 [rows");
+}
+
+TEST_F(Refusals, LayersWhoseRowsHaveAnotherShapeInAStep) {
+  for (const char* type : {"test_wider", "test_deeper"})
+    expect_model([&](const Layer&, const Layer& x) { return host_.layer(type, {x}, {}, "score"); }, TN_INVALID,
+                 std::string("layer \"score\" (") + type +
+                     "): it does not compute each row of \"words\" by itself, and the ids of a step after the first");
 }
 
 TEST_F(Refusals, ScoresThatAreNotNumbers) {
