@@ -107,7 +107,6 @@ void Predictor::refresh(const Snapshot& source) {
     make(side, *source.set);
   } else {
     side.set->replace(values_of(*side.set, *source.set));
-    side.set->set_names(source.set->names());
   }
   set_source(side, source);
   active_.store(next);
@@ -116,7 +115,6 @@ void Predictor::refresh(const Snapshot& source) {
 void Predictor::make(Side& side, const ParameterSet& source) {
   std::shared_ptr<ParameterSet> set = ParameterSet::declare(topology_.declarations(), source.allocator());
   set->replace(values_of(*set, source));
-  set->set_names(source.names());
   std::vector<std::unique_ptr<Machine>> machines;
   for (uint32_t i = 0; i < options_.machines; ++i)
     machines.push_back(std::make_unique<Machine>(topology_, set, registry_, device_, parallel_, options_.machine));

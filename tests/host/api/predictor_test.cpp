@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_predictor.hpp>
+#include <tenon/tenon_scan.hpp>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,60 @@ TEST(Predictor, ARefreshCopiesOnlyWhatHasChanged) {
   EXPECT_NE(answer, world.expected());
   predictor.refresh(world.parameters);
   EXPECT_EQ(world.ask(predictor), world.expected());
+}
+
+// Nothing is carried from one prediction to the next, although the model carries memories from minibatch to minibatch.
+TEST(Predictor, AnswersDoNotDependOnThoseBefore) {
+  const Host host = make_host(2);
+  DataOptions rows;
+  rows.name = "x", rows.shape = {2}, rows.storage = TN_RAGGED;
+  const ScanResult made = scan({host.data(rows)}, [&](Step& step) {
+    const Layer h = step.memory({4}, 0, "h", true), count = step.memory({2}, 0, "count", true);
+    step.next(h, host.layer("fc", {step.input(0), h, count}, {{"size", 4}, {"act", "tanh"}}, "next"));
+    step.next(count, host.layer("add", {count, step.input(0)}));
+    return Layers{h};
+  });
+  const Layers outputs = {made.last[0], made.last[1]};
+  const Parameters parameters = host.parameters(outputs, 1);
+  const std::vector<float> x = {0.5F, -1, 2, 0.25F, 1, 1, -0.5F, 3, 0, 1};
+  // The answers to samples of these lengths, whose rows begin with number `first` of x.
+  struct Question {
+    size_t first;
+    std::vector<int64_t> ends;
+  };
+  const auto feeds = [&](const Question& of) {
+    const auto samples = static_cast<int64_t>(of.ends.size()) - 1;
+    return std::vector<Feed>{
+        {"x", Array::sequences(TN_F32, {of.ends.back(), 2}, x.data() + of.first, samples, of.ends.data())}};
+  };
+  const auto values = [](const Array& array) {
+    const auto* const from = static_cast<const float*>(array.data);
+    return std::vector<float>(from, from + array.count());
+  };
+  PredictorOptions options;
+  options.max_samples = 3;
+  for (const uint32_t machines : {1U, 3U}) {
+    options.machines = machines;
+    const Predictor predictor(parameters, outputs, options);
+    for (int round = 0; round < 2; ++round) {
+      for (const Question& each :
+           {Question{0, {0, 5}}, {0, {0, 2, 4}}, {2, {0, 2, 4}}, {0, {0, 5}}, {4, {0, 0, 1, 3}}, {0, {0, 5}}}) {
+        MachineOptions of;
+        of.max_samples = 3;
+        const Machine machine = host.machine(parameters, outputs, of);
+        machine.forward(feeds(each));
+        predictor.predict(feeds(each), [&](const std::vector<Array>& answers) {
+          ASSERT_EQ(answers.size(), outputs.size());
+          for (size_t i = 0; i < outputs.size(); ++i)
+            EXPECT_EQ(values(answers[i]), values(machine.output(outputs[i]))) << machines << " " << each.first;
+        });
+      }
+      const Array weight = parameters.get("next.weight");
+      const std::vector<float> halves(static_cast<size_t>(weight.count()), 0.5F);
+      parameters.set("next.weight", {TN_F32, weight.shape, halves.data()});
+      predictor.refresh(parameters);
+    }
+  }
 }
 
 // More threads than machines, refreshes meanwhile: each answer is that of one of the two contents.
