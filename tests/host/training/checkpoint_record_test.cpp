@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 
 #include "tests/support/memory_system.h"
 
@@ -37,15 +39,6 @@ CheckpointRecord example() {
   record.loop.early_stop = {"auc max", 0.5, 2};
   record.loop.data = {7, "0123456789abcdef0123456789abcdef"};
   return record;
-}
-
-// The offset of a field of 8 bytes, counted in such fields after `run`.
-size_t offset_of(size_t field) { return sizeof(uint64_t) + example().run.size() + field * sizeof(uint64_t); }
-
-std::string with(size_t field, const auto& value) {
-  std::string bytes = encode(example());
-  std::memcpy(bytes.data() + offset_of(field), &value, sizeof value);
-  return bytes;
 }
 
 TEST(CheckpointRecord, IsReadAsWritten) {
@@ -128,26 +121,64 @@ TEST(CheckpointRecord, LengthsAreBoundedByTheBytesLeft) {
     EXPECT_EQ(error.code(), TN_BAD_DATA);
     EXPECT_THAT(error.what(), HasSubstr("field \"run\": expected at least " + std::to_string(length) + " more bytes"));
   }
-  const Error metrics = error_of([&] { static_cast<void>(decode(with(10, uint64_t{1} << 50), "file")); });
+  std::string bytes = encode(example());
+  constexpr uint64_t kMetrics = uint64_t{1} << 50;
+  std::memcpy(bytes.data() + sizeof(uint64_t) * 11 + example().run.size(), &kMetrics, sizeof kMetrics);
+  const Error metrics = error_of([&] { static_cast<void>(decode(bytes, "file")); });
   EXPECT_THAT(metrics.what(), HasSubstr("field \"sums.metrics\": expected at least"));
 }
 
+// Every number with a sign is at least 0, and every flag 0 or 1, in a record of either version.
 TEST(CheckpointRecord, NumbersThatNoTrainingHasAreRefused) {
-  const auto refused = [](const std::string& bytes) {
-    const Error error = error_of([&] { static_cast<void>(decode(bytes, "file")); });
-    EXPECT_EQ(error.code(), TN_BAD_DATA);
+  const auto refusal = [](const std::string& bytes, const char* version) {
+    const Error error = error_of([&] { static_cast<void>(decode(bytes, "file", version)); });
+    EXPECT_EQ(error.code(), TN_BAD_DATA) << version;
     return std::string(error.what());
   };
-  EXPECT_THAT(refused(with(2, -0.5)), HasSubstr("field \"learning_rate\": expected at least 0, got -0.5"));
-  EXPECT_THAT(refused(with(2, double{NAN})), HasSubstr("field \"learning_rate\": expected at least 0, got nan"));
-  EXPECT_THAT(refused(with(2, double{INFINITY})), HasSubstr("field \"learning_rate\": expected a finite number"));
-  EXPECT_THAT(refused(with(1, uint64_t{1} << 63)), HasSubstr("field \"steps\": expected less than 2^63"));
-  EXPECT_THAT(refused(with(3, int64_t{-2})), HasSubstr("field \"pass\": expected at least 0, got -2"));
-  EXPECT_THAT(refused(with(4, int64_t{-2})), HasSubstr("field \"batch\": expected at least 0, got -2"));
-  EXPECT_THAT(refused(with(5, int64_t{-2})), HasSubstr("field \"reader_pass\": expected at least 0, got -2"));
-  EXPECT_THAT(refused(with(6, int64_t{-2})), HasSubstr("field \"reader_position\": expected at least 0, got -2"));
-  EXPECT_THAT(refused(with(7, -1.0)), HasSubstr("field \"seconds\": expected at least 0, got -1"));
-  EXPECT_THAT(refused(with(9, int64_t{-2})), HasSubstr("field \"sums.samples\": expected at least 0, got -2"));
+  const auto refused = [&](const std::function<void(CheckpointRecord&)>& change, const std::string& message) {
+    for (const bool costs : {false, true}) {
+      CheckpointRecord record = example();
+      if (costs) record.loop.sums.costs = {1, 2};
+      change(record);
+      EXPECT_THAT(refusal(encode(record), version_of(record)), HasSubstr("field \"" + message));
+    }
+  };
+  using Record = CheckpointRecord;
+  refused([](Record& r) { r.learning_rate = -0.5; }, "learning_rate\": expected at least 0, got -0.5");
+  refused([](Record& r) { r.learning_rate = double{NAN}; }, "learning_rate\": expected at least 0, got nan");
+  refused([](Record& r) { r.learning_rate = double{INFINITY}; }, "learning_rate\": expected a finite number");
+  refused([](Record& r) { r.steps = uint64_t{1} << 63; }, "steps\": expected less than 2^63");
+  refused([](Record& r) { r.loop.seconds = -1; }, "seconds\": expected at least 0, got -1");
+  refused([](Record& r) { r.loop.seconds = double{NAN}; }, "seconds\": expected at least 0, got nan");
+  const std::map<std::string, std::function<int64_t&(Record&)>> integers = {
+      {"pass", [](Record& r) -> int64_t& { return r.loop.place.pass; }},
+      {"batch", [](Record& r) -> int64_t& { return r.loop.place.batch; }},
+      {"reader_pass", [](Record& r) -> int64_t& { return r.loop.place.reader_pass; }},
+      {"reader_position", [](Record& r) -> int64_t& { return r.loop.place.reader_position; }},
+      {"sums.samples", [](Record& r) -> int64_t& { return r.loop.sums.samples; }},
+      {"carried.samples", [](Record& r) -> int64_t& { return r.loop.carried.samples; }},
+      {"tests.batches", [](Record& r) -> int64_t& { return r.loop.tests.batches; }},
+      {"early_stop.misses", [](Record& r) -> int64_t& { return r.loop.early_stop.misses; }},
+      {"data.pass", [](Record& r) -> int64_t& { return r.loop.data.pass; }}};
+  for (const auto& [name, of] : integers) {
+    for (const int64_t number : {int64_t{-1}, INT64_MIN})
+      refused([&of = of, number](Record& r) { of(r) = number; },
+              name + "\": expected at least 0, got " + std::to_string(number));
+    CheckpointRecord record = example();
+    of(record) = 0;
+    CheckpointRecord read = decode(encode(record), "file");
+    EXPECT_EQ(of(read), 0) << name;
+  }
+  const std::string whole = encode(example());  // ends with tests.due
+  for (const uint64_t due : {uint64_t{2}, uint64_t{256}, uint64_t{1} << 32, UINT64_MAX}) {
+    std::string bytes = whole;
+    std::memcpy(bytes.data() + bytes.size() - sizeof due, &due, sizeof due);
+    EXPECT_THAT(refusal(bytes, version_of(example())),
+                HasSubstr("field \"tests.due\": expected 0 or 1, got " + std::to_string(due)));
+  }
+  CheckpointRecord none = example();
+  none.loop.tests.due = false;
+  EXPECT_FALSE(decode(encode(none), "file").loop.tests.due);
 }
 
 }  // namespace
