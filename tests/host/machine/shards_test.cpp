@@ -176,6 +176,91 @@ TEST(Shards, MergeBuffersByTheRulesOfTheirLayers) {
   }
 }
 
+// Buffers that stay as they are take no part: those of immutable parameters, and those that a layer only reads.
+TEST(Shards, LeaveBuffersThatStayAsTheyAre) {
+  const FarHost host;
+  const Layer input = host->data(floats("x", {3})), wanted = host->data(floats("y", {3}));
+  const Layer frozen = host->layer("batch_norm", {input}, {{"frozen", true}}, "frozen");
+  const Layer range = host->layer("standardize", {frozen}, {{"kind", "range"}}, "range");
+  const Layer norm = host->layer("batch_norm", {frozen}, {}, "norm");
+  const Layer out = host->layer("fc", {range, norm}, {{"size", 3}, {"act", "tanh"}}, "out");
+  const Layer cost = host->layer("square_error", {out, wanted}, {}, "cost");
+  const std::vector<float> x = drawn(15, 3), y = drawn(15, 8);
+  const Names buffers = {"frozen.moving_mean", "frozen.moving_variance", "norm.moving_mean", "norm.moving_variance",
+                         "range.high",         "range.negative_low"};
+  const Names trained = {"out.weight", "out.weight_1", "frozen.scale", "norm.scale"};
+  const auto run = [&](const Names& devices, const Names& immutable) {
+    MachineOptions options;
+    options.max_samples = 5, options.training = true, options.devices = devices, options.compute = TN_F64;
+    options.immutable_parameters = immutable;
+    const Parameters parameters = host->parameters({cost}, 1);
+    const Machine machine = host->machine(parameters, {cost}, options);
+    Bytes values, gradients;
+    machine.forward({{"x", {TN_F32, {5, 3}, x.data()}}, {"y", {TN_F32, {5, 3}, y.data()}}});
+    machine.backward();
+    for (const std::string& name : trained) gradients.push_back(bytes_of(machine.gradient(name)));
+    host->updater("sgd", {{"learning_rate", 0.5}}).update(machine);
+    for (const std::string& name : buffers) values.push_back(bytes_of(parameters.get(name)));
+    return std::pair(values, gradients);
+  };
+  const Parameters fresh = host->parameters({cost}, 1);
+  Bytes begun;
+  for (const std::string& name : buffers) begun.push_back(bytes_of(fresh.get(name)));
+  for (const Names& devices : {Names{"cpu", "cpu"}, Names{"far:0", "far:1", "far:1"}}) {
+    const auto [moved, usual] = run(devices, {});
+    for (const Names& immutable : {Names{"norm.moving_mean", "range.high"}, Names{"norm.moving_variance"},
+                                   Names{"range.high", "range.negative_low"}}) {
+      const auto [values, gradients] = run(devices, immutable);
+      EXPECT_EQ(gradients, usual);
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        const bool stays = i < 2 || std::find(immutable.begin(), immutable.end(), buffers[i]) != immutable.end();
+        EXPECT_EQ(values[i], stays ? begun[i] : moved[i]) << buffers[i];
+        EXPECT_EQ(moved[i] == begun[i], i < 2) << buffers[i];
+      }
+    }
+  }
+}
+
+// A machine grows with the rows of its own samples, and has another memory then: only the first one, only a later one
+// where the first one has room enough, or all.
+TEST(Shards, GrowOneByOne) {
+  const FarHost host;
+  constexpr int64_t kWords = 5000;
+  DataOptions words = integers("words", kWords);
+  words.storage = TN_RAGGED, words.levels = 1;
+  const Layer vectors = host->layer("embedding", {host->data(words)}, {{"vocabulary", kWords}, {"size", 3}}, "vectors");
+  const Layer rows = host->layer("fc", {vectors}, {{"size", 4}, {"act", "tanh"}}, "rows");
+  const Layer cost = host->layer("sum_cost", {host->layer("sequence_pool", {rows}, {{"kind", "sum"}})}, {}, "cost");
+  const std::vector<std::vector<int64_t>> minibatches = {{3, 2, 1, 4},       {700, 9, 3, 0},  {1, 2, 300, 5},
+                                                         {2, 2, 2, 2},       {0, 3, 0, 650},  {0, 0, 0, 1},
+                                                         {5, 1500, 9, 1700}, {2500, 0, 1, 1}, {1, 0, 2, 2400}};
+  const auto run = [&](const Names& devices) {
+    MachineOptions options;
+    options.max_samples = 4, options.training = true, options.devices = devices, options.compute = TN_F64;
+    const Machine machine = host->machine(host->parameters({cost}, 1), {cost}, options);
+    std::vector<double> result;
+    for (size_t step = 0; step < minibatches.size(); ++step) {
+      std::vector<int64_t> offsets = {0};
+      for (const int64_t length : minibatches[step]) offsets.push_back(offsets.back() + length);
+      std::vector<int32_t> ids;
+      for (int64_t i = 0; i < offsets.back(); ++i) ids.push_back(static_cast<int32_t>(i * 7 % kWords));
+      machine.forward({{"words", Array::sequences(TN_I32, {offsets.back()}, ids.data(), 4, offsets.data())}});
+      machine.backward();
+      result.push_back(machine.cost());
+      for (const char* name : {"rows.weight", "rows.bias", "vectors.weight"}) {
+        const Array gradient = machine.gradient(name);
+        const auto* const values = static_cast<const double*>(gradient.data);
+        result.insert(result.end(), values, values + gradient.count());
+      }
+      host->updater("sgd", {{"learning_rate", 0.01}}).update(machine);
+    }
+    return result;
+  };
+  const std::vector<double> whole = run({"cpu"});
+  for (const Names& devices : {Names{"cpu", "cpu"}, Names{"far:0", "far:1"}, Names{"far:1", "far:0", "far:1"}})
+    EXPECT_THAT(run(devices), testing::Pointwise(testing::DoubleNear(1e-9), whole));
+}
+
 // Branches run for some samples of each shard.
 TEST(Shards, RunBranches) {
   const FarHost host;
