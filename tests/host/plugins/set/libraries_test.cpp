@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr const char* kLibrary = "libtenon_test_brought.so";
@@ -112,6 +113,36 @@ TEST_F(LibrariesTest, AreNotSearchedWhereOthersMayPutFiles) {
     }
   }
   EXPECT_EQ(ran(), "");
+}
+
+// A library of a library is loaded with the plugin, too: it is locked, and a changed one is refused.
+TEST_F(LibrariesTest, OfLibrariesAreLocked) {
+  const std::string between = "libtenon_test_between.so";
+  const fs::path file = install("brings", "indirect.so", "5.2.0", "indirect.so");
+  const fs::path first = install("brings", between, "1.2.3", between),
+                 second = install("brings", kLibrary, "1.2.3", kLibrary);
+  const std::string text = locked("brings", file, "5.2.0");
+  for (const fs::path& each : {first, second}) {
+    const std::string entry =
+        "  { file = \"plugins/" + each.filename().string() + "\", sha256 = \"" + sha256(each) + "\" },\n";
+    EXPECT_THAT(text, HasSubstr(entry));
+    change_bit(each);
+    EXPECT_THAT(refusal_by(text), HasSubstr("the SHA-256 of its library " + each.string()));
+    change_bit(each);
+    EXPECT_EQ(refusal_by(text), "");
+    std::string without = text;
+    without.erase(without.find(entry), entry.size());
+    EXPECT_THAT(refusal_by(without), AllOf(HasSubstr("needs the library " + each.filename().string() + ", which "),
+                                           HasSubstr("names neither in \"libraries\" nor in \"system\"")));
+  }
+  fs::rename(second, vendor_ / second.filename());
+  EXPECT_THAT(lock_refusal(file), AllOf(HasSubstr(first.string() + " needs the library "), HasSubstr(kLibrary),
+                                        HasSubstr(", which is not found")));
+  fs::rename(vendor_ / second.filename(), second);
+  EXPECT_EQ(ran(), "");
+  Registry found = registry(text);
+  EXPECT_EQ(found.layer("brings").version, "5.2.0");
+  EXPECT_THAT(ran(), EndsWith("between\nbrings\n"));  // another test may have loaded the third one
 }
 
 // What a set of an earlier version says of such a library.
