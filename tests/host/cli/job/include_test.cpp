@@ -128,6 +128,13 @@ TEST_F(Include, Mistakes) {
   EXPECT_EQ(refused(), "job.toml:2: key \"include\": expected a table with the key \"files\", got the text \"a.toml\"");
   write("job.toml", "[include]\nfile = \"a.toml\"\n");
   EXPECT_THAT(refused(), HasSubstr("job.toml:2: [include]: unknown key \"file\"; did you mean \"files\"?"));
+  for (const char* empty : {"[include]\n", "include = {}\n"}) {
+    write("job.toml", "\n" + std::string(empty));
+    EXPECT_THAT(refused(), HasSubstr("job.toml:2: [include]: key \"files\" is missing")) << empty;
+    write("a.toml", "\n" + std::string(empty));
+    write("job.toml", include("[\"a.toml\"]"));
+    EXPECT_THAT(refused(), HasSubstr("a.toml:2: [include]: key \"files\" is missing")) << empty;
+  }
   write("job.toml", "[include]\nfiles = [1]\n");
   EXPECT_THAT(refused(), HasSubstr("[include]: key \"files\": expected a list of names"));
   write("job.toml", "[include]\nfiles = [\"\"]\n");
