@@ -22,34 +22,32 @@ using nlohmann::json;
 constexpr size_t kWarmUp = 3;  // steps that allocate, plan again for longer sequences, and fill caches
 constexpr size_t kLeast = 5;   // steps that count
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 // Takes the events of a training and ends it.
 class Recorder {
  public:
-  Recorder(const JobReader& reader, double seconds) : reader_(reader), seconds_(seconds) {}
+  Recorder(const JobReader& reader, double seconds, const SecondsClock& clock)
+      : reader_(reader), seconds_(seconds), clock_(clock) {}
 
   void take(Event& event) {
     switch (event.kind()) {
       case TN_BEGIN_ITERATION:
-        step_began_ = now();
+        step_began_ = clock_();
         if (ended_ > 0 && steps_ > kWarmUp) times.reading.push_back(step_began_ - ended_);
         break;
       case TN_END_ITERATION: {
-        const double time = now() - step_began_;
+        ended_ = clock_();
         if (steps_++ >= kWarmUp) {
-          times.steps.push_back(time);
+          times.steps.push_back(ended_ - step_began_);
           times.samples += event.samples();
         }
-        if (times.steps.size() >= kLeast && now() - began_ >= seconds_) {
+        if (times.steps.size() >= kLeast && ended_ - began_ >= seconds_) {
           times.plan = json::parse(event.machine().plan());
           event.stop();
         }
         if (steps_ == kWarmUp) {
           times.warm = json::parse(event.machine().plan());
-          began_ = now();
+          began_ = ended_;
         }
-        ended_ = now();
         break;
       }
       case TN_END_PASS:
@@ -66,6 +64,7 @@ class Recorder {
  private:
   const JobReader& reader_;
   const double seconds_;
+  const SecondsClock& clock_;
   size_t steps_ = 0;
   double began_ = 0, step_began_ = 0, ended_ = 0;
 };
@@ -87,7 +86,11 @@ double bytes_of_update(const TrainOptions& options, uint64_t parameter_bytes) {
 
 }  // namespace
 
-StepTimes measure_steps(const Host& host, const Job& job, double seconds) {
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+StepTimes measure_steps(const Host& host, const Job& job, double seconds, const SecondsClock& clock) {
   const JobReader& reader = reader_of(job, "train");
   const OpenReader open = open_reader(host, job, reader, false);
   Topology topology(host, job, reader, open);
@@ -96,7 +99,7 @@ StepTimes measure_steps(const Host& host, const Job& job, double seconds) {
   options.parameters = host.parameters(topology.layers(topology.outputs()), static_cast<uint64_t>(job.seed));
   options.immutable_parameters = immutable_parameters(job, topology, options.parameters);
   options.passes = std::numeric_limits<int32_t>::max();
-  Recorder recorder(reader, seconds);
+  Recorder recorder(reader, seconds, clock);
   options.handler = [&](Event& event) { recorder.take(event); };
   topology.placed([&] { train(options); });
   StepTimes times = std::move(recorder.times);

@@ -1,6 +1,7 @@
 // The times of a training's steps. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -19,9 +20,13 @@ struct StepTimes {
   double update_bytes = 0;      // that an update reads and writes
 };
 
+// Returns seconds since any moment, which do not fall.
+using SecondsClock = std::function<double()>;
+[[nodiscard]] double monotonic_seconds();
+
 // Trains a job on fresh parameters for a few steps that do not count, and then for about this many seconds. Nothing is
-// saved. Throws as `tenon train` does.
-[[nodiscard]] StepTimes measure_steps(const Host& host, const Job& job, double seconds);
+// saved. Throws as `tenon train` does. clock: read when a step begins and when it ends.
+[[nodiscard]] StepTimes measure_steps(const Host& host, const Job& job, double seconds, const SecondsClock& clock);
 
 // What took time in a step.
 struct Part {
