@@ -178,6 +178,36 @@ TEST_F(SequenceAttentionOnAHost, AStepHasTheBitsOfTheWholeSequence) {
   }
 }
 
+// A step has no derivative by any of its inputs, and is fine where none is wanted.
+TEST_F(SequenceAttentionOnAHost, AStepIsNotDifferentiated) {
+  const tenon::Layers inputs = {data("query", {4}),       data("key", {4}),         data("value", {4}),
+                                rows_of("pk", 4, "pool"), rows_of("pv", 4, "pool"), numbers("past")};
+  for (size_t i = 0; i <= 5; ++i) {
+    SCOPED_TRACE(i);
+    tenon::Layers changed = inputs;
+    if (i < 5) changed[i] = host_.layer("fc", {inputs[i]}, {{"size", 4}}, "changed");
+    const tenon::Layer step = host_.layer("attention_step", changed, {}, "step");
+    const tenon::Layer after = host_.layer("fc", {step}, {{"size", 2}}, "after");
+    const tenon::Layer cost = host_.layer("sum_cost", {after}, {}, "cost");
+    tenon::MachineOptions options;
+    options.training = true;
+    const auto make = [&] { (void)host_.machine(host_.parameters({cost}, 1), {cost}, options); };
+    if (i == 5) {
+      EXPECT_NO_THROW(make());  // trains what comes after it
+      continue;
+    }
+    try {
+      make();
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const tenon::Error& error) {
+      EXPECT_EQ(error.code(), TN_UNSUPPORTED);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("layer \"step\""), HasSubstr("has no derivative")));
+    }
+    options.immutable_parameters = {"changed"};
+    EXPECT_NO_THROW(make());
+  }
+}
+
 TEST_F(SequenceAttentionOnAHost, MistakesNameThePort) {
   const tenon::Layer query = sequences("query", {4}), flat = data("flat", {4});
   const auto bad = [&](const tenon::Layers& inputs, int64_t heads = 1) {
