@@ -28,6 +28,18 @@ class CsvFields : public ReaderTest {
   std::mt19937 random_{1};
 };
 
+TEST_F(CsvFields, IntegersAreBelowTheirLimit) {
+  for (const int64_t limit : {int64_t{1}, int64_t{2}, int64_t{10}, INT64_MAX}) {
+    const Strings columns = {"v:i64<" + std::to_string(limit)};
+    const Bytes last = std::to_string(limit - 1);
+    const Values given = file("v\n0\n" + last + "\n", {{"columns", columns}});
+    EXPECT_EQ(open(given)->slot(0).index_limit, limit);
+    EXPECT_THAT(values<int64_t>(given), ElementsAre(0, limit - 1));
+    expect_damage(file("v\n0\n" + std::to_string(limit) + "\n", {{"columns", columns}}),
+                  "line 3: column \"v\": expected a whole number from 0 to " + last);
+  }
+}
+
 // Each record has numbers, which fields of any length, some of them quoted, move against the blocks of 64 bytes.
 TEST_F(CsvFields, AtEveryPlaceOfABlock) {
   Bytes content = "a,t,b,u,c,d\n";

@@ -84,11 +84,7 @@ TEST_F(Csv, EveryTypeHasItsRange) {
   };
   damage("i8", "128", "expected a whole number from -128 to 127, got \"128\"");
   damage("u8", "-1", "expected a whole number from 0 to 255, got \"-1\"");
-  for (const int32_t limit : {1, 2, 10}) {  // values are below it
-    const std::string type = "i32<" + std::to_string(limit), last = std::to_string(limit - 1);
-    EXPECT_THAT(as<int32_t>(read(type, last)), ElementsAre(limit - 1));
-    if (limit > 1) damage(type, std::to_string(limit), "expected a whole number from 0 to " + last);
-  }
+  damage("i32<10", "10", "expected a whole number from 0 to 9");
   damage("i64", "9223372036854775808", "expected a whole number from -9223372036854775808");
   damage("i64", "1.5", "expected a whole number, got \"1.5\"");
   damage("i64", "1 2", "expected a whole number, got \"1 2\"");
@@ -346,7 +342,6 @@ TEST_F(Csv, ColumnsThatMakeNoSense) {
   EXPECT_THAT(message({"x = a..c"}), HasSubstr("the column \"c\" of \"x\" does not hold numbers"));
   for (const char* column : {"a:f32<3", "a:i32<0", "a:i32<-1", "a:i32<", "a:i32<x"})
     EXPECT_THAT(message({column}), HasSubstr("of at least 1 after \"<\", and an integer type before it"));
-  EXPECT_THAT(message({"a:i32<0"}), HasSubstr("at least 1"));
   EXPECT_THAT(message({"a:i32 b"}), HasSubstr("cannot make sense of \"b\""));
   EXPECT_THAT(message({"\"a"}), HasSubstr("a quoted name has no end"));
   EXPECT_THAT(message({""}), HasSubstr("expected the name of a column"));
