@@ -74,10 +74,16 @@ class Writer {
 
   // Returns a text of the source as JSON: a number as it is written, if JSON has such numbers, any other text in
   // quotes.
-  static std::string in_json(const std::string& text) {
+  static std::string in_json(const std::string& text, const std::string& column, int64_t record) {
     constexpr size_t kExact = 15;  // digits that every reader of JSON keeps
     if (text.size() <= kExact && nlohmann::json::accept(text) && nlohmann::json::parse(text).is_number()) return text;
-    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    try {
+      return nlohmann::json(text).dump();
+    } catch (const nlohmann::json::type_error&) {
+      throw Failure(kBadData, "--with: sample " + std::to_string(record) + ": the text of \"" + column +
+                                  "\" is not UTF-8, as JSON needs it; the reader may have an attribute encoding, and "
+                                  "--format csv copies any bytes");
+    }
   }
 
   // The name of class `number`; null if output `i` has nothing to do with classes, or the class has no name.
@@ -112,7 +118,7 @@ class Writer {
   void json(const std::vector<Array>& outputs, int64_t sample, int64_t record) {
     text_ += "{\"sample\":" + std::to_string(record);
     for (const std::string& column : columns_)
-      text_ += "," + nlohmann::json(column).dump() + ":" + in_json(texts_.text(sample_, column));
+      text_ += "," + nlohmann::json(column).dump() + ":" + in_json(texts_.text(sample_, column), column, record);
     for (size_t i = 0; i < outputs.size(); ++i) {
       json_member(names_[i], {i, outputs[i], false}, sample);
       if (keys_.contains(i)) json_member(keys_.at(i), {i, outputs[i], true}, sample);

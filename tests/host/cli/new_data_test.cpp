@@ -159,6 +159,22 @@ TEST_F(NewData, SamplesAreTheRecordsOfTheFile) {
               HasSubstr("--with: the output has \"score\" already"));
 }
 
+// JSON is UTF-8; a text with other bytes would be the same as many others.
+TEST_F(NewData, CopiedTextsAreNotChanged) {
+  done(run_train, {"job.toml"});
+  write("latin1.csv", "name,a,b,c\nx,1,2,3\nCaf\xe9,4,5,6\n");
+  const Arguments given = {"job.toml", "--output", "score", "--data", "latin1.csv", "--with", "name"};
+  EXPECT_THAT(call(run_infer, given).error,
+              AllOf(HasSubstr("sample 1: the text of \"name\" is not UTF-8"), HasSubstr("encoding")));
+  EXPECT_EQ(call(run_infer, given).exit, kBadData);
+  Arguments as_csv = given,
+            converted = {"--set", "reader.train.encoding=latin1", "--output", "score", "--data", "latin1.csv", "--with",
+                         "name"};
+  as_csv.insert(as_csv.end(), {"--format", "csv"});
+  EXPECT_THAT(lines_of(done(run_infer, as_csv).out).at(2), StartsWith("1,Caf\xe9,"));
+  EXPECT_EQ(infer(converted).at(1).at("name"), "Café");
+}
+
 TEST_F(NewData, LinesOfATextAreCounted) {
   write("train.txt", "good\tI liked it\nbad\tI left early\n\ngood\tnice end\n");
   write("new.txt", "I liked it\n\nI left early\n   \nnice end\n");
