@@ -33,6 +33,7 @@ const Broken kBroken[] = {
     {"attribute_choice", "gradient", "how = \"safe\""},
     {"attribute_flag", "gradient", "strict = true"},
     {"batch_differs", "batch", "other values of output 0 alone"},
+    {"block_gradient", "gradient", "differences of its forward"},
     {"block_unset", "operands", "did not write element 4096 of output 0"},
     {"body_changes", "repeat", "of a second machine differs"},
     {"body_differs", "body", "by the recorded body"},
