@@ -219,6 +219,8 @@ def _read(node):
 
 
 def with_training(draw, program, profile):
+    import recipes
+
     random = draw.random
     model = training.model_of(program, draw_data(program))
     immutable = [str(random.choice(sorted(model.parameters)))] if draw.chance(0.25) and len(model.parameters) > 1 else []
@@ -226,6 +228,9 @@ def with_training(draw, program, profile):
         "table" in node.type or node.type == "embedding" or node.attributes.get("kind") == "sparse" for node in program.nodes
     )
     reader = draw.one_of(sources.fitting(program))
+    alone = {"batch_norm", "cond", *recipes.BLOCKS}  # of which a device sees its own samples alone, or is refused
+    if not any(node.type in alone for node in program.nodes) and draw.chance(0.3):
+        program = program.with_nodes(program.nodes, shards=True)
     return program.with_nodes(program.nodes, updater=updater_of(random, tables), immutable=immutable, reader=reader)
 
 

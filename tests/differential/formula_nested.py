@@ -50,10 +50,7 @@ def scan(run, node, values):
     inputs = [values[each] for each in node.inputs]
     lengths = inputs[0].lengths
     steps, tape = _outer(lengths), run.tape
-    memories = {
-        name: values[start].var if isinstance(start, str) else tape.constant(np.zeros((len(steps), start)))
-        for name, start in own["memories"].items()
-    }
+    memories = {name: _first(run, name, start, len(steps), values) for name, start in own["memories"].items()}
     names = {*_read(body), *own["results"], *own["next"].values()}
     parts, numbers = [[] for _ in own["results"]], []
     for running, rows in walk(steps, own.get("reverse", False)):
@@ -67,8 +64,21 @@ def scan(run, node, values):
         numbers.append(rows)
         for each, name in zip(parts, own["results"], strict=True):
             each.append(inside[name])
+    run.left.update({name: memories[name].value for name, start in own["memories"].items() if isinstance(start, dict)})
     results = [_results(each, numbers, lengths) for each in parts]
     return [*results, *[Value(memory) for memory in memories.values()]]
+
+
+def _first(run, name, start, count, values):
+    """Returns what a memory holds before the first step. start: a layer, a width, or {"shape": width, "carry": true}."""
+    if isinstance(start, str):
+        return values[start].var
+    width = start["shape"] if isinstance(start, dict) else start
+    found = np.zeros((count, width))
+    if isinstance(start, dict) and name in run.carried:
+        before = run.carried[name][:count]
+        found[: len(before)] = before
+    return run.tape.constant(found)
 
 
 def _results(parts, numbers, lengths):

@@ -40,6 +40,8 @@ def _body(draw, name, inputs):
         starts = draw.names(levels=[0], rank=[1]) if not nested else []
         start = draw.one_of(starts) if starts and draw.chance(0.4) else width
         size = draw.shape(start)[0] if isinstance(start, str) else start
+        if start == width and not nested and not draw.inside and draw.chance(0.2):
+            start = {"shape": width, "carry": True}
         memories[f"{name}.m{number}"] = start
         inner.placeholder(f"{name}.m{number}", [size])
     for outside in draw.names(levels=[0], rank=[1])[:2]:

@@ -35,6 +35,7 @@ def _either(draw):
 
 _NOT_WRITTEN = {dense.chosen, dense.gate, dense.along, dense.pairs, dense.attend}
 _WRITTEN = [each for each in dense.DENSE if each not in _NOT_WRITTEN]
+BLOCKS = ("residual_block", "img_conv_group")
 PROFILES = {
     "dense": Profile(_vectors, [*dense.DENSE, cond]),
     "images": Profile(images.begin, [*images.IMAGES, *images.IMAGES, *dense.DENSE]),

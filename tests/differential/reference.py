@@ -39,8 +39,10 @@ class Model:
 class Run:
     """One forward of a program over a minibatch, and its backward."""
 
-    def __init__(self, program, model, feeds, dtype=np.float64, training=True):
+    def __init__(self, program, model, feeds, dtype=np.float64, training=True, carried=None):
+        """carried: what the minibatch before left in memories, by their names."""
         self.program, self.model, self.training = program, model, training
+        self.carried, self.left = carried or {}, {}
         self.tape = ad.Tape(dtype)
         self.values, self.used, self.new_buffers, self.costs, self.rows = {}, {}, {}, {}, {}
         for node in program.nodes:

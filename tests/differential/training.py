@@ -55,7 +55,8 @@ def train(program, data, model, dtype):
             margins.append(0.0)
             result.costs.append(result.costs[-1])
             continue
-        run = Run(program, copy, _reference_feeds(program, data, chosen), dtype)
+        carried = run.left if result.costs and chosen[0] else {}  # a pass begins with zeros
+        run = Run(program, copy, _reference_feeds(program, data, chosen), dtype, carried=carried)
         result.costs.append(float(run.cost().value))
         gradients = run.gradients()
         result.gradients.append(gradients)
