@@ -60,6 +60,7 @@ class Check:
         tenon.use(host(1))
         self.layers = product.Layers(self.program)
         self.first_step()
+        self.texts()
         with tempfile.TemporaryDirectory() as folder:
             self.folder = Path(folder)
             self.train()
@@ -192,6 +193,13 @@ class Check:
         close("costs of two shards", costs, self.costs, 1e-4)
         for name in self.trained:
             close(f"{name} of two shards", parameters.read(name), self.trained.read(name), 1e-3)
+
+    def texts(self):
+        """Texts of a model of ids."""
+        if self.program.texts:
+            import generated
+
+            generated.check_texts(self)
 
     def export(self):
         """The file of ONNX, by onnxruntime and loaded again."""

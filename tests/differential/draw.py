@@ -170,16 +170,21 @@ def finished(draw, profile):
     """Returns the program with costs of all values that no layer reads, an updater and a reader."""
     import recipe_costs
 
+    scores = None
+    if profile.generates:
+        limit = next(node.attributes["limit"] for node in draw.nodes if node.name == "w0")
+        last = draw.pick(levels=[1], rank=[1], where=lambda name: name in draw.structures)
+        scores = draw.must_add("fc", last, size=limit)
     leaves = [name for name in draw.names() if name not in draw.used]
     outputs = [name for name in leaves if not any(node.type == "data" and node.name == name for node in draw.nodes)]
-    outputs = outputs[:4] or [node.name for node in draw.nodes if node.type != "data"][-1:]
+    outputs = [scores] if scores else outputs[:4] or [node.name for node in draw.nodes if node.type != "data"][-1:]
     costs = recipe_costs.add_costs(draw, leaves, profile)
     program = Program(tuple(draw.nodes), {**draw.settings, "costs": costs, "outputs": outputs})
-    program = _pruned(program)
+    program = pruned(program)
     return with_training(draw, program, profile)
 
 
-def _pruned(program):
+def pruned(program):
     """Drops data layers and layers that no cost reads."""
     needed, kept = {*program.costs, *program.outputs}, []
     for node in reversed(program.nodes):

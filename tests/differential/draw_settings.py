@@ -27,7 +27,7 @@ def settings_of(random, seed, profile):
     # A last minibatch of one sample has no variance for norms.
     samples = batches * batch - (rest if batch - rest > 1 else 0)
     return {"seed": int(seed), "samples": samples, "batch": batch, "passes": passes, "export": profile.export,
-            "shards": False, "empty": bool(random.random() < 0.5)}  # fmt: skip
+            "shards": False, "texts": profile.generates, "empty": bool(random.random() < 0.5)}  # fmt: skip
 
 
 def updater_of(random, tables):

@@ -49,7 +49,7 @@ def scan(run, node, values):
     (body,), own = node.bodies, node.attributes
     inputs = [values[each] for each in node.inputs]
     lengths = inputs[0].lengths
-    steps, tape = _outer(lengths), run.tape
+    steps = _outer(lengths)
     memories = {name: _first(run, name, start, len(steps), values) for name, start in own["memories"].items()}
     names = {*_read(body), *own["results"], *own["next"].values()}
     parts, numbers = [[] for _ in own["results"]], []

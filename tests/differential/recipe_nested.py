@@ -36,15 +36,17 @@ def _body(draw, name, inputs):
         if nested:
             inner.structures[f"{name}.{number}"] = name
     width = int(draw.random.integers(2, 5))
+    # The last value of a memory is not known while a text is generated.
+    vectors = [] if draw.settings["texts"] else draw.names(levels=[0], rank=[1])
     for number in range(int(draw.random.choice([0, 1, 2, 2, 3]))):
-        starts = draw.names(levels=[0], rank=[1]) if not nested else []
+        starts = vectors if not nested else []
         start = draw.one_of(starts) if starts and draw.chance(0.4) else width
         size = draw.shape(start)[0] if isinstance(start, str) else start
-        if start == width and not nested and not draw.inside and draw.chance(0.2):
+        if start == width and not nested and not draw.inside and not draw.settings["texts"] and draw.chance(0.2):
             start = {"shape": width, "carry": True}
         memories[f"{name}.m{number}"] = start
         inner.placeholder(f"{name}.m{number}", [size])
-    for outside in draw.names(levels=[0], rank=[1])[:2]:
+    for outside in vectors[:2]:
         if draw.chance(0.4):
             inner.values[outside] = draw.values[outside]
     return inner, memories
@@ -76,8 +78,9 @@ def _fill(draw, inner, name, inputs, memories):
         fits += [node.name for node in inner.nodes if inner.levels(node.name) == 0 and inner.shape(node.name) == (width,)]
         left[each] = draw.one_of(fits)
     made = [node.name for node in inner.nodes if inner.levels(node.name) == 0 or inner.structures.get(node.name) == name]
+    backward = draw.chance(0.4) and not draw.settings["texts"]
     results = [draw.one_of(made) for _ in range(int(draw.random.integers(1, 3)))]
-    return {"memories": memories, "next": left, "results": list(dict.fromkeys(results)), "reverse": draw.chance(0.4),
+    return {"memories": memories, "next": left, "results": list(dict.fromkeys(results)), "reverse": backward,
             "bodies": [tuple(inner.nodes)]}  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import check
+import draw
 import tenon
-from program import Program
 
 MOST_TRIES = 300
 
@@ -59,12 +59,12 @@ def _smaller(program):
         for name in program.settings[key]:
             rest = [each for each in program.settings[key] if each != name]
             if rest:
-                yield _pruned(program.with_nodes(program.nodes, **{key: rest}))
+                yield draw.pruned(program.with_nodes(program.nodes, **{key: rest}))
     for node in reversed(program.nodes):
         if node.type == "data":
             continue
         for other in node.inputs:  # a layer is replaced by one that it reads
-            yield _pruned(_replaced(program, node.name, other))
+            yield draw.pruned(_replaced(program, node.name, other))
         for key in node.attributes:
             fewer = {name: value for name, value in node.attributes.items() if name != key}
             yield program.with_nodes(_with(program.nodes, node, fewer))
@@ -86,9 +86,3 @@ def _replaced(program, name, other):
     ]
     outputs = [other if each == name else each for each in program.outputs]
     return program.with_nodes(nodes, outputs=outputs)
-
-
-def _pruned(program: Program):
-    import draw
-
-    return draw._pruned(program)

@@ -50,13 +50,15 @@ def train(program, data, model, dtype):
     copy.parameters, copy.buffers, copy.multipliers = result.parameters, dict(model.buffers), dict(model.multipliers)
     copy.reached = model.reached
     updates = Updates(program.updater, copy.parameters, model.multipliers, program.immutable)
+    left = {}
     for chosen in minibatches(program):
         if result.costs and not result.costs[-1] < MOST:
             margins.append(0.0)
             result.costs.append(result.costs[-1])
             continue
-        carried = run.left if result.costs and chosen[0] else {}  # a pass begins with zeros
-        run = Run(program, copy, _reference_feeds(program, data, chosen), dtype, carried=carried)
+        left = left if chosen[0] else {}  # a pass begins with zeros
+        run = Run(program, copy, _reference_feeds(program, data, chosen), dtype, carried=left)
+        left = run.left
         result.costs.append(float(run.cost().value))
         gradients = run.gradients()
         result.gradients.append(gradients)
