@@ -18,6 +18,7 @@ import numpy as np
 
 import check
 import draw
+import graphs
 import program
 import shrink
 
@@ -35,8 +36,15 @@ def main():
         check.Check(program.read(options.program)).all()
         print("the program passes")
         return 0
-    begin, failed, blunt = time.process_time(), 0, 0
+    begin, failed, blunt, refused = time.process_time(), 0, 0, 0
     for seed in range(options.seed, options.seed + options.count):
+        if options.profile == "graphs" or (options.profile is None and seed % 8 == 0):
+            fault, was_refused, text = graphs.fault_of(seed)
+            refused += was_refused
+            failed += bool(fault)
+            if fault:
+                print(f"seed {seed}: a graph of ONNX: {fault}\n{text}", flush=True)
+            continue
         drawn = draw.program_of(seed, options.profile)
         fault, was_blunt = shrink.fault_of(drawn)
         blunt += was_blunt
@@ -46,7 +54,10 @@ def main():
             if failed == 10:
                 break
     seconds = time.process_time() - begin
-    print(f"{options.count} programs from seed {options.seed}: {failed} differ, {blunt} compared in part, {seconds:.0f} s")
+    print(
+        f"{options.count} programs from seed {options.seed}: {failed} differ, {blunt} compared in part, "
+        f"{refused} graphs refused, {seconds:.0f} s"
+    )
     return 1 if failed else 0
 
 

@@ -187,7 +187,7 @@ def reduction(draw):
     along = {"axis": int(draw.random.integers(1, rank + 1))}
     if rank > 1 and draw.chance(0.3):
         along = {"axes": sorted(1 + int(k) for k in draw.random.choice(rank, 2, replace=False))}
-    draw.add(kind, name, **along, keep_dimensions=bool(draw.chance(0.5) or rank == 1))
+    draw.add(kind, name, **along, keep_dimensions=bool(draw.chance(0.5) or rank == len(along.get("axes", [0]))))
 
 
 def norm(draw):
