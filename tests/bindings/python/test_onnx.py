@@ -98,13 +98,19 @@ def blocks():
             layer.relu(layer.transpose(x, axes=[0, 3, 1, 2])), layer.reshape(x, shape=[-1])]  # fmt: skip
 
 
+def fill(parameters, random):
+    """Draws numbers of both signs; variances, which must not be negative, from 0.1 on."""
+    for name in parameters:
+        drawn = random.normal(size=parameters.shape(name))
+        parameters[name] = abs(drawn) + 0.1 if name.endswith("moving_variance") else 0.5 * drawn
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_layers_and_blocks_are_written(first, tmp_path):
     outputs = blocks()
     parameters = tenon.parameters.create(outputs)
     random = np.random.default_rng(0)
-    for name in parameters:
-        parameters[name] = random.uniform(0.1, 0.5, parameters.shape(name))
+    fill(parameters, random)
     images = random.normal(size=(2, 12, 10, 3)).astype(np.float32)
     wanted = tenon.infer(outputs, parameters, images)
     tenon.onnx.save(outputs, parameters, tmp_path / "blocks.onnx", channels_first=first)

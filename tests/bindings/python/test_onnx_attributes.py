@@ -20,6 +20,8 @@ SAME = [
     (node("PRelu", "slope"), {"slope": numbers(1, 4, 1, 1)}),
     (node("PRelu", "slope"), {"slope": numbers(4, 1, 1)}),
     (node("PRelu", "slope"), {"slope": numbers(1, 1, 1, 1)}),
+    (node("PRelu", "slope"), {"slope": numbers(1, 1, 6, 1)}),
+    (node("PRelu", "slope"), {"slope": numbers(5)}),
     (node("MaxPool", kernel_shape=[2, 2], storage_order=1), {}),
     (node("MaxPool", kernel_shape=[2, 1], strides=[2, 1], ceil_mode=1), {}),
     (node("MaxPool", kernel_shape=[2, 2], auto_pad="VALID", dilations=[1, 1]), {}),
@@ -123,7 +125,8 @@ def test_attributes_that_change_nothing_in_older_versions():
 CHANGED = [
     (node("Reshape", "s", allowzero=1), "allowzero is 1", {"s": ints(0, 4, 30)}),
     (node("PRelu", "slope"), "slope has shape", {"slope": numbers(2, 4, 1, 1)}),
-    (node("PRelu", "slope"), "slope has shape", {"slope": numbers(1, 1, 6, 1)}),
+    (node("PRelu", "slope"), "slope has shape", {"slope": numbers(1, 4, 6, 1)}),
+    (node("PRelu", "slope"), "needs slope of shape", {"slope": numbers(1, 3, 1, 1)}),
     (node("PRelu", "slope"), "slope has shape", {"slope": numbers(1, 1, 4, 1, 1)}),
     (node("MaxPool", kernel_shape=[2, 2], storage_order=1, outputs=["y", "z"]), "indices", {}),
     (node("Flatten", axis=0), "axis is 0", {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -88,6 +89,11 @@ ONE = [
     (node("ReduceMean", "axes"), {"axes": ints(2, 3)}),
     (node("ReduceMax", "axes", keepdims=0), {"axes": ints(1)}),
     (node("ReduceSum", "axes", keepdims=0), {"axes": ints(-1, -2)}),
+    (node("ReduceMean", "axes", keepdims=0), {"axes": ints(2)}),
+    (node("ReduceMin", "axes", keepdims=0), {"axes": ints(3)}),
+    (node("ReduceMax", "axes"), {"axes": ints(2)}),
+    (node("ReduceSum", noop_with_empty_axes=1), {}),
+    (node("ReduceSum", "axes", noop_with_empty_axes=1, keepdims=0), {"axes": ints(2)}),
     (node("Reshape", "shape"), {"shape": ints(0, 8, -1)}),
     (node("Squeeze", "axes"), {"axes": ints(1)}),
     (node("Unsqueeze", "axes"), {"axes": ints(2, -1)}),
@@ -96,6 +102,7 @@ ONE = [
     (node("Split", "parts", outputs=("y", "z"), axis=1), {"parts": ints(1, 3)}),
     (node("PRelu", "slope"), {"slope": numbers(4, 1, 1)}),
     (node("PRelu", "slope"), {"slope": numbers(1)}),
+    (node("PRelu", "slope"), {"slope": numbers(6, 1)}),
     (node("PRelu", "slope"), {"slope": numbers(5)}),
     (node("Clip", "low", "high"), {"low": np.float32(-0.5), "high": np.float32(0.7)}),
     (node("Clip", "", "high"), {"high": np.float32(0.7)}),
@@ -113,6 +120,9 @@ ONE = [
       for op in ("Max", "Min", "Sum")),
     (node("Dropout", "rate"), {"rate": np.float32(0.3)}),
     (node("MatMul", "w"), {"w": numbers(5, 3)}),
+    (node("Flatten"), {}),
+    (node("Concat", "x", axis=3), {}),
+    (node("Max", "x", "x"), {}),
     (node("LeakyRelu", alpha=0.2), {}),
     (node("Elu", alpha=0.5), {}),
     (node("HardSigmoid", alpha=0.3, beta=0.4), {}),
@@ -129,6 +139,27 @@ ONE = [
 def test_one_operator(each, constants):
     sizes = (1, 6, 5) if each.op_type == "Squeeze" else IMAGE
     check(graph([each], [sizes], outputs=list(each.output), samples=2, **constants))
+
+
+LAYOUTS = {  # of the layer whose value an operator reads: nodes before it, and the sizes that they are fed with
+    "channels_last": ([node("MaxPool", kernel_shape=[1, 1], outputs=["v"])], lambda a, b, c: (a, b, c)),
+    "transposed": ([node("Transpose", perm=[0, 3, 1, 2], outputs=["v"])], lambda a, b, c: (b, c, a)),
+    "reversed": ([node("Transpose", perm=[0, 3, 2, 1], outputs=["v"])], lambda a, b, c: (c, b, a)),
+    "unflattened": ([node("MaxPool", kernel_shape=[1, 1], outputs=["p"]), helper.make_node("Flatten", ["p"], ["f"]),
+                     helper.make_node("Reshape", ["f", "inner"], ["v"])], lambda a, b, c: (a, b, c)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("each, constants", ONE, ids=[f"{i}-{each.op_type}" for i, (each, _) in enumerate(ONE)])
+def test_one_operator_of_a_value_in_another_layout(each, constants, layout):
+    before, fed = LAYOUTS[layout]
+    sizes = (1, 6, 5) if each.op_type == "Squeeze" else IMAGE
+    reads = onnx.NodeProto()
+    reads.CopyFrom(each)
+    reads.input[:] = ["v" if name == "x" else name for name in each.input]
+    inner = ints(0, *sizes)
+    check(graph([*before, reads], [fed(*sizes)], outputs=list(each.output), samples=2, inner=inner, **constants))
 
 
 def test_operators_of_older_versions():
@@ -246,6 +277,8 @@ REFUSED = [
     (node("Resize", "", "scales", mode="cubic"), "cubic", {"scales": np.float32([1, 1, 2, 2])}),
     (node("Resize", "", "scales", mode="linear", coordinate_transformation_mode="asymmetric"), "asymmetric",
      {"scales": np.float32([1, 1, 2, 2])}),
+    *((node("Resize", "", "", "sizes", mode="linear", coordinate_transformation_mode="pytorch_half_pixel", axes=[2, 3]),
+       "'pytorch_half_pixel' of the mode linear", {"sizes": ints(*sizes)}) for sizes in ((1, 10), (12, 1), (1, 1), (1, 5))),
     (node("Resize", "", "scales", mode="nearest", nearest_mode="ceil"), "of the mode nearest",
      {"scales": np.float32([1, 1, 0.5, 1])}),
     (node("Reshape", "s"), "must stay that of the samples", {"s": ints(4, -1)}),
@@ -263,7 +296,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("each, words, constants", REFUSED, ids=[words for _, words, _ in REFUSED])
+@pytest.mark.parametrize("each, words, constants", REFUSED, ids=[f"{i}-{words}" for i, (_, words, _) in enumerate(REFUSED)])
 def test_what_is_refused(each, words, constants):
     model = graph([each], [IMAGE, IMAGE], outputs=list(each.output), **constants)
     with pytest.raises(tenon.error.UnsupportedError, match=words):

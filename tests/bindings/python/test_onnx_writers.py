@@ -169,3 +169,20 @@ def test_a_layer_by_onnxruntime_and_loaded_again(type, number, first, tmp_path):
     again = {name: fitting(feeds[name], kind.shape) for name, kind in loaded.outputs[0].data_types.items()}
     for found in (session.run(None, given)[0], tenon.infer(loaded.outputs[0], loaded, again)):
         np.testing.assert_allclose(fitting(found, wanted.shape[1:]), wanted, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("given", [{}, {"kind": "linear"}, {"kind": "linear", "align_corners": True}], ids=str)
+def test_a_resize_of_any_size_is_written(given, tmp_path):
+    """Where float32 rounds the quotient of the sizes, too: runtimes multiply and divide by it."""
+    for old in (1, 5, 6, 14, 20, 21):
+        image = layer.data("x", tenon.data_type.dense_array([old, 3, 2]))
+        outputs = [layer.resize(image, size=[new, 22 - old], name=f"to{new}", **given) for new in range(1, 26)]
+        parameters = tenon.parameters.create(outputs)
+        feeds = {"x": np.random.default_rng(old).normal(size=(2, old, 3, 2)).astype(np.float32)}
+        wanted = tenon.infer(outputs, parameters, feeds)
+        tenon.onnx.save(outputs, parameters, tmp_path / "sizes.onnx", channels_first=False)
+        got = onnxruntime.InferenceSession(tmp_path / "sizes.onnx").run(None, feeds)
+        again = tenon.onnx.load(tmp_path / "sizes.onnx", channels_first=True)
+        for by_others, back, each in zip(got, tenon.infer(again.outputs, again, feeds), wanted, strict=True):
+            for found in (by_others, back):
+                np.testing.assert_allclose(found, each, rtol=1e-4, atol=2e-5)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tenon.onnx._build import Build, Made, Operator
 from tenon.onnx._graph import Node
-from tenon.onnx._values import Array, Refusal, Value, channels_last, float32, plain
+from tenon.onnx._values import Array, Refusal, Value, float32
 
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
@@ -96,12 +96,15 @@ def _prelu(build: Build, node: Node) -> Made:
         build.set(layer, slope=slope.reshape(1))
         return value.like(layer)
     sizes = (1,) * (value.rank - slope.ndim) + slope.shape
-    if slope.size not in (sizes[1], sizes[-1]):
-        raise Refusal(f"slope has shape {list(slope.shape)}; one for all, for each channel or each feature is understood")
-    channels = value.rank > 2 and sizes[1] == slope.size
-    layer = build.layer(node, "prelu", [build.image(node) if channels else build.plain(node, value)])
+    axes = [axis for axis, size in enumerate(sizes) if size != 1]
+    if len(axes) != 1 or axes[0] == 0:
+        raise Refusal(f"slope has shape {list(slope.shape)}; one for all or along one dimension is understood")
+    value, [axis] = build.unflattened(node, value), axes
+    rest = [each for each in range(value.rank) if each != axis]
+    order = value.order if value.order[-1] == axis else (*rest, axis)
+    layer = build.layer(node, "prelu", [build.ordered(node, value, order)])
     build.set(layer, slope=slope.reshape(-1))
-    return Value(layer, channels_last(value.rank) if channels else plain(value.rank))
+    return Value(layer, order)
 
 
 def _scaled(build: Build, node: Node, value: Value, scale: float, shift: float) -> Value:

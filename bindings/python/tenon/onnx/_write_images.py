@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -103,25 +104,52 @@ def _pool(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
 
 
 def _resize(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
-    image = emit.image(inputs[0])
-    linear = item.attributes["kind"] == "linear"
-    places = "align_corners" if item.attributes["align_corners"] else "half_pixel" if linear else "asymmetric"
-    ratios = [np.float32(new / old) for new, old in zip(item.sizes[:-1], image.sizes[:-1], strict=True)]
-    if all(float(ratio) * old == new for ratio, old, new in zip(ratios, image.sizes[:-1], item.sizes[:-1], strict=True)):
-        operands = ["", emit.numbers([1, 1, *ratios], f"{item.name}.scales")]
-    else:  # rounded factors may make other sizes
-        operands = ["", "", _sizes_of(emit, image, item)]
-    made = emit.node("Resize", [image.name, *operands], item.name, mode=item.attributes["kind"],
-                     coordinate_transformation_mode=places, nearest_mode="floor")  # fmt: skip
-    return replace(image, name=made, sizes=item.sizes)
+    image, kind = emit.image(inputs[0]), item.attributes["kind"]
+    places = "align_corners" if item.attributes["align_corners"] else "half_pixel" if kind == "linear" else "asymmetric"
+    for axis, (new, old) in enumerate(zip(item.sizes[:-1], image.sizes[:-1], strict=True)):
+        if kind == "nearest" and not _floors(new, old):
+            image = _nearest(emit, item, image, axis)
+    return _resized(emit, item, image, item.sizes, {"mode": kind, "coordinate_transformation_mode": places})
 
 
-def _sizes_of(emit: Emit, image: Written, item: Item) -> str:
-    """Returns the sizes of an image that a layer resizes, for any number of samples."""
-    name = f"{item.name}.sizes"
+def _resized(emit: Emit, item: Item, image: Written, sizes: tuple[int, ...], given: dict[str, str]) -> Written:
+    """Writes Resize, with scales where they are exact: rounded ones may make other sizes."""
+    pairs = list(zip(sizes[:-1], image.sizes[:-1], strict=True))
+    scales = np.array([1, 1, *(new / old for new, old in pairs)], np.float32)
+    if all(float(scale) * old == new for scale, (new, old) in zip(scales[2:], pairs, strict=True)):
+        names = ["", emit.numbers(scales, f"{item.name}.scales")]
+    else:
+        names = ["", "", _sizes_of(emit, image, f"{item.name}.sizes", sizes[:-1])]
+    made = emit.node("Resize", [image.name, *names], item.name, nearest_mode="floor", **given)
+    return replace(image, name=made, sizes=sizes)
+
+
+def _floors(new: int, old: int) -> bool:
+    """Returns whether runtimes, which divide in float32, find element floor(o old / new) for each element o."""
+    numbers = np.arange(new)
+    places = numbers.astype(np.float32) / (np.float32(new) / np.float32(old))
+    return bool((np.floor(places) == numbers * old // new).all())
+
+
+def _nearest(emit: Emit, item: Item, image: Written, axis: int) -> Written:
+    """Writes a resize along one dimension in whole steps: of each element several, of which every so many-th stays."""
+    new, old, space = item.sizes[axis], image.sizes[axis], len(image.sizes) - 1
+    common = math.gcd(new, old)
+    longer, shorter = list(image.sizes), list(image.sizes)
+    longer[axis], shorter[axis] = old * new // common, new
+    if new > common:
+        given = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+        image = _resized(emit, item, image, tuple(longer), given)
+    strides = [old // common if each == axis else 1 for each in range(space)]
+    name = emit.node("AveragePool", [image.name], f"{item.name}.chosen", kernel_shape=[1] * space, strides=strides)
+    return replace(image, name=name, sizes=tuple(shorter))
+
+
+def _sizes_of(emit: Emit, image: Written, name: str, space: tuple[int, ...]) -> str:
+    """Returns the sizes of an image that becomes one of other sizes in space, for any number of samples."""
     bounds = [emit.numbers([number], f"{name}.{what}", np.int64) for what, number in (("start", 0), ("end", 2))]
     kept = emit.node("Slice", [emit.node("Shape", [image.name], f"{name}.shape"), *bounds], f"{name}.kept")
-    return emit.node("Concat", [kept, emit.numbers(item.sizes[:-1], f"{name}.space", np.int64)], name, axis=0)
+    return emit.node("Concat", [kept, emit.numbers(space, f"{name}.space", np.int64)], name, axis=0)
 
 
 def _lrn(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
