@@ -100,12 +100,13 @@ def entry_of(earlier: Layer, later: Layer) -> str:
     """Returns the data layer of the later output that takes the earlier output: the only one of its type and shape."""
     types = layers.data_types([later])
     own = layers.data_types([earlier])
-    shape = earlier.shape[1:]
+    shape, floats, dtype = earlier.shape[1:], earlier.dtype.kind == "f", earlier.dtype.name
     fitting = [
         name
         for name, type in types.items()
-        if name not in own and type.shape == shape and type.storage == _core.DENSE and type.index_limit < 0
-    ]
+        if name not in own and type.shape == shape and type.storage == _core.DENSE
+        and (type.dtype.startswith("float") if floats else type.dtype == dtype)
+    ]  # fmt: skip
     if len(fitting) != 1:
         listed = ", ".join(f'"{name}" ({type})' for name, type in types.items())
         raise error.InvalidError(

@@ -179,3 +179,14 @@ def test_completion_in_ipython():
             assert {"softmax", "softplus", "softsign"} <= texts
             names = {each.text for each in found.completions("tenon.layer.fc(x, si", 20)}
             assert "size=" in names
+
+
+@pytest.mark.parametrize("type", [tenon.data_type.integer_value(5), tenon.data_type.DataType("int64")], ids=str)
+def test_compose_connects_values_of_one_type(type):
+    """Of data layers of one shape floats take floats, and integers take integers, with a limit or without one."""
+    layer = tenon.layer
+    weight, x = layer.data("weight", tenon.data_type.dense_array([])), layer.data("x", tenon.data_type.dense_vector(5))
+    chosen = layer.one_hot(layer.data("row", type), classes=5)
+    later = layer.fc(chosen, layer.reshape(weight, shape=[1]), size=2)
+    for earlier, rest in ((layer.argmax(x), ["weight", "x"]), (layer.sum(x, axis=1), ["row", "x"])):
+        assert sorted(tenon.gradient_machine.compose(earlier, later).types) == rest
