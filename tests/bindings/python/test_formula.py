@@ -155,6 +155,19 @@ def test_check_gradient(x):
     assert max(report.values()) < 1e-4
 
 
+def test_check_gradient_draws_weights_feeds_and_parameters_by_its_seed(x):
+    def report(**given):
+        return tenon.check_gradient(mish(tenon.layer.fc(x, size=2, name="f")), **given)
+
+    layer = tenon.layer.fc(x, size=2, name="f")
+    fixed = {"parameters": tenon.parameters.create(mish(layer), seed=5), "feeds": {"x": np.ones((2, 3))}}
+    for given in ({}, fixed, {"parameters": fixed["parameters"]}, {"feeds": fixed["feeds"]}):
+        assert report(seed=1, **given) == report(seed=1, **given) != report(seed=2, **given)
+    assert report() == report(seed=0)
+    with pytest.raises(tenon.error.InvalidError, match="seed"):
+        report(seed=-1)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_check_gradient_of_feeds_from_a_stream_of_the_same_seed(seed):
     """Weights of the same numbers made the gradient of a normalization exactly 0."""

@@ -50,6 +50,35 @@ def test_read_tells_the_end_of_a_pass():
     assert [end for _, end in reader.read(passes=2)] == [False, False, True] * 2
 
 
+def test_a_pass_without_samples_has_no_minibatches():
+    """Nor does a reader without end wait for one."""
+    empty = tenon.reader.typed(list, {"x": data_type.dense_vector(2)})
+    for reader in (empty, empty.batch(2), empty.batch(2).buffered(2), tenon.reader.as_reader(counting(3)).shard(3, 4)):
+        assert list(reader) == list(reader.samples()) == list(reader.read(3)) == []
+        assert next(reader.read(None), "the end") == "the end"
+    assert list(tenon.batch(counting(5), 2).read(0)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.zeros(3), ("float32", (3,))), (np.zeros((2, 3)), ("float32", (2, 3))), (np.zeros(3, np.float32), ("float32", (3,))),
+        (np.arange(3), ("int64", (3,))), (np.zeros(3, np.int32), ("int32", (3,))), (np.zeros(2, bool), ("bool", (2,))),
+        (1.5, ("float32", ())), (np.float64(1), ("float32", ())), (2, ("int64", ())), (np.int32(2), ("int64", ())),
+        (True, ("bool", ())), (np.bool_(False), ("bool", ())),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_types_are_guessed_from_the_first_sample(value, expected):
+    """Numbers of Python and of NumPy are float64 where the layers compute in float32."""
+    reader = tenon.reader.as_reader(lambda: iter([{"x": value}, {"x": value}]))
+    found = reader.types()["x"]
+    assert (found.dtype, found.shape) == expected and found.index_limit < 0
+    batch = next(iter(reader.batch(2)))["x"]
+    assert batch.dtype == expected[0] and batch.shape == (2, *expected[1])
+    np.testing.assert_array_equal(batch, [value, value])
+
+
 def test_an_endless_iterator_ends_passes_itself():
     def endless():
         i = 0
@@ -112,6 +141,12 @@ def test_sequences_and_sparse_vectors():
         ("rows", [[1, [2]]], "list of 1 entries in it"),
         ("rows", np.ma.masked_array(np.ones((1, 2)), mask=True), "masked"),
         ("bag", [1, 1], "column 1 twice"),
+        ("bag", [3, 1, 3], "column 3 twice"),
+        ("weighted", [(3, 1), (1, 1), (3, 2)], "column 3 twice"),
+        ("weighted", [(9, 1), (8, 1), (7, 2), (9, 1)], "column 9 twice"),
+        ("bag", [4, -1], "column -1 is outside"),
+        ("weighted", {-1: 2.0}, "column -1 is outside"),
+        ("bag", [-(2**63)], "column -9223372036854775808 is outside"),
         ("bag", [None], "None in it"),
         ("bag", np.array([0.5, 1]), "0.5"),
         ("weighted", [(1,)], "tuple of 1 entries in it, which is no .column, value."),

@@ -175,6 +175,27 @@ def test_tests_during_a_training_and_early_stop():
     assert 1 <= len(tests) < 30 and "accuracy" in tests[0].metrics
 
 
+class Sgd(tenon.updater.Base):
+    def update_parameter(self, name, parameter, gradient, state):
+        parameter -= self.learning_rate * gradient
+
+
+@pytest.mark.parametrize("given, passes", [("cost", 2), ({}, 2), ({"patience": 1}, 2), ({"patience": 3}, 4),
+                                           ({"min_delta": 1e9, "patience": 2}, 3), ({"metric": "accuracy", "patience": 2}, 3),
+                                           ({"best_is_highest": True, "patience": 5}, 6)], ids=str)  # fmt: skip
+@pytest.mark.parametrize("updater", [tenon.updater.Sgd(learning_rate=0.0), Sgd(learning_rate=0.0)], ids=["plugin", "python"])
+def test_a_training_that_does_not_improve_ends_after_as_many_passes_as_it_has_patience(updater, given, passes):
+    model = classifier()
+    parameters, ends = tenon.parameters.create([model.cost, model.accuracy]), []
+
+    def note(event):
+        if isinstance(event, tenon.event.EndPass):
+            ends.append(event.pass_id)
+
+    tenon.train([model.cost, model.accuracy], parameters, ARRAYS, note, passes=9, updater=updater, early_stop=given)
+    assert len(ends) == passes
+
+
 def test_a_training_resumes_from_its_checkpoints(tmp_path):
     whole = trained(ARRAYS, 4)[1]
     trained(ARRAYS, 2, checkpoint=str(tmp_path))
@@ -207,11 +228,6 @@ def test_a_folder_of_checkpoints_belongs_to_one_training(tmp_path):
 
     trained(ARRAYS, 1, checkpoint=str(tmp_path), event_handler=train_beside)
     assert refused
-
-
-class Sgd(tenon.updater.Base):
-    def update_parameter(self, name, parameter, gradient, state):
-        parameter -= self.learning_rate * gradient
 
 
 @pytest.mark.parametrize("updater", [tenon.updater.Sgd(learning_rate=0.01), Sgd()])
