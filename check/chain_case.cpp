@@ -112,7 +112,7 @@ class ChainSearch {
     if (plans_alone_) return true;
     const Bench bench(host_, subject_.type, of, subject_.seed);
     for (const tn_dtype compute : {TN_F32, TN_F64})
-      if (bench.machine(compute, true).plan().find("\"" + subject_.shown + "\"") != std::string::npos) return true;
+      if (is_called(bench.machine(compute, true), subject_.shown)) return true;
     reason_ = "another kernel, or the recorded bodies, compute " + of.text();
     return false;
   } catch (const Error& error) {

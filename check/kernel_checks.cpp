@@ -114,7 +114,7 @@ void check_chosen(Context& context) {
     for (const tn_dtype compute : {TN_F32, TN_F64}) {
       if (compute == TN_F64 && !offers_fp64(bench)) continue;
       context.count(1);
-      chosen = chosen || bench.machine(compute, true).plan().find("\"" + kernel + "\"") != std::string::npos;
+      chosen = chosen || is_called(bench.machine(compute, true), kernel);
     }
   });
   context.expect(chosen, "no case is computed by it; give one by --cases");

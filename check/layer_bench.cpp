@@ -386,4 +386,10 @@ Step Bench::step(tn_dtype compute, const Part& part, bool keep_all) const {
   return result;
 }
 
+bool is_called(const Machine& machine, const std::string& kernel) {
+  const json plan = json::parse(machine.plan());
+  const json& calls = plan.at("calls");
+  return std::any_of(calls.begin(), calls.end(), [&](const json& call) { return call.at("kernel") == kernel; });
+}
+
 }  // namespace tenon::check

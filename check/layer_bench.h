@@ -142,4 +142,7 @@ class Bench {
   std::vector<std::string> trained_, buffers_;
 };
 
+// Returns whether a call of the machine is one of this kernel; the plan also names those that were passed over.
+bool is_called(const Machine& machine, const std::string& kernel);
+
 }  // namespace tenon::check
