@@ -100,8 +100,13 @@ static int32_t count(void* user, const tn_errors* errors) {
 }
 static tn_status open_device(const tn_device_open* open, void** device) { return cpu()->open(open, device); }
 static void close_device(void* device) { cpu()->close(device); }
+#ifndef PROPERTIES /* a statement about the properties */
+#define PROPERTIES(result)
+#endif
 static tn_status properties(void* device, const tn_errors* errors, tn_device_properties* result) {
-  return cpu()->properties(device, errors, result);
+  const tn_status status = cpu()->properties(device, errors, result);
+  PROPERTIES(result)
+  return status;
 }
 #ifndef SHIFT /* bytes by which allocations are off the alignment */
 #define SHIFT 0

@@ -34,10 +34,13 @@ TN_RESERVE_NOTE(4096);
 #ifndef DOC
 #define DOC "y = x * w"
 #endif
-/* Statements. PLAN knows `planner`; QUERY `site` and `needs`; PREPARE `site`; BEFORE_FORWARD, AFTER_FORWARD and
- * AFTER_BACKWARD know `execution`, `call` and `of`. */
+/* Statements. PLAN knows `planner`; SUPPORTS `site` and `score`; QUERY `site` and `needs`; PREPARE `site`;
+ * BEFORE_FORWARD, AFTER_FORWARD and AFTER_BACKWARD know `execution`, `call` and `of`. */
 #ifndef PLAN
 #define PLAN
+#endif
+#ifndef SUPPORTS
+#define SUPPORTS
 #endif
 #ifndef QUERY
 #define QUERY
@@ -158,6 +161,7 @@ static const tn_dtype dtypes[] = {TN_F32, TN_F64};
 
 static tn_status supports(const tn_kernel_site* site, int32_t* score) {
   (void)site, (void)score;
+  SUPPORTS
   return TN_OK;
 }
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {

@@ -22,6 +22,9 @@ TN_RESERVE_NOTE(4096);
 #ifndef SAMPLES
 #define SAMPLES(it) samples_of(it)
 #endif
+#ifndef LAST /* the number of samples that a pass gives */
+#define LAST(it) samples_of(it)
+#endif
 #ifndef EXTENSION
 #define EXTENSION NULL
 #endif
@@ -87,7 +90,7 @@ static const tn_reader_schema* schema(void* self) {
 static int64_t samples(void* self) { return SAMPLES((reader*)self); }
 static tn_status next(void* self, const tn_reader_buffers* buffers, int64_t* count) {
   reader* const it = (reader*)self;
-  for (*count = 0; *count < buffers->capacity && it->next < samples_of(it); ++*count, ++it->next)
+  for (*count = 0; *count < buffers->capacity && it->next < LAST(it); ++*count, ++it->next)
     ((int32_t*)buffers->data[0])[*count] = VALUE(it, INDEX(it, it->next));
   if (*count > 0) return TN_OK;
   it->next = 0;
