@@ -205,6 +205,10 @@ TEST_F(CoalesceProducts, RefusesOtherCalls) {
   Rows rows(TN_F32, 10, 2);
   EXPECT_EQ(run({10, 2, {{{1, 2, 3}, 2, true}}}, rows, TN_REQUEST_WRITE), TN_MISUSE) << "three ids to two rows";
   EXPECT_EQ(device_.message, "the segments of a coalesce call have another number of ids than the call");
+  for (const std::vector<int64_t>& offsets : {std::vector<int64_t>{0, 5, 3}, {0, -1, 3}, {2, 2, 3}}) {
+    EXPECT_EQ(run({10, 2, {{{1, 2, 3}, 2, true, 1, {}, offsets}}}, rows, TN_REQUEST_WRITE), TN_MISUSE);
+    EXPECT_EQ(device_.message, "the offsets of a coalesce call do not rise from 0 to the number of its ids");
+  }
   EXPECT_EQ(run({10, 2, {{{1, 2, 3}, 3, true}}}, rows, TN_REQUEST_WRITE, 1, {0, 0, 4}), TN_MISUSE);
   EXPECT_EQ(device_.message, "a coalesce call of another size than it was prepared for");
   const Case c = {10, 2, {{{1, 2}, 2, true}}};

@@ -238,6 +238,21 @@ TEST_F(Coalesce, RefusesOtherSizes) {
   const Case bags = {10, 2, {{{1, 2, 3}, {0, 1, 2}}}};  // the last id is in no segment
   EXPECT_EQ(run(bags, rows, TN_REQUEST_WRITE), TN_MISUSE);
   EXPECT_EQ(device_.message, "the segments of a coalesce call have another number of ids than the call");
+  for (const std::vector<int64_t>& offsets : {std::vector<int64_t>{0, 5, 3},
+                                              {0, INT64_MAX, 3},
+                                              {0, -1, 3},
+                                              {0, 2, 1, 3},
+                                              {1, 2, 3},
+                                              {-1, 2, 3},
+                                              {3, 3, 3},
+                                              {0, INT64_MIN, 3}}) {
+    rows.put({1, 2}, {3});
+    EXPECT_EQ(run({10, 2, {{{1, 2, 3}, offsets}}}, rows, TN_REQUEST_ADD), TN_MISUSE) << testing::PrintToString(offsets);
+    EXPECT_EQ(device_.message, "the offsets of a coalesce call do not rise from 0 to the number of its ids");
+    EXPECT_EQ(device_.port, "offsets");
+    EXPECT_EQ(rows.used_ids(), std::vector<int64_t>{3}) << "the rows are as they were";
+    EXPECT_EQ(rows.used_values(), (std::vector<double>{1, 2}));
+  }
 }
 
 TEST_F(Coalesce, RefusesOtherOperands) {

@@ -146,9 +146,13 @@ tn_status add_part(Run& run, const tn_execution& execution, const Part& part, co
     return tn_fail(execution.errors, TN_MISUSE, "offsets",
                    "the segments of a coalesce call have another number of ids than the call");
   for (int64_t s = 0, i = 0; s < segments; ++s) {
+    const int64_t end = offsets == nullptr ? i + each : offsets[s + 1];
+    if (end < i || end > count || (offsets != nullptr && offsets[s] != i))
+      return tn_fail(execution.errors, TN_MISUSE, "offsets",
+                     "the offsets of a coalesce call do not rise from 0 to the number of its ids");
     if (from != nullptr && !rows.has(rows[s])) return report_wrong_id(execution.errors, rows, s);
     const uint8_t* const row = values + (from == nullptr ? s : rows[s]) * run.row_bytes();
-    for (const int64_t end = offsets == nullptr ? i + each : std::min(offsets[s + 1], count); i < end; ++i) {
+    for (; i < end; ++i) {
       if (!ids.has(ids[i])) return report_wrong_id(execution.errors, ids, i);
       if (i + kAhead < count) __builtin_prefetch(run.table + (hash(ids[i + kAhead]) & run.mask));
       add_contribution(run, ids[i], row);
