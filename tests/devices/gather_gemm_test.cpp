@@ -167,22 +167,27 @@ TEST_F(GatherGemm, NoRequestRunsNothing) {
 }
 
 TEST_F(GatherGemm, RefusesAnIdOutsideTheTableAndTouchesNothing) {
-  const Case c = {20000, 1, 2, 3, TN_TRANSPOSE_B, {10}, {4, TN_I32}};
-  const std::vector<double> a_ids(20000, 9), b_ids(40000, 3);
-  for (const bool in_a : {true, false})
-    for (const double wrong : {-1.0, in_a ? 10.0 : 4.0})
-      for (const size_t position : {size_t{0}, size_t{19999}}) {
-        std::vector<double> changed = in_a ? a_ids : b_ids;
-        changed[position] = wrong;
-        Guarded out(static_cast<size_t>(c.batch * c.m * c.n) * sizeof(float));
-        const std::vector<uint8_t> before = out.bytes();
-        EXPECT_EQ(run(c, in_a ? changed : a_ids, in_a ? b_ids : changed, out, TN_REQUEST_WRITE, 3), TN_BAD_DATA);
-        EXPECT_EQ(device_.port, "ids");
-        EXPECT_EQ(device_.message, "id " + std::to_string(static_cast<int64_t>(wrong)) + " at position " +
-                                       std::to_string(position) + " is outside the table of " +
-                                       (in_a ? "10 rows" : "4 rows"));
-        EXPECT_TRUE(out.bytes() == before);
-      }
+  const auto check_refused = [&](const Case& c, bool in_a, size_t position, double wrong) {
+    std::vector<double> ids[] = {ids_of(c, 0), ids_of(c, 1)};
+    ids[in_a ? 0 : 1].at(position) = wrong;
+    Guarded out(static_cast<size_t>(c.batch * c.m * c.n) * sizeof(float));
+    const std::vector<uint8_t> before = out.bytes();
+    EXPECT_EQ(run(c, ids[0], ids[1], out, TN_REQUEST_WRITE, 3), TN_BAD_DATA);
+    EXPECT_EQ(device_.port, "ids");
+    EXPECT_EQ(device_.message, "id " + std::to_string(static_cast<int64_t>(wrong)) + " at position " +
+                                   std::to_string(position) + " is outside the table of " +
+                                   (in_a ? "10 rows" : "4 rows"));
+    EXPECT_TRUE(out.bytes() == before);
+  };
+  const Rows of_a = {10}, of_b = {4, TN_I32};
+  for (const Case& c : {Case{20000, 1, 2, 3, TN_TRANSPOSE_B, of_a, of_b}, Case{7000, 3, 1, 2, 0, of_a, of_b},
+                        Case{3, 2, 5, 4, TN_TRANSPOSE_A, of_a, of_b}})
+    for (const bool in_a : {true, false}) {
+      const size_t count = ids_of(c, in_a ? 0 : 1).size(), batch = static_cast<size_t>(c.batch);
+      for (const double wrong : {-1.0, in_a ? 10.0 : 4.0})
+        for (const size_t position : {size_t{0}, batch - 1, std::min(batch, count - 1), count / 2, count - 1})
+          check_refused(c, in_a, position, wrong);
+    }
 }
 
 // A single product, large matrices, and sizes that change leave gather and product as they are.

@@ -8,19 +8,26 @@ using namespace tenon::core;
 
 namespace {
 
-// The result of one operation on each element, of 1 and of many rows, so that whole vectors and parts of them are used.
-std::vector<double> unary(uint16_t op, tn_dtype compute, std::vector<double> numbers, tn_dtype output = TN_COMPUTE) {
+// The result of a program on each element, of 1 and of many rows, so that whole vectors and parts of them are used.
+std::vector<double> of_each(const ProgramWriter& w, tn_dtype compute, std::vector<double> numbers,
+                            tn_dtype type = TN_COMPUTE) {
   DeviceUnderTest device;
-  ProgramWriter w;
-  w.output(w.apply(op, w.input(TN_FULL)), output);
   const size_t count = numbers.size();
   for (size_t i = 0; i < 66 * count; ++i) numbers.push_back(numbers[i]);  // 67 times the same
-  const PointwiseCase c = {w.finish(), 1, static_cast<int64_t>(numbers.size()), compute, {numbers}};
+  PointwiseCase c = {w.finish(), 1, static_cast<int64_t>(numbers.size()), compute, {numbers}};
+  c.input_types = {type == TN_COMPUTE ? compute : type};
   std::vector<double> result = run_case(device, c, 1).numbers.at(0);
   for (size_t i = count; i < result.size(); ++i)
     EXPECT_TRUE(std::memcmp(&result[i], &result[i % count], sizeof result[i]) == 0) << "element " << i;
   result.resize(count);
   return result;
+}
+
+// The result of one operation.
+std::vector<double> unary(uint16_t op, tn_dtype compute, std::vector<double> numbers, tn_dtype output = TN_COMPUTE) {
+  ProgramWriter w;
+  w.output(w.apply(op, w.input(TN_FULL)), output);
+  return of_each(w, compute, std::move(numbers));
 }
 
 void expect_same(double got, double wanted) {
@@ -43,6 +50,117 @@ std::vector<double> numbers(tn_dtype compute) {
   for (double& each : list)
     if (compute == TN_F32) each = static_cast<float>(each);
   return list;
+}
+
+struct IntRange {
+  tn_dtype type;
+  double least, most;
+};
+constexpr IntRange kInts[] = {{TN_I8, -0x1p7, 0x1p7 - 1},    {TN_I16, -0x1p15, 0x1p15 - 1},
+                              {TN_I32, -0x1p31, 0x1p31 - 1}, {TN_I64, -0x1p63, 0x1p63 - 1},
+                              {TN_U8, 0, 0x1p8 - 1},         {TN_U16, 0, 0x1p16 - 1},
+                              {TN_U32, 0, 0x1p32 - 1}};
+constexpr IntRange kLanes[] = {kInts[2], kInts[3]};  // of the compute types float32 and float64
+constexpr tn_dtype kComputes[] = {TN_F32, TN_F64};
+
+// The definition of a conversion: towards 0, to the nearest number of the type, 0 of NaN.
+double to_int(double x, const IntRange& ints) {
+  return std::isnan(x) ? 0 : std::min(std::max(std::trunc(x), ints.least), ints.most);
+}
+
+// Numbers at and beside the ends of all types, and those that no type has.
+std::vector<double> ends() {
+  std::vector<double> list = {0.9, -0.9, 1e30, -1e30, 1e300, -1e300, INFINITY, -INFINITY, NAN};
+  for (const IntRange& ints : kInts)
+    for (const double end : {ints.least, ints.most + 1}) {
+      for (const double offset : {-1.5, -1.0, -0.5, 0.0, 0.5, 1.0}) list.push_back(end + offset);
+      for (const float to : {-INFINITY, INFINITY}) list.push_back(std::nextafter(static_cast<float>(end), to));
+      for (const double to : {-INFINITY, INFINITY}) list.push_back(std::nextafter(end, to));
+    }
+  return list;
+}
+
+TEST(PointwiseNumbers, FloatsBecomeTheNearestInts) {
+  for (const size_t wide : {0, 1})
+    for (const IntRange& ints : kInts) {
+      std::vector<double> x = ends();
+      for (double& each : x) each = wide == 1 ? each : static_cast<float>(each);
+      ProgramWriter stored, loaded;
+      stored.output(stored.input(TN_FULL), ints.type);
+      loaded.output(loaded.input(TN_FULL, TN_INT), ints.type);
+      const std::vector<double> by_store = of_each(stored, kComputes[wide], x);
+      const std::vector<double> by_load = of_each(loaded, kComputes[wide], x, kComputes[wide]);
+      for (size_t i = 0; i < x.size(); ++i) {
+        SCOPED_TRACE(testing::Message() << x[i] << " to " << ints.most);
+        EXPECT_EQ(by_store[i], to_int(x[i], ints));
+        EXPECT_EQ(by_load[i], to_int(to_int(x[i], kLanes[wide]), ints));
+      }
+    }
+}
+
+TEST(PointwiseNumbers, IntsBecomeTheNearestOfOtherTypes) {
+  for (const size_t wide : {0, 1})
+    for (const IntRange& from : kInts)
+      for (const IntRange& to : kInts) {
+        ProgramWriter w;
+        w.output(w.input(TN_FULL, TN_INT), to.type);
+        std::vector<double> x;
+        for (const double each : ends())
+          if (to_int(each, from) == each && each < 0x1p63) x.push_back(each);
+        const std::vector<double> got = of_each(w, kComputes[wide], x, from.type);
+        for (size_t i = 0; i < x.size(); ++i)
+          EXPECT_EQ(got[i], to_int(to_int(x[i], kLanes[wide]), to)) << x[i] << " to " << to.most;
+      }
+}
+
+// A constant of a program is a double.
+TEST(PointwiseNumbers, ConstantsOfIntsAreTheNearestInts) {
+  for (const size_t wide : {0, 1})
+    for (const double each : ends()) {
+      ProgramWriter w;
+      w.output(w.apply(TN_OP_MAX, w.input(TN_FULL, TN_INT), w.constant(each, TN_INT)), kLanes[wide].type);
+      const double constant = to_int(each, kLanes[wide]);
+      const std::vector<double> got = of_each(w, kComputes[wide], {kLanes[wide].least}, kLanes[wide].type);
+      EXPECT_EQ(got.at(0), constant) << each;
+    }
+}
+
+// Every NaN stays one, whatever its other bits are, in types of 16 bits, too; and numbers between two become the
+// nearer.
+TEST(PointwiseNumbers, FloatsOf16Bits) {
+  std::vector<double> nans;
+  for (const uint64_t bits : {0x7ff8000000000000U, 0x7fffffffffffffffU, 0x7fffffffe0000000U, 0x7ff8000020000000U})
+    for (const uint64_t sign : {uint64_t{0}, uint64_t{1} << 63}) nans.push_back(std::bit_cast<double>(bits | sign));
+  constexpr double kMostBrain = 0x1.fep127, kMostHalf = 65504;
+  const std::vector<std::pair<double, double>> brains = {{kMostBrain, kMostBrain},
+                                                         {0x1.fefffep127, kMostBrain},
+                                                         {0x1.ffp127, INFINITY},
+                                                         {0x1.fffffep127, INFINITY},
+                                                         {1 + 0x1p-8 + 0x1p-23, 1 + 0x1p-7},
+                                                         {1 + 0x1p-8 - 0x1p-23, 1},
+                                                         {1 + 0x1p-8, 1},
+                                                         {1 + 0x3p-8, 1 + 0x2p-7},
+                                                         {0x1p-126, 0x1p-126},
+                                                         {0, 0},
+                                                         {INFINITY, INFINITY}};
+  const std::vector<std::pair<double, double>> halves = {
+      {kMostHalf, kMostHalf}, {65519.996, kMostHalf},    {65520, INFINITY},    {1e30, INFINITY}, {0x1p-24, 0x1p-24},
+      {0x1p-25, 0},           {0x1.000002p-25, 0x1p-24}, {0x1.8p-24, 0x1p-23}, {0, 0},           {INFINITY, INFINITY}};
+  for (const tn_dtype compute : kComputes)
+    for (const auto& [type, list] : {std::pair{TN_BF16, brains}, std::pair{TN_F16, halves}}) {
+      ProgramWriter w;
+      w.output(w.input(TN_FULL), type);
+      for (const double got : of_each(w, compute, nans)) EXPECT_TRUE(std::isnan(got));
+      for (const double sign : {1.0, -1.0}) {
+        std::vector<double> x;
+        for (const auto& [number, nearest] : list) x.push_back(sign * number);
+        const std::vector<double> got = of_each(w, compute, x);
+        for (size_t i = 0; i < x.size(); ++i) {
+          SCOPED_TRACE(x[i]);
+          expect_same(got[i], sign * list[i].second);
+        }
+      }
+    }
 }
 
 TEST(PointwiseNumbers, RoundToWholeNumbers) {
