@@ -1,7 +1,9 @@
-// A folder that no other process uses, so that any number of test programs run at the same time, and a user whom
-// folders can be shut to. SPDX-License-Identifier: Apache-2.0
+// A folder that no other process uses, so that any number of test programs run at the same time, and a thread
+// that folders can be shut to. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -34,21 +36,27 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Takes root's rights away from this process while it lives: root may read and write everywhere. Files that are made
-// meanwhile need a folder that everybody may write to.
+// Takes root's right to read and write everywhere away from this thread, and from those that it starts, while it lives.
+// The user stays, so that a temporary folder which is shut to others stays open.
 class Unprivileged {
  public:
   Unprivileged() {
-    if (was_root_ && seteuid(65534) != 0) throw std::runtime_error("cannot give up the rights of root");
+    if (syscall(SYS_capget, &header_, before_) != 0) throw std::runtime_error("cannot read the rights of the thread");
+    Rights without = {before_[0], before_[1]};
+    for (const unsigned each : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH})
+      without[CAP_TO_INDEX(each)].effective &= ~CAP_TO_MASK(each);
+    if (syscall(SYS_capset, &header_, without) != 0) throw std::runtime_error("cannot give up the rights of root");
   }
   ~Unprivileged() {
-    if (was_root_ && seteuid(0) != 0) std::abort();
+    if (syscall(SYS_capset, &header_, before_) != 0) std::abort();
   }
   Unprivileged(const Unprivileged&) = delete;
   Unprivileged& operator=(const Unprivileged&) = delete;
 
  private:
-  const bool was_root_ = geteuid() == 0;
+  using Rights = __user_cap_data_struct[_LINUX_CAPABILITY_U32S_3];
+  __user_cap_header_struct header_ = {_LINUX_CAPABILITY_VERSION_3, 0};
+  Rights before_ = {};
 };
 
 }  // namespace tenon_tests
