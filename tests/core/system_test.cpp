@@ -284,11 +284,27 @@ TEST_F(Seams, EveryCallCanBeMadeToFail) {
   EXPECT_EQ(get(folder_ / "model"), "new");
 }
 
+// In seconds, as fast as time, to the microsecond.
 TEST_F(Seams, TheClockGoesForward) {
   const auto clock = system_clock();
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  timespec around = {}, inside = {}, slept = {}, ended = {};
+  ASSERT_EQ(clock_gettime(CLOCK_MONOTONIC, &around), 0);
   const double before = clock->now();
+  ASSERT_EQ(clock_gettime(CLOCK_MONOTONIC, &inside), 0);
   ::usleep(2000);
-  EXPECT_GE(clock->now(), before + 0.002);
+  ASSERT_EQ(clock_gettime(CLOCK_MONOTONIC, &slept), 0);
+  const double after = clock->now();
+  ASSERT_EQ(clock_gettime(CLOCK_MONOTONIC, &ended), 0);
+  EXPECT_GE(after - before, seconds(slept) - seconds(inside) - 1e-6);
+  EXPECT_LE(after - before, seconds(ended) - seconds(around) + 1e-6);
+  for (double last = after; last < after + 1e-3;) {
+    const double now = clock->now();
+    ASSERT_GE(now, last);
+    last = now;
+  }
 }
 
 }  // namespace

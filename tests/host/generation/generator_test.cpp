@@ -421,6 +421,18 @@ TEST_F(Generators, GreedyIdsArriveInTheSinkUntilItEndsThem) {
   EXPECT_THROW(static_cast<void>(model_.generator().generate(options)), std::runtime_error);
 }
 
+// Offsets of no samples may be missing, and are not read.
+TEST_F(Generators, NoSamplesHaveNoResults) {
+  const int64_t zero = 0, other = 2;
+  for (const uint32_t method : {TN_GENERATE_GREEDY, TN_GENERATE_BEAM, TN_GENERATE_SAMPLE})
+    for (const int64_t* offsets : {static_cast<const int64_t*>(nullptr), &zero, &other}) {
+      GenerateOptions options = options_of(feeds_, method);
+      options.feeds = {{"words", Array::sequences(TN_I64, {0}, nullptr, 0, offsets)},
+                       {"topic", {TN_F32, {0, 3}, nullptr}}};
+      EXPECT_TRUE(model_.generator().generate(options).empty());
+    }
+}
+
 TEST_F(Generators, SamplesWithoutPromptsBeginWithTheBeginId) {
   const Samples samples = samples_.picked({2});
   const SampleFeeds with(samples);

@@ -119,13 +119,27 @@ TEST_P(Shuffle, NoSamplesAndNoMemory) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(some(*empty, 4), IsEmpty());
 }
 
-TEST(ShuffleOrder, TheFirstPlaceIsFair) {
+// Each sample is in each place, and each pair of them in either order, equally often, within four standard deviations.
+TEST(ShuffleOrder, EachPlaceIsFair) {
+  constexpr int kPasses = 4000;
+  constexpr size_t kSamples = 5;
   for (const bool indexed : {true, false}) {
-    MemoryData data(5);
+    MemoryData data(kSamples);
     const auto reader = shuffle(open(data, indexed), 0, 11, system_allocator());
-    std::vector<int> seen(5);
-    for (int pass = 0; pass < 1000; ++pass) ++seen[static_cast<size_t>(rest(*reader, 5).front())];
-    for (const int count : seen) EXPECT_NEAR(count, 200, 60);
+    int seen[kSamples][kSamples] = {}, before[kSamples][kSamples] = {};
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const auto order = rest(*reader, kSamples);
+      for (size_t i = 0; i < kSamples; ++i) {
+        ++seen[i][static_cast<size_t>(order[i])];
+        for (size_t k = i + 1; k < kSamples; ++k)
+          ++before[static_cast<size_t>(order[i])][static_cast<size_t>(order[k])];
+      }
+    }
+    for (size_t i = 0; i < kSamples; ++i)
+      for (size_t k = 0; k < kSamples; ++k) {
+        EXPECT_NEAR(seen[i][k], 800, 101) << "place " << i << ", sample " << k;
+        EXPECT_NEAR(before[i][k], i == k ? 0 : 2000, i == k ? 0 : 127) << "sample " << i << " before " << k;
+      }
   }
 }
 
