@@ -60,35 +60,35 @@ std::vector<SlotFile> slot_files(const tn::ReaderOpen& open, size_t* all) {
   return needed;
 }
 
+bool is_label(const File& file) { return file.shape.empty() && tn_dtype_code(file.dtype) <= 1; }
+
+// The number that `classes` states for a file that is read, 0 if none.
+int64_t stated_limit(const std::vector<int64_t>& classes, const File& file, const SlotFile& slot, size_t all) {
+  if (classes.size() == all) return classes[slot.number];
+  return classes.size() == 1 && is_label(file) ? classes[0] : 0;
+}
+
 // The index limit of each file that is read; -1 if unknown. all: the number of files, with those that are not. The
-// limits of a model belong to it, as the data may lack the files that `classes` counts.
+// limits of a model belong to it, as the data may lack the files that `classes` counts; another number that is stated
+// for a slot with a limit is left to the host, which refuses it.
 std::vector<int64_t> index_limits(const tn::ReaderOpen& open, const std::vector<File>& files,
                                   const std::vector<SlotFile>& slots, size_t all) {
   const tn::Attributes attributes = open.attributes();
   std::vector<int64_t> limits(files.size(), -1);
   if (!attributes.has("classes")) return limits;
-  if (std::all_of(slots.begin(), slots.end(), [&](const SlotFile& slot) { return open.dtype(slot.name) != 0; })) {
-    for (size_t i = 0; i < files.size(); ++i)
-      if (tn_dtype_code(files[i].dtype) <= 1) limits[i] = open.index_limit(slots[i].name);
-    return limits;
-  }
   const std::vector<int64_t> classes = attributes.integers("classes");
-  if (classes.size() == all) {
-    for (size_t i = 0; i < files.size(); ++i)
-      if (const int64_t limit = classes[slots[i].number]; limit != 0) limits[i] = limit;
-    return limits;
-  }
-  if (classes.size() != 1)
+  const bool known =
+      std::all_of(slots.begin(), slots.end(), [&](const SlotFile& slot) { return open.dtype(slot.name) != 0; });
+  if (!known && classes.size() != 1 && classes.size() != all)
     throw tn::Failure(TN_INVALID, "classes",
                       "expected one number, or one for each of the " + std::to_string(all) + " files, got " +
                           std::to_string(classes.size()));
-  bool used = false;
   for (size_t i = 0; i < files.size(); ++i) {
-    const bool label = files[i].shape.empty() && tn_dtype_code(files[i].dtype) <= 1;
-    if (label && classes[0] != 0) limits[i] = classes[0];
-    used = used || label;
+    const int64_t stated = stated_limit(classes, files[i], slots[i], all);
+    if (known && tn_dtype_code(files[i].dtype) <= 1) limits[i] = open.index_limit(slots[i].name);
+    if (stated != 0 && (!known || limits[i] > 0)) limits[i] = stated;
   }
-  if (!used && files.size() == all)
+  if (!known && classes.size() != all && files.size() == all && std::none_of(files.begin(), files.end(), is_label))
     throw tn::Failure(TN_INVALID, "classes", "no file holds one whole number for each sample");
   return limits;
 }

@@ -253,27 +253,28 @@ void Npy::limit(const tn::ReaderOpen& open) {
   const auto whole = [](const tn::ReaderSlot& slot) { return tn_dtype_code(slot.dtype) <= tn_dtype_code(TN_U8); };
   const auto any = [&](const auto& has) { return std::any_of(slots_.begin(), slots_.end(), has); };
   if (!any([&](const tn::ReaderSlot& slot) { return open.needed(slot.name); })) return;
-  if (!any([&](const tn::ReaderSlot& slot) { return open.dtype(slot.name) == 0; })) {
-    for (size_t i = 0; i < slots_.size(); ++i)
-      if (whole(slots_[i])) slots_[i].index_limit = arrays_[i].limit = open.index_limit(slots_[i].name);
-    return;
-  }
+  const bool known = !any([&](const tn::ReaderSlot& slot) { return open.dtype(slot.name) == 0; });
   const std::vector<int64_t> classes = open.attributes().integers("classes");
-  if (classes.size() != 1 && classes.size() != all_)
+  const bool each = classes.size() == all_;
+  if (!known && !each && classes.size() != 1)
     throw tn::Failure(TN_INVALID, "classes",
                       "expected one number, or one for each of the " + std::to_string(all_) + " slots, got " +
                           std::to_string(classes.size()));
   bool used = false;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool each = classes.size() == all_;
-    const int64_t limit = each ? classes[numbers_[i]] : whole(slots_[i]) && slots_[i].shape.empty() ? classes[0] : 0;
-    if (limit == 0) continue;
+    const bool label = whole(slots_[i]) && slots_[i].shape.empty();
+    const int64_t stated = each ? classes[numbers_[i]] : classes.size() == 1 && label ? classes[0] : 0;
+    // The limits of a model belong to it, as the data may lack the arrays that `classes` counts; another number that is
+    // stated for a slot with a limit is left to the host, which refuses it.
+    const int64_t limit = known && whole(slots_[i]) ? open.index_limit(slots_[i].name) : -1;
+    if (known) slots_[i].index_limit = arrays_[i].limit = limit;
+    if (stated == 0 || (known && limit <= 0)) continue;
     if (!whole(slots_[i]))
       throw tn::Failure(TN_INVALID, "classes", "the slot \"" + slots_[i].name + "\" has no whole numbers");
-    slots_[i].index_limit = arrays_[i].limit = limit;
+    slots_[i].index_limit = arrays_[i].limit = stated;
     used = true;
   }
-  if (!used && slots_.size() == all_)
+  if (!known && !used && slots_.size() == all_)
     throw tn::Failure(TN_INVALID, "classes", "no slot holds one whole number for each sample");
 }
 
