@@ -218,6 +218,11 @@ TEST_F(Generators, EachResultHasDrawsOfItsOwn) {
           expect_equal(made[i], drawn(model_, samples_, i, options));
         }
       }
+      GenerateOptions numbered = options;  // the streams are the numbers of the samples
+      numbered.streams.clear();
+      const Results by_number = model_.generator(TN_F64, 2).generate(numbered);
+      numbered.streams = {0, 1, 2, 3, 4};
+      for (size_t i = 0; i < samples_.count(); ++i) expect_equal(by_number.at(i), drawn(model_, samples_, i, numbered));
     }
   }
 }

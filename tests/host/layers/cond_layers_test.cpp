@@ -163,6 +163,20 @@ TEST_F(CondLayers, RowsAreNumbersOfRows) {
   expect(refused([&] { begin_cond(rows("pages", 2), {chosen}, "gate"); }), TN_INVALID,
          {"layer \"chosen\" (choose_rows), the rows of a branch"});
   expect(refused([&] { begin_cond(predicate_, {}, "gate"); }), TN_INVALID, {"cond \"gate\": it has no branches"});
+  // Of a value inside of a branch, they are inside as well, and the other way round.
+  const Layer more = host_.layer("choose_rows", {predicate_}, {}, "more");
+  Layer inside;
+  expect(refused_then([&](Branch& branch) {
+           const Layer value = branch.input(predicate_);
+           inside = host_.layer("choose_rows", {value}, {}, "inside");
+           begin_cond(value, {more.output(0), more.output(1)}, "inner");
+           return Layers{value};
+         }),
+         TN_INVALID, {"cond \"inner\": layer \"more\" (choose_rows)"});
+  expect(refused([&] {
+           begin_cond(predicate_, {inside.output(0), inside.output(1)}, "inner");
+         }),
+         TN_INVALID, {"cond \"inner\": layer \"inside\" (choose_rows)"});
 }
 
 TEST_F(CondLayers, BranchesInsideOfScansAreRefused) {

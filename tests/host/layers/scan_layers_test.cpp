@@ -79,6 +79,14 @@ TEST_F(ScanLayers, MemoriesAreLeftValuesOfTheirShapeOnce) {
          {"memory \"h\": its initial value is", "of layer \"words\" (data); expected one value for each sequence"});
   expect(refused_scan([&](Step& step) { return Layers{step.memory({0}, 0, "h")}; }), TN_INVALID,
          {"memory \"h\" has a dimension of 0; expected at least 1"});
+  const std::vector<int64_t> most(7, 1), more(8, 1);
+  expect(refused_scan([&](Step& step) { return Layers{step.memory(more, 0, "h")}; }), TN_INVALID,
+         {"options.rank is 8"});
+  static_cast<void>(scan({words_}, [&](Step& step) {
+    const Layer h = step.memory(most, 0, "h");
+    step.next(h, h);
+    return Layers{h};
+  }));
   for (const double start : {std::nan(""), HUGE_VAL, -HUGE_VAL})
     expect(refused_scan([&](Step& step) { return Layers{step.memory({3}, start, "h")}; }), TN_INVALID,
            {"memory \"h\" begins with ", ", which is not finite"});
@@ -328,7 +336,12 @@ TEST_F(ScanTopologies, AreReadAsTheyWereWritten) {
     step.next(sum, host_.layer("add", {step.input(1), step.input(0), sum}));
     return Layers{sum};
   });
-  for (const ScanResult& scan : {made(), two}) {
+  // Two outputs of one layer are two inputs.
+  const Layer sorted = host_.layer("top_k", {words_}, {{"k", 2}}, "sorted");
+  const ScanResult outputs_of_one = scan({sorted, sorted.output(1)}, [&](Step& step) {
+    return Layers{step.input(1), step.input(0)};
+  });
+  for (const ScanResult& scan : {made(), two, outputs_of_one}) {
     Layers outputs = scan.last;
     outputs.push_back(scan.results[0]);
     const std::string json = topology(outputs);

@@ -74,7 +74,10 @@ struct Remembering {
           const Layer product = host.layer("mul", {values[1], values[kInput]});
           values.push_back(host.layer("tanh", {host.layer("add", {values[0], product, values[2]})}));
           for (size_t i = 0; i < left.size(); ++i) step.next(values[i], values[left[i]]);
-          return Layers{values[kComputed], values[0], values[1], values[2]};
+          const auto shaped = [&](const Layer& of) {  // a view of what the step finds
+            return reverse ? host.layer("reshape", {of}, {{"shape", std::vector<int64_t>{1, kDepth}}}) : of;
+          };
+          return Layers{values[kComputed], shaped(values[0]), shaped(values[1]), shaped(values[2])};
         },
         options);
     outputs = made.results;

@@ -181,6 +181,20 @@ TEST(CheckpointRecord, NumbersThatNoTrainingHasAreRefused) {
   EXPECT_FALSE(decode(encode(none), "file").loop.tests.due);
 }
 
+TEST(CheckpointRecord, ListsOfAtMostOneNumber) {
+  const std::string whole = encode(example());
+  for (const auto& [name, number] : {std::pair{"best", -0.75}, {"early_stop.best", 0.5}}) {
+    const auto bytes_of = [](auto value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+    std::string two = whole;  // a list of one number, then of two
+    const size_t at = two.find(bytes_of(uint64_t{1}) + bytes_of(number));
+    ASSERT_NE(at, std::string::npos);
+    two.replace(at, sizeof(uint64_t), bytes_of(uint64_t{2}));
+    two.insert(at + sizeof(uint64_t), bytes_of(3.5));
+    EXPECT_THAT(error_of([&] { static_cast<void>(decode(two, "file")); }).what(),
+                HasSubstr("field \"" + std::string(name) + "\": expected at most 1 number, got 2"));
+  }
+}
+
 }  // namespace
 
 }  // namespace tenon_tests
