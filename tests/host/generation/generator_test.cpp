@@ -292,16 +292,6 @@ TEST_F(Generators, StepsReadPictures) {
   }
 }
 
-TEST_F(Generators, NoSamplesHaveNoResults) {
-  const std::vector<int64_t> none = {0};
-  for (const int64_t* offsets : {static_cast<const int64_t*>(nullptr), none.data()}) {
-    GenerateOptions options = options_of(feeds_, TN_GENERATE_GREEDY);
-    options.feeds = {{"words", Array::sequences(TN_I64, {0}, nullptr, 0, offsets)},
-                     {"topic", {TN_F32, {0, 3}, nullptr}}};
-    EXPECT_TRUE(model_.generator().generate(options).empty());
-  }
-}
-
 TEST_F(Generators, PollsCancelARun) {
   const Generator generator = model_.generator();
   for (const uint32_t method : {TN_GENERATE_GREEDY, TN_GENERATE_BEAM}) {
