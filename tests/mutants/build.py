@@ -1,9 +1,11 @@
 """One build with all mutants: the sources are copied to build-mutants/source, woven, and built in a subfolder with the
 flags of the preset release, so that a compiler cache has the unchanged files from other builds of this checkout.
 SPDX-License-Identifier: Apache-2.0"""
+import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import catalogue
@@ -12,6 +14,7 @@ import weave
 
 SOURCE = tree.FOLDER / "source"
 BUILD = SOURCE / "build"
+SCRIPTS = {"sdk/projects": (), "sdk/manifest/refusals": ("test_sdk_bad_manifests",)}  # tests that are scripts: targets
 
 
 def _write(path, data, mode):
@@ -27,7 +30,7 @@ def copy(files, edits):
     """Copies the files, with the edits ({file: [edit]}) woven in, and removes all others from the copy."""
     for name in files:
         data = (catalogue.ROOT / name).read_bytes()
-        if name in edits:
+        if name in edits and not name.endswith(".py"):
             data = weave.weave(data, edits[name])
         _write(SOURCE / name, data, (catalogue.ROOT / name).stat().st_mode & 0o777)
     wanted = set(files)
@@ -40,9 +43,30 @@ def copy(files, edits):
                 path.unlink()
 
 
+@contextlib.contextmanager
+def package(edit):
+    """The path of a folder with the Python package of the build, of which one module is changed."""
+    folder = BUILD / f"python-{edit.mutant.id}"  # beside "python": the package finds libraries relative to its place
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(BUILD / "python", folder, symlinks=True)
+    try:
+        module = folder / "tenon" / edit.mutant.file.removeprefix("bindings/python/tenon/")
+        module.unlink()
+        module.write_bytes(catalogue.changed(edit))
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def configure():
+    """Configures the build; with the Python package, and with the device cuda where its headers are."""
+    python = subprocess.run([str(catalogue.ROOT / "scripts" / "venv")], check=True, capture_output=True, text=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    headers = catalogue.ROOT / "build" / "cuda"  # scripts/install-cuda
+    if headers.exists() and not (BUILD / "cuda").exists():
+        (BUILD / "cuda").symlink_to(headers)
     command = ["cmake", "-S", str(SOURCE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-               "-DTENON_TESTS=ON", "-DTENON_CUDA=OFF"]
+               "-DTENON_TESTS=ON", "-DTENON_PYTHON=ON", f"-DPython_EXECUTABLE={python.stdout.strip()}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stdout)
@@ -59,18 +83,32 @@ def compile_all(targets, jobs, keep_going=False):
     return "" if done.returncode == 0 else done.stdout
 
 
+def _targets():
+    command = ["ninja", "-C", str(BUILD), "-t", "targets", "all"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^(\w+): phony", printed, re.MULTILINE)
+
+
 def product_targets():
-    """The library, the program and every plugin."""
-    printed = subprocess.run(["ninja", "-C", str(BUILD), "-t", "targets", "all"], check=True, capture_output=True,
-                             text=True).stdout
-    plugins = re.findall(r"^(tenon_(?:layers|updaters|readers|devices)_[a-z0-9_]+): phony", printed, re.M)
-    return ["tenon", "tenon_cli", *[name for name in plugins if not name.endswith(("_objects", "_writer"))]]
+    """The library, the program, the Python module, the conformance kit and every plugin."""
+    plugins = [name for name in _targets() if re.match("tenon_(layers|updaters|readers|devices)_", name)]
+    return ["tenon", "tenon_cli", "tenon_check", "tenon_python",
+            *[name for name in plugins if not name.endswith(("_objects", "_writer"))]]
 
 
-def targets_of(pattern):
-    """The products, and the programs of the tests whose file matches."""
-    named = re.findall(r"^tenon_test\((\S+)\)", (SOURCE / "tests/CMakeLists.txt").read_text(encoding="utf-8"), re.M)
-    return product_targets() + ["test_" + name.replace("/", "_") for name in named if pattern.search(name)]
+def test_files():
+    """The path of each file of tests without its suffix, as it begins the names of its tests."""
+    tests = catalogue.ROOT / "tests"
+    named = re.findall(r"^ *tenon_test\((\S+)\)", (tests / "CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    python = sorted(tests.glob("bindings/python/test_*.py"))
+    return [*named, *(str(path.relative_to(tests).with_suffix("")) for path in python), *SCRIPTS]
+
+
+def targets_of(files):
+    """What must be built beside the products for these files of tests."""
+    wanted = {"test_" + name.replace("/", "_") for name in files} & set(_targets())
+    wanted.update(*(SCRIPTS.get(name, ()) for name in files))
+    return sorted(wanted | ({"tenon_nonconforming"} if any(name.startswith("check/") for name in files) else set()))
 
 
 def faulty(printed):
@@ -78,7 +116,8 @@ def faulty(printed):
     may be in a header, with the mutant at the place that the header's code is required from, or after the mutant, such
     as a function that must not return but does. If no error is in a mutant, the last mutants before errors count."""
     numbers, others, guessed, woven = set(), [], set(), {}
-    for path, line, kind in re.findall(r"^(\S+?):(\d+):(?:\d+:)? +((?:fatal )?error:|required from)", printed, re.M):
+    error = re.compile(r"^(\S+?):(\d+):(?:\d+:)? +((?:fatal )?error:|required from)", re.MULTILINE)
+    for path, line, kind in error.findall(printed):
         real = pathlib.Path(os.path.realpath(BUILD / path))
         if real not in woven:
             woven[real] = real.read_bytes() if real.is_file() and real.is_relative_to(SOURCE) else b""

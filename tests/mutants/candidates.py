@@ -1,22 +1,26 @@
-"""The possible small changes of a source, from which mutants are drawn.
+"""The possible small changes of a source of C or C++, from which mutants are drawn; of Python: candidates_python.py.
 Left out are texts of messages, sizes of reserved memory and of arrays, expressions that a compiler evaluates (labels,
 template arguments, static_assert), returns of the same value as the next statement, and declarations of plugins: the
 build writes their manifests, and the host refuses a plugin that differs from its manifest.
 SPDX-License-Identifier: Apache-2.0
 """
 import dataclasses
+import itertools
 import re
 
 import syntax
 
-WEIGHTS = {"relation": 3, "one": 3, "sign": 2, "drop": 4, "guard": 2, "swap": 2, "return": 3}
-
-RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
-SIGNS = {"+": "-", "-": "+", "+=": "-=", "-=": "+=", "++": "--", "--": "++"}
+# The kind of a change is the operator that it replaces, or that of a family with few members, or one of OTHERS.
+OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-",
+             "-": "+", "*": "/", "/": "*", "%": "*", "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "++": "--",
+             "--": "++"}
+FAMILY = {"%": "/", "-=": "+=", "*=": "+=", "/=": "+=", "--": "++"}
+OTHERS = ("!", "min", "constant", "drop", "guard", "swap", "return")
+KINDS = tuple(each for each in OPERATORS if each not in FAMILY) + OTHERS
 # Calls whose arguments are a message, and calls that change speed or memory alone.
 MESSAGES = {"fail", "fault", "tn_fail", "text", "refuse", "error", "complain", "quoted", "snprintf", "std::snprintf",
             "bad", "warn", "Failure", "tn::Failure", "doc"}
-SYMMETRIC = {"min", "max", "std::min", "std::max"}
+EXTREMES = {"min": "max", "max": "min", "std::min": "std::max", "std::max": "std::min"}
 IDLE = {"reserve", "shrink_to_fit", "yield", "prefetch"}
 CONSTANT = {"static_assert_declaration", "template_argument_list", "template_parameter_list", "enumerator",
             "array_declarator", "preproc_if", "preproc_ifdef", "preproc_def", "preproc_call", "requires_clause",
@@ -49,9 +53,9 @@ def _is_excluded(node):
     for each in syntax.ancestors(node):
         if each.type in CONSTANT:
             return True
-        if each.type == "argument_list" and each.parent.type in ("call_expression", "compound_literal_expression"):
-            if _name(each.parent) in MESSAGES | IDLE:
-                return True
+        called = each.type == "argument_list" and each.parent.type in ("call_expression", "compound_literal_expression")
+        if called and _name(each.parent) in MESSAGES | IDLE:
+            return True
         if each.type == "case_statement" and _holds(each.child_by_field_name("value"), node):
             return True
         if each.type == "throw_statement":
@@ -79,6 +83,35 @@ def _holds(outer, node):
     return outer is not None and outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
+def of_operator(sign, begin, end):
+    """The change of an operator, if it has one."""
+    if sign in OPERATORS:
+        yield Candidate(FAMILY.get(sign, sign), begin, end, OPERATORS[sign].encode())
+
+
+def of_number(node):
+    """Another number in place of a whole one; nothing in place of "+ 1"."""
+    text = node.text.decode()
+    digits = text.rstrip("uUlL")
+    if not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
+        return
+    parent = node.parent
+    if parent.type in ("binary_expression", "binary_operator") and text == "1":
+        operator = parent.child_by_field_name("operator")
+        if operator.text in (b"+", b"-") and parent.child_by_field_name("right") == node:
+            yield Candidate("constant", operator.start_byte, node.end_byte, b"")
+            return
+    yield Candidate("constant", node.start_byte, node.end_byte, f"{int(digits) + 1}{text[len(digits):]}".encode())
+
+
+def swapped(node, parts):
+    """Each two neighbours of the parts, one in place of the other."""
+    for first, second in itertools.pairwise(parts):
+        if first.text != second.text and b"\n" not in first.text + second.text:
+            between = node.text[first.end_byte - node.start_byte:second.start_byte - node.start_byte]
+            yield Candidate("swap", first.start_byte, second.end_byte, second.text + between + first.text)
+
+
 def _operators(node):
     operator = node.child_by_field_name("operator")
     # A changed step of a loop would be a hang that every test notices; texts cannot be subtracted.
@@ -87,29 +120,12 @@ def _operators(node):
     if any(child.type == "string_literal" for child in syntax.walk(node)):
         return
     sign = operator.text.decode()
-    if node.type in ("binary_expression", "assignment_expression", "update_expression"):
-        for kind, table in (("relation", RELATIONS), ("sign", SIGNS)):
-            if sign in table:
-                yield Candidate(kind, operator.start_byte, operator.end_byte, table[sign].encode())
-    negates = node.type == "unary_expression" and sign == "-"
-    if negates and node.child_by_field_name("argument").type != "number_literal":
-        yield Candidate("sign", operator.start_byte, operator.end_byte, b"")
-    if node.type == "unary_expression" and sign == "!":
-        yield Candidate("relation", operator.start_byte, operator.end_byte, b"")
-
-
-def _numbers(node):
-    text = node.text.decode()
-    digits = text.rstrip("uUlL")
-    if not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
-        return
-    parent = node.parent
-    if parent.type == "binary_expression" and text == "1":
-        operator = parent.child_by_field_name("operator")
-        if operator.text in (b"+", b"-") and parent.child_by_field_name("right") == node:
-            yield Candidate("one", operator.start_byte, node.end_byte, b"")
-            return
-    yield Candidate("one", node.start_byte, node.end_byte, f"{int(digits) + 1}{text[len(digits):]}".encode())
+    if node.type != "unary_expression":
+        yield from of_operator(sign, operator.start_byte, operator.end_byte)
+    elif sign == "-" and node.child_by_field_name("argument").type != "number_literal":
+        yield Candidate("-", operator.start_byte, operator.end_byte, b"")
+    elif sign == "!":
+        yield Candidate("!", operator.start_byte, operator.end_byte, b"")
 
 
 def _leaves(statement):
@@ -127,27 +143,28 @@ def _leaves(statement):
 
 def _statements(node):
     if node.type == "if_statement":
-        if node.child_by_field_name("alternative") is None and _leaves(node.child_by_field_name("consequence")):
-            if node.parent.type != "else_clause":
-                yield Candidate("guard", node.start_byte, node.end_byte, b";")
+        leaves = node.child_by_field_name("alternative") is None and _leaves(node.child_by_field_name("consequence"))
+        if leaves and node.parent.type != "else_clause":
+            yield Candidate("guard", node.start_byte, node.end_byte, b";")
     elif node.type in ("break_statement", "continue_statement"):
         if node.parent.type != "case_statement":
             yield Candidate("drop", node.start_byte, node.end_byte, b";")
     elif node.type == "expression_statement" and node.named_child_count == 1:
         what = node.named_children[0]
-        if what.type in ("call_expression", "assignment_expression", "update_expression"):
-            if what.type != "call_expression" or _name(what) not in IDLE:
-                yield Candidate("drop", node.start_byte, node.end_byte, b";")
+        idle = what.type == "call_expression" and _name(what) in IDLE
+        if not idle and what.type in ("call_expression", "assignment_expression", "update_expression"):
+            yield Candidate("drop", node.start_byte, node.end_byte, b";")
 
 
-def _swaps(node):
-    if _name(node.parent) in SYMMETRIC:
-        return
-    arguments = [child for child in node.named_children if child.type != "comment"]
-    for first, second in zip(arguments, arguments[1:]):
-        if first.text != second.text and b"\n" not in first.text + second.text:
-            between = first.parent.text[first.end_byte - node.start_byte:second.start_byte - node.start_byte]
-            yield Candidate("swap", first.start_byte, second.end_byte, second.text + between + first.text)
+def _arguments(node):
+    name = _name(node.parent)
+    if name in EXTREMES:
+        function = node.parent.child_by_field_name("function")
+        if function.type in ("identifier", "qualified_identifier"):
+            end = function.start_byte + len(name)  # template arguments follow
+            yield Candidate("min", function.start_byte, end, EXTREMES[name].encode())
+    else:
+        yield from swapped(node, [child for child in node.named_children if child.type != "comment"])
 
 
 def _returns(function):
@@ -166,7 +183,7 @@ def _returns(function):
     answers = ["return;"] if name == "void" and plain else ["return true;", "return false;"] if name == "bool" else \
         ["return {};"]
     for statement in body.named_children:
-        if statement.type == "comment" or not syntax.is_statement(statement):
+        if statement.type.startswith(("comment", "preproc")) or not syntax.is_statement(statement):
             continue
         for answer in answers:
             if statement.type == "return_statement" and _is_nothing(statement, answer):
@@ -176,8 +193,8 @@ def _returns(function):
 
 def _is_nothing(statement, answer):
     value = statement.text.decode()
-    return value == answer or value in ("return {};", "return 0;", "return TN_OK;", "return nullptr;", "return NULL;",
-                                        'return "";', "return;") and answer in ("return {};", "return;")
+    return value == answer or (value in ("return {};", "return 0;", "return TN_OK;", "return nullptr;", "return NULL;",
+                                        'return "";', "return;") and answer in ("return {};", "return;"))
 
 
 def candidates(data, of_plugin=False):
@@ -194,23 +211,17 @@ def candidates(data, of_plugin=False):
         if node.type in ("binary_expression", "assignment_expression", "update_expression", "unary_expression"):
             kinds = _operators(node)
         elif node.type == "number_literal":
-            kinds = _numbers(node)
+            kinds = of_number(node)
+        elif node.type in ("true", "false"):
+            other = b"false" if node.type == "true" else b"true"
+            kinds = [Candidate("constant", node.start_byte, node.end_byte, other)]
+        elif node.type == "conditional_expression":
+            kinds = swapped(node, [node.child_by_field_name(part) for part in ("consequence", "alternative")])
         elif node.type in ("if_statement", "break_statement", "continue_statement", "expression_statement"):
             kinds = _statements(node)
         elif node.type == "argument_list" and node.parent.type == "call_expression":
-            kinds = _swaps(node)
+            kinds = _arguments(node)
         kinds = list(kinds)
         if kinds and not _is_excluded(node) and not (of_plugin and _declares(node)):
             found += kinds
     return found
-
-
-def code_lines(data, of_plugin=False):
-    """The number of lines of code, comments excepted, in the functions that may be changed."""
-    code = set()
-    for function in syntax.walk(syntax.parse(data)):
-        if function.type == "function_definition" and not (of_plugin and _declares(function)):
-            for node in syntax.walk(function.child_by_field_name("body") or function):
-                if node.child_count == 0 and node.type != "comment":
-                    code.update(range(node.start_point.row, node.end_point.row + 1))
-    return len(code)

@@ -14,13 +14,17 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 FILES = ("known.json", "drawn.json")
 MOST = 8192  # numbers are below this, as TENON_MUTANTS in mutants.h
-FIRST_DRAWN = 201  # known mutants keep the numbers below
+FIRST_DRAWN = 201  # numbers of drawn mutants, but those of known ones
 
 AREAS = (  # of a path: the first prefix that matches
-    ("core/", "core"), ("host/cli/", "cli"), ("host/", "host"), ("plugins/devices/", "devices"),
-    ("plugins/layers/", "layers"), ("plugins/readers/", "readers"), ("plugins/updaters/", "updaters"), ("sdk/", "sdk"))
+    ("core/", "core"), ("host/cli/", "cli"), ("host/", "host"), ("check/", "check"),
+    ("plugins/devices/cuda/", "cuda"), ("plugins/devices/", "devices"), ("plugins/layers/", "layers"),
+    ("plugins/readers/", "readers"), ("plugins/updaters/", "updaters"), ("sdk/templates/", "templates"),
+    ("sdk/", "sdk"), ("bindings/python/src/", "bindings"), ("bindings/python/tenon/", "python"))
 
-TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w'.]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.[0-9a-fA-F]*)'|\S""")
+# Operators are one word each: of two words, a change of the first would leave white space between them.
+TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w'.]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.[0-9a-fA-F]*)'"""
+                   r"""|<=>|<<=|>>=|//=|[-+*/%&|^=!<>]=|&&|\|\||<<|\+\+|--|->|//|::|\S""")
 
 
 def area_of(path):
@@ -38,6 +42,7 @@ class Mutant:
     equivalent: str = ""
     gone: str = ""
     form: str = ""  # "expression" or nothing
+    drawn: bool = False
 
     @property
     def area(self):
@@ -52,6 +57,7 @@ class Mutant:
     def entry(self):
         entry = dataclasses.asdict(self)
         entry["as"] = entry.pop("form")
+        del entry["drawn"]
         return {key: value for key, value in entry.items() if value != "" or key == "new"}
 
 
@@ -74,8 +80,7 @@ def load(folder=FOLDER):
         if not path.exists():
             continue
         for entry in json.loads(path.read_text(encoding="utf-8")):
-            entry["form"] = entry.pop("as", "")
-            mutant = Mutant(**entry)
+            mutant = Mutant(form=entry.pop("as", ""), drawn=name == "drawn.json", **entry)
             if not 0 < mutant.id < MOST or mutant.id in mutants:
                 raise SystemExit(f"{path}: the number {mutant.id} comes twice or is not from 1 to {MOST - 1}")
             if words(mutant.old) == words(mutant.new):
@@ -92,6 +97,14 @@ def save(mutants, path):
 
 def words(text):
     return TOKEN.findall(text)
+
+
+def difference(old, new):
+    """(how many words the lists have in common at their begin, at their end)."""
+    shorter = min(len(old), len(new))
+    same = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    tail = next((at for at in range(shorter - same) if old[-1 - at] != new[-1 - at]), shorter - same)
+    return same, tail
 
 
 class Source:
@@ -129,13 +142,9 @@ class Source:
         """The change as bytes of this source, in which the text must occur once."""
         first = self.places(mutant.old)[0]
         old, new = words(mutant.old), list(TOKEN.finditer(mutant.new))
-        fresh = [match.group() for match in new]
-        same = 0
-        while same < min(len(old), len(fresh)) and old[same] == fresh[same]:
-            same += 1
-        tail = 0
-        while tail < min(len(old), len(fresh)) - same and old[-1 - tail] == fresh[-1 - tail]:
-            tail += 1
+        same, tail = difference(old, [match.group() for match in new])
+        if mutant.file.endswith(".py"):  # where white space counts
+            same = tail = 0
         last = first + len(old) - tail  # the first word after the change
         begin = self.starts[first + same] if first + same < len(self.starts) else len(self.data)
         end = self.ends[last - 1] if last > first + same else begin
@@ -143,6 +152,39 @@ class Source:
         if end == begin:
             text += " "
         return Edit(mutant, begin, end, text.encode(), self.starts[first], self.ends[first + len(old) - 1])
+
+
+def shown(mutant):
+    """The words that change, with a few around them."""
+    texts = [list(TOKEN.finditer(text)) for text in (mutant.old, mutant.new)]
+    old, new = ([match.group() for match in text] for text in texts)
+    same, tail = difference(old, new)
+    parts = []
+    for text, matches in zip((mutant.old, mutant.new), texts, strict=True):
+        shown = matches[max(same - 8, 0):len(matches) - max(tail - 8, 0)]
+        parts.append(" ".join(text[shown[0].start():shown[-1].end()].split()) if shown else "")
+    return "  =>  ".join(parts)
+
+
+def line_of(edit, root=ROOT):
+    """The number of the line in which a change begins."""
+    return (root / edit.mutant.file).read_bytes().count(b"\n", 0, edit.begin) + 1
+
+
+def changed(edit, root=ROOT):
+    """The file with the change."""
+    data = (root / edit.mutant.file).read_bytes()
+    return data[:edit.begin] + edit.text + data[edit.end:]
+
+
+def is_python(edit, root=ROOT):
+    """Whether a changed module can be compiled; true for other languages, which are built."""
+    if edit.mutant.file.endswith(".py"):
+        try:
+            compile(changed(edit, root), edit.mutant.file, "exec")
+        except SyntaxError:
+            return False
+    return True
 
 
 def digest(mutants):
@@ -162,11 +204,12 @@ def locate(mutants, root=ROOT):
             sources[mutant.file] = Source(path.read_bytes()) if path.exists() else None
         source = sources[mutant.file]
         count = len(source.places(mutant.old)) if source else 0
-        if count == 1:
-            edits.setdefault(mutant.file, []).append(source.edit(mutant))
+        why = "no such file" if source is None else "not found" if count == 0 else f"found {count} times"
+        edit = source.edit(mutant) if count == 1 else None
+        if edit and is_python(edit, root):
+            edits.setdefault(mutant.file, []).append(edit)
         else:
-            why = "no such file" if source is None else "not found" if count == 0 else f"found {count} times"
-            complaints.append((mutant, why))
+            complaints.append((mutant, "is not Python when it is changed" if edit else why))
     return edits, complaints
 
 

@@ -1,13 +1,19 @@
-"""The syntax of C++ that the weaver and the drawer need: blocks, statements, functions.
+"""The syntax that the weaver and the drawer need: blocks, statements, functions of C++; trees of Python.
 SPDX-License-Identifier: Apache-2.0"""
 import tree_sitter
 import tree_sitter_cpp
+import tree_sitter_python
 
-_parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+_cpp = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+_python = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
 
 
 def parse(data):
-    return _parser.parse(data).root_node
+    return _cpp.parse(data).root_node
+
+
+def parse_python(data):
+    return _python.parse(data).root_node
 
 
 def ancestors(node):

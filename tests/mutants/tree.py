@@ -1,13 +1,14 @@
 """The files of the checkout that mutants are drawn from and that results depend on.
 SPDX-License-Identifier: Apache-2.0"""
 import hashlib
+import re
 import subprocess
 
 import catalogue
 
 FOLDER = catalogue.ROOT / "build-mutants"
 # Files that results depend on; after changes of others (documents, benchmarks, scripts) results stay valid.
-DECIDING = ("core/", "host/", "sdk/", "plugins/", "tests/", "cmake/", "CMakeLists.txt")
+DECIDING = ("core/", "host/", "sdk/", "plugins/", "check/", "bindings/", "tests/", "cmake/", "CMakeLists.txt")
 NOT_DECIDING = ("tests/mutants/", "tests/docs/")
 
 
@@ -18,11 +19,26 @@ def tracked():
     return sorted({name for name in names if name and (catalogue.ROOT / name).is_file()})
 
 
+def changed_lines(commit, root=catalogue.ROOT):
+    """{file: numbers of its lines} that differ from a commit; of sources of the product."""
+    command = ["git", "-C", str(root), "diff", "--unified=0", "--no-color", "--no-renames", "--no-ext-diff",
+               "--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
+    changed, name = {}, ""
+    for line in subprocess.run(command, check=True, capture_output=True).stdout.decode("utf-8", "replace").split("\n"):
+        if line.startswith("+++ "):
+            name = line.removeprefix("+++ b/")
+        found = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
+        if found and product(name):
+            first, count = int(found.group(1)), int(found.group(2) or 1)
+            changed.setdefault(name, set()).update(range(first, first + count))
+    return {name: lines for name, lines in changed.items() if lines}
+
+
 def product(path):
-    """Whether mutants are drawn from the file. The test machines cannot run the device cuda, and the templates are
-    plugins to copy."""
-    return path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(("core/", "host/", "sdk/", "plugins/")) and \
-        not path.startswith(("plugins/devices/cuda/", "sdk/template"))
+    """Whether mutants are drawn from the file: a source of the product in C, C++ or Python."""
+    rooms = ("core/", "host/", "sdk/", "plugins/", "check/", "bindings/python/src/")
+    return (path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(rooms)) or \
+        (path.endswith(".py") and path.startswith("bindings/python/tenon/"))
 
 
 def digest(files):
