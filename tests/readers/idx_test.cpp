@@ -357,6 +357,18 @@ TEST_F(Idx, ClassesAreCheckedAtOpen) {
   EXPECT_THAT(message_for("labels", {1, 2, 3}, TN_INVALID), HasSubstr("classes: expected one number"));
   EXPECT_THAT(error_of([&] { with("labels", {2}, 1, 2); }).message(), HasSubstr("sample 1"));
   EXPECT_EQ(with("labels", {2}, 2, 4)->size(), 1);  // the labels outside of the range are in other shards
+  // Values of several bytes, of which four are a sample or one is: the number is that of the sample.
+  for (const auto& [code, bytes] : {std::pair(uint8_t{0x0B}, size_t{2}), std::pair(uint8_t{0x0C}, size_t{4})}) {
+    Bytes values;
+    for (const char value : Bytes{0, 1, 2, 1, 0, 2, 1, 0, 0, 0, 5, 0, 1, 1, 1, 1})
+      values += Bytes(bytes - 1, '\0') + value;
+    put("wide", header(code, {4, 4}) + values);
+    EXPECT_EQ(with("wide", {0, 6})->slots()[1].index_limit, 6);
+    EXPECT_THAT(message_for("wide", {0, 3}, TN_BAD_DATA), HasSubstr("sample 2: expected a value from 0 to 2, got 5"));
+    put("wide", header(code, {4}) + values.substr(0, 4 * bytes));
+    EXPECT_EQ(with("wide", {3})->slots()[1].index_limit, 3);
+    EXPECT_THAT(message_for("wide", {2}, TN_BAD_DATA), HasSubstr("sample 2: expected a value from 0 to 1, got 2"));
+  }
 }
 
 TEST_F(Idx, ShardsTogetherAreTheDataOnce) {

@@ -143,11 +143,18 @@ TEST_F(Images, ImagesAreFitted) {
   };
   EXPECT_EQ(fitted(2, 4, "none"), ramp(8));
   EXPECT_EQ(fitted(2, 4, "centre"), ramp(8));
-  EXPECT_EQ(fitted(2, 2, "centre"), (Pixels{1, 2, 5, 6}));                 // the middle
-  EXPECT_EQ(fitted(1, 2, "none"), (Pixels{3, 5}));                         // means of four: 2.5, 4.5
-  EXPECT_EQ(fitted(1, 1, "centre"), (Pixels{4}));                          // between them
-  EXPECT_EQ(fitted(2, 2, "none"), (Pixels{1, 3, 5, 7}));                   // 0.5, 2.5, 4.5, 6.5
-  EXPECT_EQ(fitted(4, 4, "none")[0], 0);                                   // enlarged
+  EXPECT_EQ(fitted(2, 2, "centre"), (Pixels{1, 2, 5, 6}));  // the middle
+  EXPECT_EQ(fitted(1, 2, "none"), (Pixels{3, 5}));          // means of four: 2.5, 4.5
+  EXPECT_EQ(fitted(1, 1, "centre"), (Pixels{4}));           // between them
+  EXPECT_EQ(fitted(2, 2, "none"), (Pixels{1, 3, 5, 7}));    // 0.5, 2.5, 4.5, 6.5
+  EXPECT_EQ(fitted(4, 4, "none")[0], 0);                    // enlarged
+  // Every pixel counts, also where one side shrinks by 2 and the other by more: means of 2 x 4 and of 4 x 2 pixels.
+  const Pixels spots = {0, 0, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 160, 0, 0, 0};
+  put("a/1.png", png(8, 2, spots));
+  EXPECT_EQ(fitted(1, 2, "none"), (Pixels{10, 20}));
+  put("a/1.png", png(2, 8, {0, 0, 0, 0, 0, 0, 80, 0, 0, 160, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(fitted(2, 1, "none"), (Pixels{10, 20}));
+  put("a/1.png", png(4, 2, ramp(8)));
   EXPECT_EQ(fitted(2, 4, "centre", 2), (Pixels{2, 2, 3, 3, 4, 4, 5, 5}));  // 0.75 + 0.5 x + 4 (0.25 + 0.5 y)
 }
 

@@ -194,6 +194,11 @@ TEST_F(Npy, ArchivesGiveASlotForEachMember) {
     check(given);
     check_no_memory(given);
     expect_cancelled(given);
+    const auto each = open({{"files", Strings{"d.npz"}}, {"classes", Ints{0, 5}}});
+    EXPECT_EQ(each->slot(0).index_limit, -1);
+    EXPECT_EQ(each->slot(1).index_limit, 5);
+    EXPECT_THAT(refusal({{"files", Strings{"d.npz"}}, {"classes", Ints{0, 5, 5}}}).message(),
+                HasSubstr("expected one number, or one for each of the 2 slots, got 3"));
   }
   const Values picked = {
       {"files", Strings{"d.npz"}}, {"members", Strings{"y", "x"}}, {"names", Strings{"label", "in"}}};

@@ -170,8 +170,12 @@ TEST_F(LibrariesTest, OfTheSystemLieInItsFolders) {
 TEST_F(LibrariesTest, OfLdLibraryPathAreLockedByTheirBytes) {
   const fs::path file = with_search("runpath", "/nowhere");
   EXPECT_THAT(lock_refusal(file), HasSubstr(std::string("needs the library ") + kLibrary + ", which is not found"));
-  setenv("LD_LIBRARY_PATH", ("/nowhere:" + vendor_.string()).c_str(), 1);
-  EXPECT_THAT(locked("brings", file), HasSubstr("{ file = \"vendor/" + std::string(kLibrary) + "\""));
+  const std::string vendor = vendor_.string();
+  for (const std::string& folders : {vendor, "/nowhere:" + vendor, "/nowhere:" + vendor + ":/elsewhere", vendor + ";/",
+                                     "/nowhere;/elsewhere:" + vendor + ";/other;/last"}) {
+    setenv("LD_LIBRARY_PATH", folders.c_str(), 1);
+    EXPECT_THAT(locked("brings", file), HasSubstr("{ file = \"vendor/" + std::string(kLibrary) + "\"")) << folders;
+  }
 }
 
 TEST_F(LibrariesTest, OfAllowedPluginsAreGuarded) {
