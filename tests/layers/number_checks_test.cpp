@@ -270,8 +270,8 @@ TEST_F(NumberChecks, ScoresAreNoProbabilities) {
 
 TEST_F(NumberChecks, AreasUnderTheCurveAreOfProbabilities) {
   const Layer x = data("x", {}), y = data("y", {}, TN_I64);
-  const auto area = [&](const Attributes& attributes, const Floats& scores) {
-    const Layer metric = host_.layer("auc", {x, y}, attributes, "area");
+  const auto area = [&](const Attributes& attributes, const Floats& scores, const std::string& type = "auc") {
+    const Layer metric = host_.layer(type, {x, y}, attributes, "area");
     const Machine made = machine({metric});
     const std::vector<int64_t> labels = {0, 0, 1, 1};
     made.forward({{"x", {TN_F32, {4}, scores.data()}}, {"y", {TN_I64, {4}, labels.data()}}});
@@ -284,6 +284,14 @@ TEST_F(NumberChecks, AreasUnderTheCurveAreOfProbabilities) {
       testing::ThrowsMessage<Error>(AllOf(HasSubstr("sample 2 of the minibatch is 4.5"), HasSubstr("from_logits"))));
   EXPECT_NO_THROW(area({{"from_logits", true}}, {-3, -2, 4.5F, 1}));
   EXPECT_NO_THROW(area({{"low", -2.0}, {"high", 2.0}}, {-3, -2, 4.5F, 1}));
+  // Of the shares above a threshold, too, unless the user chose it.
+  EXPECT_NO_THROW(area({}, {0, 0.2F, 0.9F, 1}, "precision_recall"));
+  EXPECT_THAT(
+      [&] {
+        area({}, {0, 0.2F, -0.5F, 1}, "precision_recall");
+      },
+      testing::ThrowsMessage<Error>(AllOf(HasSubstr("sample 2 of the minibatch is -0.5"), HasSubstr("threshold = 0"))));
+  EXPECT_NO_THROW(area({{"threshold", 0.0}}, {-3, -2, 4.5F, 1}, "precision_recall"));
 }
 
 // ---- places
