@@ -88,6 +88,44 @@ void compare_with_kernels() {
 TEST(PointwiseCompile, HasTheBitsOfTheKernelsWithAvx2) { compare_with_kernels<Isa::kAvx2>(); }
 TEST(PointwiseCompile, HasTheBitsOfTheKernelsWithAvx512) { compare_with_kernels<Isa::kAvx512>(); }
 
+// Three values on the way are outputs, too, and later functions read them.
+PointwiseCase long_case(size_t steps) {
+  ProgramWriter w;
+  const int32_t x = w.input(TN_FULL), y = w.input(TN_PER_COLUMN);
+  int32_t sum = w.apply(TN_OP_MUL, x, y);
+  for (size_t i = 1; i < steps; ++i) {
+    sum = w.apply(i % 3 == 0 ? TN_OP_ADD : i % 3 == 1 ? TN_OP_MAX : TN_OP_MIN, sum, i % 2 == 0 ? x : y);
+    if (i % (steps / 3) == 0) w.output(sum);
+  }
+  w.output(sum);
+  PointwiseCase c{Program::from(w.finish().view()), 5, 7};
+  std::mt19937_64 random(3);
+  for (const size_t count : {35, 7})
+    for (c.inputs.emplace_back(); c.inputs.back().size() < count;)
+      c.inputs.back().push_back(std::uniform_real_distribution<>(-1, 1)(random));
+  return c;
+}
+
+// The assembler's time grows with the square of a function's length.
+TEST(PointwiseCompile, LongProgramsAreSeveralFunctions) {
+  const Isa isa = tenon::cpu::detect_isa();
+  if (isa < Isa::kAvx2) GTEST_SKIP() << "no AVX2 on this machine";
+  DeviceUnderTest device;
+  for (const size_t steps : {255, 256, 258, 2000}) {
+    SCOPED_TRACE(steps);
+    const PointwiseCase c = long_case(steps);
+    FunctionCache functions;
+    tn_dtype missing = TN_COMPUTE;
+    const PointwiseSite site(c, -1);
+    const Binding binding(tenon::cpu::generate(site.get(), isa, &functions, &missing));
+    ASSERT_NE(binding.functions, nullptr);
+    EXPECT_GE(binding.functions->offsets.size(), (steps + 255) / 256);
+    EXPECT_LE(binding.functions->offsets.size(), steps / 256 + 4);
+    expect_same(run_case(device, c, 2, 1, &prepare_with<Isa::kAvx2, Compiled::kYes>),
+                run_case(device, c, 1, 1, &prepare_with<Isa::kAvx2, Compiled::kNo>));
+  }
+}
+
 TEST(PointwiseCompile, LeavesProcessorsWithoutVectorsToTheKernels) {
   DeviceUnderTest device;
   PreparedCall call(device);

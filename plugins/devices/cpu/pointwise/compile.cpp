@@ -19,6 +19,9 @@ namespace {
 
 using Calls = std::vector<Call>;
 
+// Calls of one function. The assembler takes time that grows with the square of a function's length.
+constexpr size_t kLongestRun = 256;
+
 // Calls [first, last) of a list, and which of their results are read outside of the run.
 struct Run {
   Code* code;
@@ -75,14 +78,16 @@ std::vector<bool> results_kept(const Run& run, const std::vector<int64_t>& reads
   return kept;
 }
 
-// The runs of at least two calls.
+// The runs of two calls to kLongestRun.
 void find_runs(Code& code, std::vector<Run>& runs) {
   const std::vector<int64_t> reads = reads_of(code);
   for (Calls* const list : lists_of(code)) {
     Calls& calls = *list;
     for (size_t first = 0; first < calls.size();) {
       size_t last = first;
-      while (last < calls.size() && compiles(calls[last]) && calls[last].span == calls[first].span) ++last;
+      while (last < calls.size() && last - first < kLongestRun && compiles(calls[last]) &&
+             calls[last].span == calls[first].span)
+        ++last;
       if (last - first >= 2) {
         runs.push_back({&code, &calls, first, last, {}});
         runs.back().kept = results_kept(runs.back(), reads);
