@@ -52,6 +52,8 @@ const std::map<std::string, Middle>& middles() {
       {"lstm without bias", recurrent("lstm", {{"bias", false}, {"parameter_name", "shared"}}, false)},
       {"gru", recurrent("gru", {}, true)},
       {"rnn", recurrent("rnn", {{"activation", "sigmoid"}}, true)},
+      {"a memory without an input",
+       [](const Host& host, const Layer& vectors, const Layer&) { return host.layer("test_fading", {vectors}); }},
       {"two layers",
        [](const Host& host, const Layer& vectors, const Layer& topic) {
          const Layer below = host.layer("lstm", {vectors}, {{"size", kSize}}, "below");
@@ -223,7 +225,8 @@ TEST_F(WholeLayers, ResultsDependNeitherOnOtherSamplesNorOnThreads) {
     options.beam_size = options.results = 3;
     const auto expected = Model(host_, middle).generator(TN_F32).generate(options);
     HostOptions one;
-    one.threads = 1, one.plugin_paths = {plugin_folder()}, one.check = TN_CHECK_ON;  // of operands of kernels, too
+    one.threads = 1, one.plugin_paths = {plugin_folder(), test_plugin_folder() + "/layers"},
+    one.check = TN_CHECK_ON;  // of operands of kernels, too
     const Host other(one);
     const auto made = Model(other, middle).generator(TN_F32, 1).generate(options);
     for (size_t i = 0; i < samples_.count(); ++i)

@@ -22,7 +22,7 @@ using Ids = std::vector<int64_t>;
 inline Host host_with(int threads) {
   HostOptions options;
   options.threads = threads;
-  options.plugin_paths = {plugin_folder()};
+  options.plugin_paths = {plugin_folder(), test_plugin_folder() + "/layers"};
   return Host(options);
 }
 

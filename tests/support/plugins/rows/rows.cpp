@@ -88,11 +88,59 @@ struct Window {
   }
 };
 
+tn::Program halved_sum() {
+  tn::Program program;
+  const Float state = program.full(), row = program.full();
+  program.output(0.5 * state + row);
+  return program;
+}
+
+// A recurrence whose memory begins with zeros, not with an input, also where it runs step by step.
+struct Fading {
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_fading", "of each row the sum of it and half of what the row before has");
+    d.input("input", "sequences of [rows, width]");
+    d.output("output", "the shape of the input");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0).as(TN_COMPUTE)); }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    const tn::Tensor rows = body.input(0);
+    body.scan_begin(rows.spec()[0]);
+    const tn::Tensor row = body.scan_input(rows), state = body.scan_memory(tn::Spec({rows.spec()[1]}));
+    const tn::Tensor next = body.pointwise(halved_sum(), {state, row}).front();
+    body.scan_next(state, next);
+    body.scan_end();
+    body.output(0, body.scan_output(next));
+  }
+  static void step(tn::Stepper& stepper) {
+    const tn_ref state = stepper.memory(stepper.spec(0));
+    const tn_ref next = stepper.layer("test_fading_step", {state, stepper.input(0)});
+    stepper.next(state, next);
+    stepper.output(0, next);
+  }
+};
+
+struct FadingStep {
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_fading_step", "one step of test_fading");
+    d.input("state", "[samples, width]");
+    d.input("row", "[samples, width]");
+    d.output("output", "[samples, width]");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(1).as(TN_COMPUTE)); }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    body.output(0, body.pointwise(halved_sum(), {body.input(0), body.input(1)}).front());
+  }
+};
+
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.test.rows", "0.1.0", "Layers that choose, overwrite and cut by values", "Apache-2.0");
+  plugin.about("tenon.test.rows", "0.1.0", "Layers that choose, overwrite and cut by values, and one with a memory",
+               "Apache-2.0");
   plugin.layer<Where>();
   plugin.layer<Overwrite>();
   plugin.layer<Window>();
+  plugin.layer<Fading>();
+  plugin.layer<FadingStep>();
 }
 
 }  // namespace
