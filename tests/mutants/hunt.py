@@ -47,7 +47,7 @@ class Hunt:
         batch = list(batch)
         environment = {**batch[0].environment, **environment}
         while batch:
-            command = batch[0].command
+            command = batch[0].command + ["-x"] * ("pytest" in batch[0].command)  # until one fails
             if batch[0].case:
                 command = [batch[0].command[0], "--gtest_filter=" + ":".join(test.case for test in batch),
                            "--gtest_also_run_disabled_tests", "--gtest_fail_fast", "--gtest_brief=0"]
@@ -102,14 +102,14 @@ class Hunt:
                 "seconds": round(time.monotonic() - began, 1)}
 
     def run(self, mutants, state, jobs, partial=False):
-        """Runs the tests of each mutant, adds its result, and returns the mutants that were not noticed."""
-        began, left = time.monotonic(), []
+        """Runs the tests of each mutant, adds its result, and returns the mutants that were not noticed or not run."""
+        began, left = time.monotonic(), {"unnoticed": [], "unreached": [], "not run": []}
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(self._hunt, mutant): mutant for mutant in mutants}
             for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
                 mutant, result = waiting[future], future.result()
-                if result["outcome"] != "noticed":
-                    left.append(mutant)
+                if result["outcome"] in left:
+                    left[result["outcome"]].append(mutant)
                 if result["outcome"] != "not run":
                     self._results.add(mutant, state, result, partial)
                 who = result.get("by", f"{result.get('tests', 0)} tests")
