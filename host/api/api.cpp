@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/files/destination.h"
 #include "core/plugin_call.h"
 #include "host/layers/host_attributes.h"
 #include "host/layers/renames.h"
@@ -327,6 +328,14 @@ tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn
     const auto file = tenon::core::system_files()->replace(to);
     file->write(bytes, size);
     file->commit();
+  });
+}
+
+tn_status tn_file_target(const char* path, tn_write write, void* user, tn_error* error) {
+  return api::guarded(error, [&] {
+    (void)api::required(write, "write");
+    const std::string target = tenon::core::destination(api::string(path, "path")).string();
+    write(user, target.data(), target.size());
   });
 }
 

@@ -255,6 +255,10 @@ void bind_parameters(nb::module_& module) {
 }  // namespace
 
 void bind_model(nb::module_& module) {
+  module.def("file_target", [](const std::string& path) {
+    const std::string target = tenon::file_target(path);
+    return nb::bytes(target.data(), target.size());
+  });
   bind_layer(module);
   bind_scan(module);
   bind_cond(module);

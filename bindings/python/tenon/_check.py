@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import operator
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from tenon import error
+from tenon import _core, error
 
 _MOST = 2**63 - 1
 _Of = TypeVar("_Of")
@@ -128,32 +127,10 @@ def attributes(values: Mapping[str, Any], component: str) -> None:
 def destination(file: str, component: str) -> str:
     """Returns the file that a path leads to, for writing: through links, but not through those, nor to a file, that another
     user may have put into a folder where everybody may create files. Models are saved by the same rule."""
-    found, left, links = "", [*file.split("/")], 0
-    while left:
-        name = left.pop(0)
-        entry = os.path.join(found, name) if name or found else "/"
-        try:
-            status, around = os.lstat(entry), os.stat(found or ".")
-        except OSError:
-            return file  # a new file
-        link, for_all = stat.S_ISLNK(status.st_mode), stat.S_ISVTX | stat.S_IWOTH
-        planted = around.st_mode & for_all == for_all and status.st_uid not in (os.geteuid(), around.st_uid)
-        if planted and (link or not left):
-            raise error.FileError(
-                f"{component}: {file}: cannot replace it: the {'link' if link else 'file'} {entry} belongs to user "
-                f"{status.st_uid}, in a folder where all users may create files",
-                component,
-                file,
-            )
-        if not link:
-            found = entry
-            continue
-        target, links = os.readlink(entry), links + 1
-        if links > 40:  # as Linux
-            return file
-        left[:0] = target.split("/")
-        found = "" if target.startswith("/") else found
-    return found
+    try:
+        return os.fsdecode(_core.file_target(file))
+    except error.Error as refused:
+        raise type(refused)(f"{component}: {refused}", component, file) from None
 
 
 @contextmanager

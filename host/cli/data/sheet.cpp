@@ -2,14 +2,11 @@
 #include "host/cli/data/sheet.h"
 
 #include <png.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "host/cli/cli.h"
@@ -94,24 +91,6 @@ Picture sheet_of(const std::vector<Captioned>& pictures, int64_t columns) {
   return sheet;
 }
 
-namespace {
-
-// Models are saved by the same rule, which Linux has for links, too, where fs.protected_symlinks asks for it.
-void refuse_planted(const std::filesystem::path& path) {
-  constexpr mode_t kForAll = S_ISVTX | S_IWOTH;
-  for (std::filesystem::path at = path; at.has_filename(); at = at.parent_path()) {
-    const std::filesystem::path folder = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
-    struct stat entry = {}, around = {};
-    if (::lstat(at.c_str(), &entry) != 0 || ::stat(folder.c_str(), &around) != 0) continue;
-    const bool foreign = entry.st_uid != ::geteuid() && entry.st_uid != around.st_uid;
-    if (foreign && (around.st_mode & kForAll) == kForAll && (S_ISLNK(entry.st_mode) || at == path))
-      throw Failure(kIo, path.string() + ": cannot write it: " + at.string() + " belongs to user " +
-                             std::to_string(entry.st_uid) + ", in a folder where all users may create files");
-  }
-}
-
-}  // namespace
-
 void write_png(const Picture& picture, const std::string& path) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
@@ -124,8 +103,8 @@ void write_png(const Picture& picture, const std::string& path) {
   file.resize(bytes);
   done = done && png_image_write_to_memory(&image, file.data(), &bytes, 0, picture.pixels.data(), 0, nullptr) != 0;
   if (!done) throw Failure(kInternal, path + ": PNG: " + image.message);
-  refuse_planted(path);
-  const std::unique_ptr<FILE, int (*)(FILE*)> to(std::fopen(path.c_str(), "wb"), &std::fclose);
+  const std::string target = file_target(path);  // not the file that a link of another user chooses
+  const std::unique_ptr<FILE, int (*)(FILE*)> to(std::fopen(target.c_str(), "wb"), &std::fclose);
   if (to == nullptr || std::fwrite(file.data(), 1, bytes, to.get()) != bytes || std::fflush(to.get()) != 0)
     throw Failure(kIo, path + ": cannot write it: " + std::strerror(errno));
 }

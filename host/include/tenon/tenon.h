@@ -41,6 +41,10 @@ TENON_API uint64_t tn_plugin_call(char* text, uint64_t size);
  * target replaced. TN_IO if another user may have planted the file or a link on the way to it: in a folder that is
  * sticky and writable by all, such as /tmp, an entry must belong to this user or to the owner of the folder. */
 TENON_API tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn_error* error);
+/* Passes to `write` the path that tn_file_replace would replace: the target of a link, else `path` itself. Looks alone,
+ * and creates nothing, so that a caller who writes the file in another way keeps the same rule. TN_INVALID if the path
+ * names no file; TN_IO as tn_file_replace. */
+TENON_API tn_status tn_file_target(const char* path, tn_write write, void* user, tn_error* error);
 /* Returns what would keep tn_file_replace and tn_model_save from writing this file now: creates the temporary file and
  * removes it again. */
 TENON_API tn_status tn_file_check(const char* path, tn_error* error);

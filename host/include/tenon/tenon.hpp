@@ -45,7 +45,8 @@ struct HostOptions {
   bool time_calls = false;                           // whether machines measure the time of each call
 };
 
-// Writes a file, and checks whether it could be written, as tn_file_replace and tn_file_check document it.
+// Writes a file, checks whether it could be written, and finds the file that would be, as tn_file_replace,
+// tn_file_check and tn_file_target document it.
 inline void replace_file(const std::string& path, const std::string& bytes) {
   const char* const given = detail::c_text(path, "path");
   detail::checked([&](tn_error* error) { return tn_file_replace(given, bytes.data(), bytes.size(), error); });
@@ -53,6 +54,11 @@ inline void replace_file(const std::string& path, const std::string& bytes) {
 inline void check_file(const std::string& path) {
   const char* const given = detail::c_text(path, "path");
   detail::checked([&](tn_error* error) { return tn_file_check(given, error); });
+}
+[[nodiscard]] inline std::string file_target(const std::string& path) {
+  const char* const given = detail::c_text(path, "path");
+  return detail::written(
+      [&](tn_write write, void* user, tn_error* error) { return tn_file_target(given, write, user, error); });
 }
 
 class Host {

@@ -282,6 +282,9 @@ EXPECT_EQ(tn_file_check("/none/file", nullptr), TN_NOT_FOUND);""",
     "tn_file_replace": """EXPECT_EQ(tn_file_replace(nullptr, "text", 4, nullptr), TN_MISUSE);
 EXPECT_EQ(tn_file_replace("/none/file", nullptr, 4, nullptr), TN_MISUSE);
 EXPECT_EQ(tn_file_replace("/none/file", "text", 4, nullptr), TN_NOT_FOUND);""",
+    "tn_file_target": """EXPECT_EQ(tn_file_target(nullptr, write_nothing, nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_file_target("file", nullptr, nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_file_target("folder/", write_nothing, nullptr, nullptr), TN_INVALID);""",
     "tn_plugin_set_verify": """EXPECT_EQ(tn_plugin_set_verify(nullptr, write_nothing, nullptr, nullptr), TN_MISUSE);
 EXPECT_EQ(tn_plugin_set_verify("set", nullptr, nullptr, nullptr), TN_MISUSE);
 EXPECT_EQ(tn_plugin_set_verify("/none/set", write_nothing, nullptr, nullptr), TN_NOT_FOUND);""",

@@ -126,8 +126,10 @@ TEST_F(DataShow, ASheetFollowsNoLinkOfAnotherUser) {
   plant("a.png", "../victim/file");
   plant("b.png", "../victim/new");
   plant("folder", "../victim");
-  for (const std::string name : {"a.png", "b.png", "folder/c.png"})
-    EXPECT_THAT(failure(kIo, run_data_show, {"job.toml", "-o", "shared/" + name}),
+  fs::create_symlink("shared/b.png", path("own.png"));  // a link of the user that leads to one of another
+  fs::create_symlink("shared/folder", path("way"));
+  for (const std::string name : {"shared/a.png", "shared/b.png", "shared/folder/c.png", "own.png", "way/c.png"})
+    EXPECT_THAT(failure(kIo, run_data_show, {"job.toml", "-o", name}),
                 HasSubstr(" belongs to user 65534, in a folder where all users may create files"));
   EXPECT_EQ(read("victim/file"), "secret");
   EXPECT_FALSE(fs::exists(path("victim/new")) || fs::exists(path("victim/c.png")));
