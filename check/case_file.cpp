@@ -48,7 +48,7 @@ json read_cases(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw Error(TN_NOT_FOUND, "cannot read the cases \"" + file.string() + "\"");
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const json cases = file.extension() == ".json" ? json::parse(text, nullptr, false) : from_toml(text, file);
+  json cases = file.extension() == ".json" ? json::parse(text, nullptr, false) : from_toml(text, file);
   if (!cases.is_array()) refuse(file, "expected a list of cases");
   for (const json& each : cases)
     if (!each.is_object() || !each.contains("type") || !each.at("type").is_string())

@@ -60,7 +60,8 @@ void check_copies(Context& context) {
   const size_t length = strnlen(properties.name, sizeof properties.name);
   context.expect(length > 0 && length < sizeof properties.name, "properties give no name, or one without an end");
   std::mt19937_64 random(context.subject().seed);
-  for (const uint64_t bytes : {1, 7, 64, 65, 1000, 4096, 100'003}) check_size(context, device, bytes, random);
+  for (const uint64_t bytes : std::initializer_list<uint64_t>{1, 7, 64, 65, 1000, 4096, 100'003})
+    check_size(context, device, bytes, random);
 }
 
 void check_streams(Context& context) {

@@ -28,7 +28,7 @@ void watch_again();
 // The number of allocations of the file inside of calls of the plugin since watch_again.
 [[nodiscard]] int64_t allocations_seen();
 // The numbers, from 0, of the first of them that have at least kLarge bytes, at most 64.
-constexpr size_t kLarge = 64 * 1024;
+constexpr size_t kLarge = size_t{64} * 1024;
 [[nodiscard]] std::vector<int64_t> large_allocations_seen();
 // Refuses allocation `number`, from 0, of those that are counted from now on; -1: none.
 void refuse_allocation(int64_t number);

@@ -110,7 +110,7 @@ std::optional<IndexBeyond> search(const ArrayView& array, const IndexLimit& limi
   int64_t count = 1;
   for (const int64_t extent : array.shape) count *= extent;
   for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<int64_t>(data[strided ? places.place() : i]);
+    const auto value = static_cast<int64_t>(data[strided ? places.place() : i]);  // NOLINT(bugprone-signed-char-misuse)
     if ((value < 0 || value >= limit.limit) && limit.exempt != value) return IndexBeyond{i, value};
     if (strided) places.next();
   }

@@ -18,8 +18,8 @@ namespace tenon::core {
 // constructed.
 struct Absent {
   Absent() = default;
-  Absent(const Absent& /*other*/) noexcept {}
-  Absent& operator=(const Absent& /*other*/) noexcept { return *this; }
+  Absent(const Absent& /*other*/) noexcept {}                            // NOLINT(modernize-use-equals-default)
+  Absent& operator=(const Absent& /*other*/) noexcept { return *this; }  // NOLINT(modernize-use-equals-default)
   bool operator==(const Absent&) const = default;
 };
 

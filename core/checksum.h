@@ -46,7 +46,7 @@ class Checksum {
   }
 
  private:
-  explicit Checksum(std::variant<Xxh3, Sha256> hash) : hash_(std::move(hash)) {}
+  explicit Checksum(std::variant<Xxh3, Sha256> hash) : hash_(hash) {}
   std::variant<Xxh3, Sha256> hash_;
 };
 

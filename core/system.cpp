@@ -2,7 +2,6 @@
 #include "core/system.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -111,6 +111,7 @@ class TemporaryName {
     const size_t at = name.rfind(here);
     int process = 0, number = 0, end = 0;
     if (at == std::string::npos || at < 2 || name[0] != '.' ||
+        // NOLINTNEXTLINE(cert-err34-c): nine digits fit
         std::sscanf(name.c_str() + at + here.size(), "%9d-%9d.tmp%n", &process, &number, &end) != 2)
       return 0;
     return process > 0 && name == text(name.substr(0, at), here, process, "-", number, kSuffix) ? process : 0;

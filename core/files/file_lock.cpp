@@ -2,11 +2,11 @@
 #include "core/files/file_lock.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -47,6 +47,7 @@ struct Holder {
     char text[512] = {}, boot[128] = {}, space[128] = {}, host[128] = {};
     Holder holder;
     if (::pread(file, text, sizeof text - 1, 0) <= 0 ||
+        // NOLINTNEXTLINE(cert-err34-c): nine digits fit
         std::sscanf(text, "%9d %127s %127s %127s", &holder.process, boot, space, host) != 4)
       return {};
     holder.numbering_ = std::string(boot) + " " + space;

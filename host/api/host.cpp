@@ -110,7 +110,7 @@ std::shared_ptr<Device> Host::device(const std::string& name) {
   const auto known = devices_.find(full);
   if (known != devices_.end()) return known->second;
   const auto find = [this, kind = of.kind](const std::string& id) { return registry.providers(kind, id); };
-  const auto made = std::make_shared<Device>(registry.device(of.kind), services.get(), of.number, find);
+  auto made = std::make_shared<Device>(registry.device(of.kind), services.get(), of.number, find);
   devices_.emplace(full, made);
   return made;
 }

@@ -137,14 +137,14 @@ class Inference {
 
 // Throws TN_INVALID unless a result has room for an output.
 void check_result(const LayerOutput& output, const tn_array& result, const ArrayView& expected) {
-  const std::string name = output_name(output), who = "the result of layer \"" + name + "\"";
-  const ArrayView given = api::view(
-      result, [&] { return who; }, name);
+  const std::string name = output_name(output);
+  const auto who = [&] { return "the result of layer \"" + name + "\""; };
+  const ArrayView given = api::view(result, who, name);
   if (given.storage != TN_DENSE || !given.strides.empty())
-    fail(TN_INVALID, SubjectName{name}, who, ": expected a dense array without strides");
+    fail(TN_INVALID, SubjectName{name}, who(), ": expected a dense array without strides");
   if (given.dtype != expected.dtype || given.shape != expected.shape)
-    fail(TN_INVALID, SubjectName{name}, who, ": expected ", dtype_name(expected.dtype), " ", to_string(expected.shape),
-         ", got ", dtype_name(given.dtype), " ", to_string(given.shape));
+    fail(TN_INVALID, SubjectName{name}, who(), ": expected ", dtype_name(expected.dtype), " ",
+         to_string(expected.shape), ", got ", dtype_name(given.dtype), " ", to_string(given.shape));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ std::vector<Slot> slots_of(const tn_slot* const* slots, uint32_t count, const ch
 }
 
 Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
-  static const char kWho[] = "the application's reader";
+  static constexpr char kWho[] = "the application's reader";
   Source source;
   source.slots = slots_of(given.slots, given.slots_count, kWho);
   source.size = given.samples;

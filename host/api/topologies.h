@@ -14,7 +14,7 @@ namespace tenon::host::api {
 void write_json(const nlohmann::json& json, tn_write write, void* user);
 
 // Traces the layers that the outputs of an application depend on.
-[[nodiscard]] Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count);
+[[nodiscard]] Topology topology_of(Host& host, const tn_layer* layers, uint32_t count);
 
 // Parses the JSON of a topology from an untrusted source, which messages call `who`: bounded depth.
 [[nodiscard]] nlohmann::json parse_topology(const std::string& text, const std::string& who);

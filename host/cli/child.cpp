@@ -57,7 +57,7 @@ Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std:
 
 int run_verb_in_child(unsigned seconds, const std::function<int()>& verb) {
   const Ended ended = run_in_child(seconds, tell_late, [&] {
-    const std::string answer = answer_of(verb);
+    std::string answer = answer_of(verb);
     leave_plugins(0);  // else the process would end without them, and their faults would be those of a training
     return answer;
   });

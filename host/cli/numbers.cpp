@@ -22,7 +22,7 @@ void Numbers::with_element(int64_t index, const Visit& visit) const {
       visit(element);
   };
   switch (array_.dtype) {
-    case TN_F32:
+    case TN_F32:  // NOLINT(bugprone-branch-clone): each with another type
       return with(float());
     case TN_F64:
       return with(double());

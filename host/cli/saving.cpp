@@ -58,7 +58,7 @@ std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, 
   std::string folder = (fs::temp_directory_path(none) / "tenon-XXXXXX").string();
   // A new folder of our own: in a folder that all may write to, another user may have put a link under any name.
   if (none || mkdtemp(folder.data()) == nullptr) give_up("there is no folder for temporary files");
-  const std::string file = (fs::path(folder) / fs::path(path).filename()).string();
+  std::string file = (fs::path(folder) / fs::path(path).filename()).string();
   try {
     parameters.save(outputs, file);
   } catch (const Error& second) {

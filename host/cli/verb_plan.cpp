@@ -156,8 +156,9 @@ void print_candidates(const json& plan, const json& layer) {
     for (const json& each : call.value("passed_over", json::array())) add(each, what, each.at("reason"));
     add({{"kernel", call.at("kernel")}, {"plugin", call.at("plugin")}}, what, "computes it");
   }
+  const auto plugin = layer.at("plugin").get<std::string>();
   std::cout << plain("layer \"" + layer.at("name").get<std::string>() + "\" (" + layer.at("type").get<std::string>() +
-                     (layer.at("plugin") == "" ? "" : " of " + layer.at("plugin").get<std::string>()) + ")")
+                     (plugin.empty() ? "" : " of " + plugin) + ")")
             << "\n";
   if (!rows.empty()) table.print(std::cout, output_width());
   if (rows.empty()) std::cout << "no call computes it\n";
@@ -168,7 +169,7 @@ void print_why(const json& plan, const std::string& why) {
   bool any = false;
   for (const json& layer : plan.at("layers")) {
     const std::string name = layer.at("name");
-    if (layer.at("plugin") == "" || (why != "all" && name != why && name.rfind(why + "/", 0) != 0)) continue;
+    if (layer.at("plugin").get<std::string>().empty() || (why != "all" && name != why && name.rfind(why + "/", 0) != 0)) continue;
     if (any) std::cout << "\n";
     any = true;
     print_candidates(plan, layer);

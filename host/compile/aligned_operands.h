@@ -19,10 +19,9 @@ class AlignedOperands {
  public:
   // most(tensor): the most bytes of an operand. Borrows the tensors, which move from run to run.
   template <typename Most>
-  AlignedOperands(const std::vector<const tn_tensor*>& inputs, const std::vector<tn_tensor*>& outputs,
-                  const Most& most) {
+  AlignedOperands(const std::vector<const tn_tensor*>& inputs, const std::vector<tn_tensor*>& outputs, const Most& most)
+      : inputs_(inputs.size()) {
     for (const tn_tensor* input : inputs) add(input, most);
-    inputs_ = operands_.size();
     for (const tn_tensor* output : outputs) add(output, most);
     connect();
   }

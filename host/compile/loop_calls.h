@@ -30,9 +30,9 @@ class LoopCalls {
   tn_tensor* tensor(ValueId value, tn_tensor& whole);
   // Adds a memory, whose states hold its initial values before the first step. initial: as the nodes around the loop
   // see it; null: zeros.
-  void add_memory(const Node& memory, const tn_tensor* initial) { memories_.push_back({&memory, initial}); }
+  void add_memory(const Node& memory, const tn_tensor* initial) { memories_.emplace_back(&memory, initial); }
   // Adds a value to whose first rows each step adds; it is zero before the first step.
-  void add_sum(ValueId value) { sums_.push_back({value, nullptr}); }
+  void add_sum(ValueId value) { sums_.emplace_back(value, nullptr); }
   // Counts a call, of the loops around too.
   void count_call();
   [[nodiscard]] size_t first() const { return first_; }

@@ -232,7 +232,7 @@ nb::object python_array(const tenon::Array& array, const nb::object& owner) {
     return nb::make_tuple(array.shape.at(1), offsets(array.offsets[0], array.samples),
                           numpy_array(array.ids, {entries}, TN_I64, owner), values);
   }
-  const nb::object values = numpy_array(array.data, array.shape, array.dtype, owner);
+  nb::object values = numpy_array(array.data, array.shape, array.dtype, owner);
   if (array.storage != TN_RAGGED) return values;
   const nb::object outer = offsets(array.offsets[0], array.samples);
   if (array.levels < 2) return nb::make_tuple(values, outer);
@@ -253,7 +253,7 @@ struct VersionedTensor {
 // A capsule whose tensor ends with it, unless a consumer renames the capsule and ends the tensor itself.
 template <typename Tensor>
 nb::object capsule_of(Tensor* tensor, const char* name) {
-  const nb::object capsule = nb::steal(PyCapsule_New(tensor, name, [](PyObject* object) {
+  nb::object capsule = nb::steal(PyCapsule_New(tensor, name, [](PyObject* object) {
     const char* const own = std::is_same_v<Tensor, VersionedTensor> ? "dltensor_versioned" : "dltensor";
     if (PyCapsule_IsValid(object, own) == 0) return;
     auto* const kept = static_cast<Tensor*>(PyCapsule_GetPointer(object, own));

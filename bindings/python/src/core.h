@@ -93,27 +93,27 @@ void bind_training(nb::module_& module);
 // What has objects of plugins, which are released one at a time with everything else that sets plugins up.
 namespace nanobind::detail {
 template <>
-inline void wrap_destruct<tenon::Machine>(void* object) noexcept {
-  tenon_python::destroy<tenon::Machine>(object);
+inline void wrap_destruct<tenon::Machine>(void* value) noexcept {
+  tenon_python::destroy<tenon::Machine>(value);
 }
 template <>
-inline void wrap_destruct<tenon::Generator>(void* object) noexcept {
-  tenon_python::destroy<tenon::Generator>(object);
+inline void wrap_destruct<tenon::Generator>(void* value) noexcept {
+  tenon_python::destroy<tenon::Generator>(value);
 }
 template <>
-inline void wrap_destruct<tenon::Predictor>(void* object) noexcept {
-  tenon_python::destroy<tenon::Predictor>(object);
+inline void wrap_destruct<tenon::Predictor>(void* value) noexcept {
+  tenon_python::destroy<tenon::Predictor>(value);
 }
 template <>
-inline void wrap_destruct<tenon::Updater>(void* object) noexcept {
-  tenon_python::destroy<tenon::Updater>(object);
+inline void wrap_destruct<tenon::Updater>(void* value) noexcept {
+  tenon_python::destroy<tenon::Updater>(value);
 }
 template <>
-inline void wrap_destruct<tenon::UpdaterState>(void* object) noexcept {
-  tenon_python::destroy<tenon::UpdaterState>(object);
+inline void wrap_destruct<tenon::UpdaterState>(void* value) noexcept {
+  tenon_python::destroy<tenon::UpdaterState>(value);
 }
 template <>
-inline void wrap_destruct<tenon::Lease>(void* object) noexcept {
-  tenon_python::destroy<tenon::Lease>(object);
+inline void wrap_destruct<tenon::Lease>(void* value) noexcept {
+  tenon_python::destroy<tenon::Lease>(value);
 }
 }  // namespace nanobind::detail

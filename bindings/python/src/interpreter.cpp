@@ -64,9 +64,9 @@ const nb::object& Held::get() const {
   return node_->objects.front();
 }
 
-Held::Node::Node(std::vector<nb::object> of) : objects(std::move(of)), before(nullptr) {
+Held::Node::Node(std::vector<nb::object> of) : objects(std::move(of)) {
   const std::lock_guard lock(gate.held_mutex);
-  after = static_cast<Node*>(gate.held);
+  after = static_cast<Node*>(gate.held);  // NOLINT(cppcoreguidelines-prefer-member-initializer): under the lock
   if (after != nullptr) after->before = this;
   gate.held = this;
 }

@@ -83,7 +83,7 @@ class Held {
     Node& operator=(const Node&) = delete;
     ~Node();
     std::vector<nb::object> objects;
-    Node *before, *after;
+    Node *before = nullptr, *after = nullptr;
   };
   std::unique_ptr<Node> node_;
 };

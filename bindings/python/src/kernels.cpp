@@ -175,7 +175,7 @@ class KernelType {
   static tn_status supports(const tn_kernel_site* site, int32_t* score);
   static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs);
   static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared);
-  static tn_status run(void* binding, const tn_execution* execution, const tn_call* call);
+  static tn_status run(void* bound, const tn_execution* execution, const tn_call* call);
   void forward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   nb::list operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   void backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -113,8 +114,10 @@ namespace {
 // What the calls of a training measured between two plans; of a machine that was planned anew, since the second began.
 class MeasuredCalls {
  public:
-  explicit MeasuredCalls(const StepTimes& timed) : calls_(timed.plan.at("calls")), warm_(timed.warm.at("calls")) {
-    replaced_ = warm_.size() != calls_.size() || runs(calls_.front()) <= runs(warm_.front());
+  explicit MeasuredCalls(const StepTimes& timed)
+      : calls_(timed.plan.at("calls")),
+        warm_(timed.warm.at("calls")),
+        replaced_(warm_.size() != calls_.size() || runs(calls_.front()) <= runs(warm_.front())) {
     for (size_t i = 0; i < calls_.size(); ++i)
       if (!calls_[i].contains("loop")) steps_ = std::max(steps_, of(i, "runs"));
   }
@@ -166,7 +169,7 @@ std::vector<Part> parts_of(const StepTimes& timed, const Limits& limits) {
 
 double quantile(std::vector<double> numbers, double share) {
   if (numbers.empty()) return 0;
-  const auto place = static_cast<size_t>(share * static_cast<double>(numbers.size() - 1) + 0.5);
+  const auto place = static_cast<size_t>(std::lround(share * static_cast<double>(numbers.size() - 1)));
   std::nth_element(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(place), numbers.end());
   return numbers[place];
 }

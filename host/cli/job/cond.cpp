@@ -40,7 +40,7 @@ class CondSection {
     rows.type = "choose_rows";
     rows.name = rows_name();
     rows.inputs = {cond_->over};
-    if (choice) rows.attributes.emplace_back("cases", static_cast<int64_t>(cond_->branches));
+    if (choice) rows.attributes.push_back({"cases", static_cast<int64_t>(cond_->branches)});
     rows.cond = cond_;
     layers_.push_back(std::move(rows));
     std::vector<std::string> inputs = {cond_->over, rows_name()};

@@ -122,7 +122,7 @@ void take_held_out(Section& section, const JobReader* train, JobReader& to) {
                                      "\" does not go with key \"held_out\": the data is that of [reader.train]");
   const bool chosen = !to.choose.empty();
   std::vector<std::pair<std::string, std::string>> choose = std::move(to.choose);
-  static_cast<JobSource&>(to) = *train;
+  static_cast<JobSource&>(to) = static_cast<const JobSource&>(*train);
   if (chosen) to.choose = std::move(choose);
   to.place = section.place();
   to.parts = train->parts;

@@ -94,7 +94,7 @@ Layer Topology::layer(const std::string& name) {
 }
 
 Layer Topology::layer(const Output& output, const Place& user) {
-  const Layer made = whole(*output.layer);
+  Layer made = whole(*output.layer);
   if (output.whole && output.number == 0) return made;
   try {
     return made.output(output.number);

@@ -49,7 +49,7 @@ class Topology {
   // Returns the job's layer of this name; null if there is none.
   [[nodiscard]] const JobLayer* job_layer(const std::string& name) const { return find(name).layer; }
   // Returns the inputs of all layers that these outputs depend on: layers and slots.
-  [[nodiscard]] std::set<std::string> inputs_of(std::vector<std::string> outputs) const;
+  [[nodiscard]] std::set<std::string> inputs_of(std::vector<std::string> left) const;
   // Returns a message that the job has no such layer, with a suggestion.
   [[nodiscard]] std::string unknown(const std::string& name) const;
   // Returns the layers made so far, by name, as a model file describes them (docs/model-file.md).

@@ -25,14 +25,14 @@ int verify_set(const std::string& set, bool as_json) {
   size_t refused = 0, files = 0;
   for (const json& file : found) {
     refused += file.at("status") == "ok" ? 0 : 1;
-    files += file.at("file") == "" ? 0 : 1;
+    files += file.at("file").get<std::string>().empty() ? 0 : 1;
   }
   if (as_json) {
     std::cout << found.dump(2) << "\n";
   } else {
     Table table({"plugin", "version", "status", "file"});
     for (const json& file : found)
-      if (file.at("file") != "")
+      if (!file.at("file").get<std::string>().empty())
         table.row({file.at("id").get<std::string>(), file.at("version").get<std::string>(),
                    file.at("status").get<std::string>(), file.at("file").get<std::string>()});
     table.print(std::cout, output_width());
@@ -40,7 +40,8 @@ int verify_set(const std::string& set, bool as_json) {
     for (const json& file : found)
       if (file.at("status") != "ok") std::cout << plain("  " + file.at("reason").get<std::string>()) << "\n";
     for (const json& file : found)
-      if (file.at("warning") != "") std::cerr << "warning: " << plain(file.at("warning").get<std::string>()) << "\n";
+      if (const auto warning = file.at("warning").get<std::string>(); !warning.empty())
+        std::cerr << "warning: " << plain(warning) << "\n";
   }
   if (refused == 0) return kDone;
   throw Failure(kRefused, set + ": " + std::to_string(refused) + " of " + std::to_string(files) +

@@ -188,11 +188,11 @@ inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
 // A text in C form, borrowed. Throws for a text with a NUL, which C would cut; `what` names the text in the message,
 // `subject` is its name.
 inline const char* c_text(const std::string& text, const char* what, const std::string& subject = {}) {
-  if (text.find('\0') != std::string::npos)
-    throw Error(
-        TN_INVALID,
-        std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" + text.c_str() + "\"", {},
-        subject);
+  if (const size_t nul = text.find('\0'); nul != std::string::npos)
+    throw Error(TN_INVALID,
+                std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" +
+                    text.substr(0, nul) + "\"",
+                {}, subject);
   return text.c_str();
 }
 // A list of texts in C form, borrowed.

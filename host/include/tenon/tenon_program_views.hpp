@@ -128,7 +128,7 @@ inline Parameters loaded(const ProgramState& program, const Parameter& parameter
     if (each.name != "path" && each.name != "name")
       refuse(TN_INVALID, label, each.name, "unknown attribute \"" + each.name + "\"; known: path, name");
   if (path == nullptr) refuse(TN_INVALID, label, "path", "attribute \"path\" is missing");
-  const Parameters set = program.host.load(*path).parameters;
+  Parameters set = program.host.load(*path).parameters;
   const std::string& wanted = name == nullptr ? parameter.name() : *name;
   for (const ParameterInfo& each : entries(set)) {
     if (each.name != wanted) continue;

@@ -155,7 +155,7 @@ class SlotValues {
     if (!(wide >= static_cast<long double>(std::numeric_limits<Integer>::min()) &&
           wide <= static_cast<long double>(std::numeric_limits<Integer>::max())))
       refuse("cannot hold " + std::to_string(number));
-    const auto result = static_cast<Integer>(number);
+    const auto result = static_cast<Integer>(number);  // NOLINT(bugprone-signed-char-misuse): a number
     if (static_cast<long double>(result) != wide) refuse("cannot hold " + std::to_string(number));
     return result;
   }

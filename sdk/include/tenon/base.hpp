@@ -217,7 +217,7 @@ struct Requirement {
   static const bool stated;
 };
 template <uint16_t kMinor>
-const bool Requirement<kMinor>::stated = [] {
+const bool Requirement<kMinor>::stated = [] {  // NOLINT(cert-err58-cpp): it throws nothing
   if (required_minor() < kMinor) required_minor() = kMinor;
   return true;
 }();

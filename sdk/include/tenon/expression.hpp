@@ -63,8 +63,8 @@ struct ProgramRecorder {
   int32_t constant(double number, uint8_t kind) {
     for (size_t i = 0; i < instructions.size(); ++i) {
       const tn_instruction& in = instructions[i];
-      if (in.op == TN_OP_CONSTANT && in.kind == kind && std::memcmp(&in.number, &number, sizeof number) == 0)
-        return static_cast<int32_t>(i);
+      const bool same = std::memcmp(&in.number, &number, sizeof number) == 0;  // NOLINT(*-memory-comparison, *-exp42-c)
+      if (in.op == TN_OP_CONSTANT && in.kind == kind && same) return static_cast<int32_t>(i);
     }
     return append(TN_OP_CONSTANT, kind, TN_SCALAR, {-1, -1, -1}, number);
   }
@@ -87,8 +87,9 @@ struct Handle {
   explicit Handle(double constant) : literal(constant) {}
   Handle(ProgramRecorder& owner, int32_t instruction, int32_t made_input = -1)
       : recording(&owner), value(instruction), made(made_input) {}
-  Handle(const Handle& other) { *this = other; }
+  Handle(const Handle& other) : Handle(other, -1) {}
   Handle& operator=(const Handle& other) {
+    if (this == &other) return *this;
     recording = other.recording;
     value = other.value;
     made = -1;
@@ -99,7 +100,12 @@ struct Handle {
 
  protected:
   // The same part of the expression as `other`, with another type.
-  Handle(const Handle& other, int32_t made_input) : Handle(other) { made = made_input; }
+  Handle(const Handle& other, int32_t made_input)
+      : recording(other.recording),
+        value(other.value),
+        made(made_input),
+        number(other.number),
+        literal(other.literal) {}
 };
 
 int32_t ProgramRecorder::number_of(const Handle& handle, uint8_t kind) {

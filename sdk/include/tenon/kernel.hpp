@@ -212,7 +212,7 @@ class KernelTable {
   }
 
  private:
-  static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  static tn_status supports(const tn_kernel_site* site, int32_t* score) {  // NOLINT(readability-non-const-parameter)
     bool offered = true;
     const tn_status status = guarded(site->errors, [&] {
       if constexpr (HasSupports<T>::value) offered = T::supports(KernelSite(*site), *score);

@@ -70,7 +70,7 @@ class Samples {
     State& state = written(slot, TN_DENSE);
     if constexpr (!std::is_void_v<T>) {
       if (sizeof(T) != 1 && sizeof(T) != state.element_bytes)
-        throw Failure(TN_PLUGIN_FAULT, state.name.c_str(),
+        throw Failure(TN_PLUGIN_FAULT, state.name,
                       "is written as elements of " + std::to_string(sizeof(T)) + " bytes; expected " +
                           std::to_string(state.element_bytes));
     }
@@ -150,7 +150,7 @@ class Samples {
   void commit() {
     ++count_;
     for (State& state : states_) {
-      if (!state.written) throw Failure(TN_PLUGIN_FAULT, state.name.c_str(), "is not written for every sample");
+      if (!state.written) throw Failure(TN_PLUGIN_FAULT, state.name, "is not written for every sample");
       state.written = false;
       state.rows += state.new_rows;
       state.inner += state.new_inner;
@@ -185,7 +185,7 @@ class Samples {
                     "number " + std::to_string(slot) + " is written; there are " + std::to_string(states_.size()));
     State& state = states_[slot];
     if (state.storage != storage)
-      throw Failure(TN_PLUGIN_FAULT, state.name.c_str(), "is written by the function of another storage");
+      throw Failure(TN_PLUGIN_FAULT, state.name, "is written by the function of another storage");
     state.written = true;
     return state;
   }
