@@ -375,6 +375,18 @@ tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const
   });
 }
 
+tn_status tn_reader_check(tn_host* host, tn_reader reader, tn_parameters parameters, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+    const std::shared_ptr<HeldParameters> set = it.parameters.at(parameters);
+    const SetRead read(set->gate);
+    const DataNames& names = set->set->names();
+    for (const Slot& slot : held->reader->slots())
+      if (const auto known = names.find(slot.name); known != names.end())
+        require_known("the reader", slot, *known->second);
+  });
+}
+
 tn_status tn_reader_record(tn_host* host, tn_reader reader, int64_t index, int64_t* record, tn_error* error) {
   return api::call(host, error,
                    [&](Host& it) { api::required(record, "record") = it.readers.at(reader)->reader->record(index); });

@@ -258,7 +258,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
   };
   with_model(path, [&] { topology.placed([&] { infer(run, receive); }); });
   note_left_out(open.reader, console);
-  return Interrupt::signal() == 0 ? kDone : kSignalled + interrupt.signal();
+  return Interrupt::signal() == 0 ? kDone : kSignalled + Interrupt::signal();
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ class CallArray {
   [[nodiscard]] bool watched(const Call& call) const;
   void find_recordable(Phase phase);
   [[nodiscard]] Captures::Key key_of(Phase phase) const;
-  void prepare(size_t node);
+  void prepare(size_t number);
   void align(Call& call, const LoopCalls& loop);
   void add_memory(const Node& memory);
   void make_ragged();

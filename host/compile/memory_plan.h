@@ -27,7 +27,7 @@ struct MemoryPlan {
 
 // Returns the bytes of a value at the bounds, rounded up to whole cache lines. Throws TN_INVALID if it has no bound.
 [[nodiscard]] uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds);
-// Returns the bounds of the sizes within a step of an order. whole: those outside of it.
-[[nodiscard]] std::vector<int64_t> bounds_within(const Graph& graph, int32_t order, const std::vector<int64_t>& whole);
+// Returns the bounds of the sizes within a step of an order, given by its number. whole: those outside of it.
+[[nodiscard]] std::vector<int64_t> bounds_within(const Graph& graph, int32_t number, const std::vector<int64_t>& whole);
 
 }  // namespace tenon::host

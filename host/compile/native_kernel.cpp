@@ -132,7 +132,7 @@ std::string unfit_for(const Kernel& kernel, const std::vector<LayerRef>& layers,
     if (sparse) return "native kernels of this version take no sparse (csr) inputs";
     const LayerType& type = registry.layer(layer->type);
     if (kernel.plugin != type.plugin)
-      if (const std::string unknown = unknown_attribute(table, *layer, type); !unknown.empty()) return unknown;
+      if (std::string unknown = unknown_attribute(table, *layer, type); !unknown.empty()) return unknown;
     inputs += type.description.inputs.size();
     outputs += type.description.outputs.size();
     parameters += type.description.parameters.size();
@@ -143,7 +143,7 @@ std::string unfit_for(const Kernel& kernel, const std::vector<LayerRef>& layers,
                             known_count(table, table.parameters_known, parameters, single), states_counts(table)};
   for (const LayerRef& layer : layers)
     if (const LayerType& type = registry.layer(layer->type); kernel.plugin != type.plugin)
-      if (const std::string unknown = known.unknown(*layer, type); !unknown.empty()) return unknown;
+      if (std::string unknown = known.unknown(*layer, type); !unknown.empty()) return unknown;
   return "";
 }
 

@@ -233,9 +233,8 @@ void NumberCheck::refuse(double number, int64_t row, int64_t first) const {
   const std::string place = rows_of_sample > 0    ? text("sample ", first + row / rows_of_sample)
                             : rows_of_sample == 0 ? text("row ", row)
                                                   : std::string("a row");
-  throw Error(code,
-              text(what, ": ", place, " of the minibatch is ", number <= kLowest ? -kInfinity : number, "; ", needs),
-              component, subject);
+  if (number <= kLowest) number = -kInfinity;
+  throw Error(code, text(what, ": ", place, " of the minibatch is ", number, "; ", needs), component, subject);
 }
 
 const LayerNumbers& NumberChecks::declared(const Layer& layer) {

@@ -29,9 +29,9 @@ class CallPreparer {
   void prepare(const Gather& gather);
   void prepare(const GatherGemm& product);
   void prepare(const ScatterAdd& scatter);
-  void prepare(const Move& move);
+  void prepare(const Move& copies);
   void prepare(const View& /*view*/) {}  // shares memory: nothing runs
-  void prepare(const Segment& segment);
+  void prepare(const Segment& over);
   void prepare(const Argsort& argsort);
   void prepare(const PrefixSum& sum);
   void prepare(const Conv& conv);
@@ -128,7 +128,7 @@ void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
   gather.size = sizeof gather;
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
-  gather.op = op;
+  gather.op = static_cast<uint32_t>(op);
   gather.height = bounded(tall.shape[0], bounds_);
   gather.width = bounded(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
   gather.count = bounded(elements(ids.shape), bounds_);

@@ -59,9 +59,9 @@ class LayerFactory {
   // Begins branches over the rows of `over`; an empty name is generated. They borrow the factory.
   [[nodiscard]] std::shared_ptr<OpenCond> begin_cond(const std::string& name, const LayerOutput& over,
                                                      std::vector<LayerOutput> rows);
-  // Makes the layers of a topology that Topology::to_json has written. `json` is untrusted. tensors: those of the file,
+  // Makes the layers of a topology that Topology::to_json has written. It is untrusted. tensors: those of the file,
   // which migrations read; null: there is no file, and layers that need a migration are refused.
-  [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors* tensors);
+  [[nodiscard]] RestoredTopology from_json(const nlohmann::json& described, StoredTensors* tensors);
 
  private:
   // restorer: of a layer of a model file, else null.

@@ -54,7 +54,8 @@ class TopologyChange {
     std::set<std::string> all;
     for (const ParameterDeclaration& each : topology.declarations()) all.insert(each.name);
     for (const auto& [before, now] : options_.parameters)
-      if (std::none_of(all.begin(), all.end(), [&](const std::string& name) { return is_below(name, before); }))
+      if (std::none_of(all.begin(), all.end(),
+                       [&, above = before](const std::string& name) { return is_below(name, above); }))
         fail(TN_NOT_FOUND, SubjectName{before}, "the topology has no parameter \"", before, "\"",
              suggestion(before, {all.begin(), all.end()}));
     for (const CloneOptions::Setting& setting : options_.settings) static_cast<void>(known(setting.layer));

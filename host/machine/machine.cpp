@@ -31,7 +31,7 @@ Machine::Machine(const Topology& topology, std::shared_ptr<ParameterSet> set, Re
                  const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
                  const MachineOptions& options)
     : Machine(topology, std::move(set), registry, devices.front(), parallel, options_of_shard(options, devices, 0)) {
-  max_samples_ = options.max_samples;
+  max_samples_ = options.max_samples;  // NOLINT(cppcoreguidelines-prefer-member-initializer): those of all shards
   if (devices.size() == 1) return;
   std::vector<std::unique_ptr<Machine>> others;
   for (size_t i = 1; i < devices.size(); ++i)

@@ -18,11 +18,12 @@ void convert(const ArrayView& from, std::byte* to) {
   int64_t count = 1;
   for (const int64_t extent : from.shape) count *= extent;
   if (is_row_major(from)) {
-    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<To>(data[i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<To>(data[i]);  // NOLINT(bugprone-signed-char-misuse)
     return;
   }
   StridedPlaces places(from);
-  for (int64_t i = 0; i < count; ++i, places.next()) out[i] = static_cast<To>(data[places.place()]);
+  for (int64_t i = 0; i < count; ++i, places.next())
+    out[i] = static_cast<To>(data[places.place()]);  // NOLINT(bugprone-signed-char-misuse)
 }
 
 template <typename From>

@@ -55,7 +55,7 @@ struct Context {
 
 #define TN_END_OF(type, member) (offsetof(type, member) + sizeof(type::member))
 #define TN_CHECKED(context, pointer, type, what, member) \
-  (context).checked<type>((pointer), TN_END_OF(type, member), what, #member)
+  (context).checked<type>((pointer), TN_END_OF(type, member), what, #member)  // NOLINT(bugprone-sizeof-expression)
 
 // Refuses reserved members and unknown bits that are not zero.
 template <typename Number>

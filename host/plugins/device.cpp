@@ -148,7 +148,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes, const
   if (data_ == nullptr) sink.check(TN_OUT_OF_MEMORY);
 }
 
-DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes)
+DeviceMemory::DeviceMemory(const std::shared_ptr<Device>& device, uint64_t bytes)
     : DeviceMemory(device, bytes, device->table()) {}
 
 DeviceMemory DeviceMemory::for_copies(std::shared_ptr<Device> device, uint64_t bytes) {

@@ -124,7 +124,7 @@ std::vector<Device::Offer<Table>> Device::offers(const char* id) {
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes);
+  DeviceMemory(const std::shared_ptr<Device>& device, uint64_t bytes);
   // Memory of the host from the device's table. `device` offers it.
   static DeviceMemory for_copies(std::shared_ptr<Device> device, uint64_t bytes);
   ~DeviceMemory();

@@ -24,11 +24,11 @@ struct LoadFrom {
 // unmapped. Throws TN_REFUSED if one of these steps fails, each with its own message: load the file, find the symbol,
 // call it, check the interface version, compare the rest with `note`. If a library is missing, the message ends with
 // the manifest's hint. Throws TN_OUT_OF_MEMORY if memory is too short to load the file. tags: null if checking is off.
-[[nodiscard]] const tn_plugin& load_plugin(const LoadFrom& file, const Manifest& note, ThreadTags* tags);
+[[nodiscard]] const tn_plugin& load_plugin(const LoadFrom& plugin, const Manifest& note, ThreadTags* tags);
 
 // Returns a descriptor as a manifest, checked like one. TN_REFUSED, naming component and member, if a table is too
 // short or lacks a required member.
-[[nodiscard]] Manifest describe(const tn_plugin& plugin);
+[[nodiscard]] Manifest describe(const tn_plugin& descriptor);
 
 // Everything that a plugin offers, ready to be called.
 struct Components {

@@ -169,14 +169,14 @@ void Registry::State::choose_versions() {
   for (const auto& plugin : plugins) {
     if (plugin->refused()) continue;
     const auto [place, first] = chosen.emplace(plugin->manifest->id, plugin.get());
-    if (!first && compare_versions(plugin->manifest->version, place->second->manifest->version) > 0)
+    if (!first && std::is_gt(compare_versions(plugin->manifest->version, place->second->manifest->version)))
       place->second = plugin.get();
   }
   for (const auto& plugin : plugins) {
     if (plugin->refused()) continue;
     const Plugin& used = *chosen.at(plugin->manifest->id);
     if (&used == plugin.get()) continue;
-    const bool newer = compare_versions(used.manifest->version, plugin->manifest->version) > 0;
+    const bool newer = std::is_gt(compare_versions(used.manifest->version, plugin->manifest->version));
     plugin->unused =
         text(plugin->where(), ": its id \"", plugin->manifest->id, "\" is also that of ", used.where(),
              newer ? text(", whose version ", used.manifest->version, " is newer than ", plugin->manifest->version)

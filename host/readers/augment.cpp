@@ -197,7 +197,7 @@ void check_colours(const AugmentOptions& options, const ImageForm& form) {
 }  // namespace
 
 std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
-                                std::shared_ptr<Allocator> allocator) {
+                                const std::shared_ptr<Allocator>& allocator) {
   require_samples(kWho, *of);
   const size_t slot = image_slot(*of, options.slot);
   Changes changes;

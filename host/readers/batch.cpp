@@ -233,7 +233,7 @@ size_t slot_of_lengths(const Reader& of, const std::string& name) {
 }  // namespace
 
 std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
-                              std::shared_ptr<Allocator> allocator) {
+                              const std::shared_ptr<Allocator>& allocator) {
   require_samples("batch", *of);
   if (samples < 1) fail(TN_INVALID, ComponentName{"batch"}, "samples is ", samples, "; expected at least 1");
   for (const Slot& slot : of->slots()) (void)checked_multiply(static_cast<uint64_t>(samples), slot.bytes, "batch");
@@ -241,7 +241,7 @@ std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool 
 }
 
 std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& options,
-                               std::shared_ptr<Allocator> allocator) {
+                               const std::shared_ptr<Allocator>& allocator) {
   require_samples("bucket", *of);
   require_start("bucket", *of);
   if (options.window < 1)

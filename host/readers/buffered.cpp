@@ -51,7 +51,7 @@ class Stopwatch {
   template <typename Read>
   auto time(Read&& read) {
     const auto began = std::chrono::steady_clock::now();
-    const auto result = read();
+    auto result = read();
     add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     return result;
   }
@@ -106,7 +106,7 @@ class ReadAhead {
     if (filled_ == 0) fail_cancelled();
     Item& item = ring_[first_];
     if (!item.outcome.failure && item.outcome.samples > 0) to.take(item.block);
-    const Outcome taken = std::exchange(item.outcome, {});
+    Outcome taken = std::exchange(item.outcome, {});
     first_ = (first_ + 1) % ring_.size();
     --filled_;
     if (taken.failure) failed_ = false;
@@ -268,8 +268,8 @@ class Buffered final : public Wrapper {
 
 }  // namespace
 
-std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator,
-                                 double worthwhile) {
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches,
+                                 const std::shared_ptr<Allocator>& allocator, double worthwhile) {
   require_minibatches("buffered", *of);
   constexpr int64_t kMost = 4096;
   if (minibatches < 1 || minibatches > kMost)

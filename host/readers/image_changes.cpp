@@ -68,7 +68,7 @@ class Colours {
   }
   static void put(T& to, float value) {
     if constexpr (std::is_same_v<T, uint8_t>)
-      to = static_cast<uint8_t>(value + 0.5F);
+      to = static_cast<uint8_t>(value + 0.5F);  // NOLINT(bugprone-incorrect-roundings): it is not negative
     else
       to = value;
   }

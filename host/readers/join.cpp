@@ -31,8 +31,8 @@ void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
     const bool longer = !differs.empty() && difference(*slot.names, slot.index_limit, *other.names).empty();
     if (!differs.empty() && !longer)
       fail(TN_INVALID, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\" of reader ", number + 1,
-           " numbers its names differently from reader 1: ", differs,
-           "; give both the same vocabulary, labels or classes");
+           " has other names or columns than that of reader 1: ", differs,
+           "; give both the names of a model, or the same vocabulary, labels, classes or columns");
     if (longer) slot.names = other.names;
   }
   if (slot.names == nullptr) slot.names = other.names;
@@ -438,7 +438,7 @@ std::unique_ptr<Reader> chain(Readers of, std::shared_ptr<Allocator> allocator) 
   return std::make_unique<Chain>(std::move(of), std::move(allocator));
 }
 
-std::unique_ptr<Reader> compose(Readers of, std::shared_ptr<Allocator> allocator) {
+std::unique_ptr<Reader> compose(Readers of, const std::shared_ptr<Allocator>& allocator) {
   require_readers("compose", of);
   return std::make_unique<Compose>(std::move(of), allocator);
 }

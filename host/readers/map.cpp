@@ -140,12 +140,12 @@ class Choose final : public Wrapper {
 }  // namespace
 
 std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
-                            std::shared_ptr<Allocator> allocator) {
+                            const std::shared_ptr<Allocator>& allocator) {
   return std::make_unique<Map>(std::move(of), std::move(slots), std::move(function), allocator);
 }
 
 std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
-                               std::shared_ptr<Allocator> allocator) {
+                               const std::shared_ptr<Allocator>& allocator) {
   if (slots.empty()) fail(TN_INVALID, ComponentName{"choose"}, "no slots; expected at least 1");
   std::vector<std::string> known;
   for (const Slot& slot : of->slots()) known.push_back(slot.name);

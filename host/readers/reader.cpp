@@ -346,7 +346,7 @@ class PluginReader final : public CountingReader {
 }  // namespace
 
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const tn_services* services,
-                                    ReaderSettings settings) {
+                                    const ReaderSettings& settings) {
   return std::make_unique<PluginReader>(type, attributes, services, settings);
 }
 

@@ -70,7 +70,7 @@ struct ReaderSettings {
 };
 // Opens a plugin's reader; `type` and `services` must outlive it.
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const tn_services* services,
-                                    ReaderSettings settings = {});
+                                    const ReaderSettings& settings = {});
 // Throws TN_INVALID if the names of a reader's slot contradict `known`. `who` is the reader, for the message.
 void require_known(const std::string& who, const Slot& slot, const Names& known);
 
@@ -94,10 +94,11 @@ std::unique_ptr<Reader> open_source(Source source);
 std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed,
                                 std::shared_ptr<Allocator> allocator);
 // The first `samples` samples of each pass.
-std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator);
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples,
+                                const std::shared_ptr<Allocator>& allocator);
 // The samples i of a pass with i % shards == shard.
 std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
-                              std::shared_ptr<Allocator> allocator);
+                              const std::shared_ptr<Allocator>& allocator);
 
 // One of the two parts into which fraction and seed divide the samples (Philox): the round(fraction * size) samples
 // that are held out, or all others, each in the order of the data. `of` must be indexed.
@@ -121,18 +122,18 @@ struct AugmentOptions {
   uint64_t seed = 0;
 };
 std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
-                                std::shared_ptr<Allocator> allocator);
+                                const std::shared_ptr<Allocator>& allocator);
 
 // Join several readers. chain reads one reader after the other, interleave one sample of each in turn; both need equal
 // slots. compose reads a sample of each reader and joins their slots: slot names must differ, and sizes be equal.
 using Readers = std::vector<std::shared_ptr<Reader>>;
 std::unique_ptr<Reader> chain(Readers of, std::shared_ptr<Allocator> allocator);
-std::unique_ptr<Reader> compose(Readers of, std::shared_ptr<Allocator> allocator);
+std::unique_ptr<Reader> compose(Readers of, const std::shared_ptr<Allocator>& allocator);
 std::unique_ptr<Reader> interleave(Readers of, std::shared_ptr<Allocator> allocator);
 
 // Minibatches of `samples` samples. drop_last: drops a smaller one at the end of a pass.
 std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
-                              std::shared_ptr<Allocator> allocator);
+                              const std::shared_ptr<Allocator>& allocator);
 struct BucketOptions {
   std::string slot;               // its rows or entries are a sample's length
   int64_t window = 0;             // samples that are sorted together
@@ -142,24 +143,24 @@ struct BucketOptions {
 // Minibatches of samples of similar length. A sample counts as one row at least, and one with more than `rows` is a
 // minibatch of its own.
 std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& options,
-                               std::shared_ptr<Allocator> allocator);
+                               const std::shared_ptr<Allocator>& allocator);
 
 // Replaces each sample by another one: `function` reads `samples` samples and sets as many in `to`, with slots `slots`.
 using MapFunction =
     std::function<void(const std::vector<ArrayView>& from, int64_t samples, std::vector<ArrayView>& to)>;
 std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
-                            std::shared_ptr<Allocator> allocator);
+                            const std::shared_ptr<Allocator>& allocator);
 // Keeps some of the slots, under new names.
 struct ChosenSlot {
   std::string slot, name;
 };
 std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
-                               std::shared_ptr<Allocator> allocator);
+                               const std::shared_ptr<Allocator>& allocator);
 // Reads up to `minibatches` minibatches ahead, on a thread of its own. The caller reads until a minibatch is measured
 // to take `worthwhile` seconds or more; the next call of next starts the thread. Handing a minibatch from core to core
 // takes about as long as copying it, so for faster readers a thread does not pay.
 constexpr double kWorthAThread = 25e-6;
-std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator,
-                                 double worthwhile = kWorthAThread);
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches,
+                                 const std::shared_ptr<Allocator>& allocator, double worthwhile = kWorthAThread);
 
 }  // namespace tenon::host

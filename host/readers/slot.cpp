@@ -108,7 +108,7 @@ NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::
   if (from == nullptr) return nullptr;
   if (!TN_HAS(from, tn_names, texts)) fail(code, ComponentName{who}, "the names are too short");
   const bool digest = own && TN_HAS(from, tn_names, sha256), longer = TN_HAS(from, tn_names, columns_sha256);
-  const NamesRef values = adopt_list(from->texts, from->count, digest ? from->sha256 : nullptr, code, who);
+  NamesRef values = adopt_list(from->texts, from->count, digest ? from->sha256 : nullptr, code, who);
   const NamesRef columns = longer ? adopt_list(from->columns, from->columns_count, own ? from->columns_sha256 : nullptr,
                                                code, who + ": columns")
                                   : nullptr;

@@ -224,7 +224,8 @@ std::unique_ptr<Reader> split(std::shared_ptr<Reader> of, const SplitOptions& op
   return std::make_unique<Split>(std::move(of), held, options, std::move(allocator));
 }
 
-std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator) {
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples,
+                                const std::shared_ptr<Allocator>& allocator) {
   require_samples("first_n", *of);
   require_start("first_n", *of);
   if (samples < 0) fail(TN_INVALID, ComponentName{"first_n"}, "samples is ", samples, "; expected at least 0");
@@ -232,7 +233,7 @@ std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std
 }
 
 std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
-                              std::shared_ptr<Allocator> allocator) {
+                              const std::shared_ptr<Allocator>& allocator) {
   require_samples("shard", *of);
   require_start("shard", *of);
   if (shards < 1 || shard < 0 || shard >= shards)

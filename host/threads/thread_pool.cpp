@@ -67,7 +67,7 @@ using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t work
 
 }  // namespace
 
-struct ThreadPool::State {
+struct ThreadPool::State {  // NOLINT(clang-analyzer-optin.performance.Padding): lines of its own
   explicit State(int32_t threads)
       : workers(static_cast<size_t>(threads)),
         spin(threads <= usable_cores()),

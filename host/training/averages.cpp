@@ -140,6 +140,7 @@ nlohmann::json Averages::describe() const {
   return {{"decay", options_.decay}, {"window", options_.window}, {"begin", options_.begin}};
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the views write
 std::vector<Updater::StateValues> Averages::views(float* average, float* block, float* former) const {
   std::vector<Updater::StateValues> result;
   uint64_t at = 0;

@@ -50,7 +50,7 @@ class CheckpointFile {
  private:
   [[nodiscard]] CheckpointRecord record_of(const std::string& tensor);
   void read(const char* kind, const Updater::StateValues& state);
-  [[nodiscard]] nlohmann::json parse(const char* what, const std::string& text) const;
+  [[nodiscard]] nlohmann::json parse(const char* what, const std::string& given) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,
                                                         const std::vector<int64_t>* shape);
 

@@ -94,6 +94,7 @@ std::vector<Checkpoints::Found> Checkpoints::checkpoints_in(const fs::path& fold
   std::vector<Found> found;
   for (const std::string& name : names_in(folder, error)) {
     long long pass = 0, batch = 0;
+    // NOLINTNEXTLINE(cert-err34-c): eighteen digits fit
     if (std::sscanf(name.c_str(), "checkpoint-%18lld-%18lld.safetensors", &pass, &batch) == 2 && pass >= 0 &&
         batch >= 0 && name == Found{pass, batch}.name())
       found.push_back({pass, batch});

@@ -76,7 +76,7 @@ class Checkpoints {
   // A checkpoint by its name, "checkpoint-2-40.safetensors": 2 passes and 40 minibatches of the next one are done.
   struct Found {
     int64_t pass = 0, batch = 0;
-    auto operator<=>(const Found&) const = default;
+    auto operator<=>(const Found&) const = default;  // NOLINT(modernize-use-nullptr): of the comparison with 0
     [[nodiscard]] std::string name() const;
   };
 

@@ -134,7 +134,7 @@ class Training {
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
-    pass_began_ = inputs_.clock.now();
+    pass_began_ = inputs_.clock.now();  // NOLINT(cppcoreguidelines-prefer-member-initializer): after the set-up
     if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
       batch_ = from->place.batch;

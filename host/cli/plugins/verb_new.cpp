@@ -70,7 +70,7 @@ const Row& chosen(const Row (&table)[kCount], const Options& options, const char
 
 // Returns the folder of the templates, which lies at the same place beside the program in each installation.
 fs::path template_folder() {
-  const fs::path folder = (fs::read_symlink("/proc/self/exe").parent_path() / TENON_TEMPLATES).lexically_normal();
+  fs::path folder = (fs::read_symlink("/proc/self/exe").parent_path() / TENON_TEMPLATES).lexically_normal();
   std::error_code error;
   if (!fs::is_directory(folder, error))
     throw Failure(kNotFound, "no folder \"" + folder.string() + "\": the SDK is not installed beside this program");

@@ -172,8 +172,14 @@ struct TrainOptions {
   return result;
 }
 
+// Whether the slots of a reader mean what the model was trained with, as tn_reader_check documents.
+inline void check_reader(const Reader& reader, const Parameters& parameters) {
+  detail::checked(
+      [&](tn_error* error) { return tn_reader_check(reader.host(), reader.handle(), parameters.handle(), error); });
+}
+
 // The next minibatch of a reader as feeds for data layers named as its slots, borrowed until the next call on the
-// reader; empty at the end of a pass.
+// reader; empty at the end of a pass. Feeds have no names of integers or columns: see check_reader.
 [[nodiscard]] inline std::vector<Feed> next_feeds(const Reader& reader) {
   const std::vector<DataOptions> named = slots(reader);
   const std::vector<Array> arrays = reader.next();

@@ -139,7 +139,7 @@ std::string open_end(const PluginSet& set, const SetPlugin& entry) {
 
 }  // namespace
 
-json verify_plugin_set(const fs::path& path, std::shared_ptr<FileSystem> files) {
+json verify_plugin_set(const fs::path& path, const std::shared_ptr<FileSystem>& files) {
   const auto set = std::make_shared<const PluginSet>(read_plugin_set(path, *files));
   const json found = Registry({}, files, nullptr, set).list();
   json result = json::array();

@@ -34,6 +34,7 @@ struct LockedPlugin {
 // Checks every file that a set names, without running code: returns a list of {id, file, version, sha256, status: "ok"
 // or "refused", reason, warning}. An entry without a file is listed with an empty one if there is a warning: what it
 // leaves open. Throws as read_plugin_set.
-[[nodiscard]] nlohmann::json verify_plugin_set(const std::filesystem::path& path, std::shared_ptr<FileSystem> files);
+[[nodiscard]] nlohmann::json verify_plugin_set(const std::filesystem::path& path,
+                                               const std::shared_ptr<FileSystem>& files);
 
 }  // namespace tenon::host

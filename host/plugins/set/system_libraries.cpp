@@ -126,7 +126,7 @@ fs::path SystemLibraries::find(const std::string& name) const {
     for (const fs::path& file : found->second)
       if (fs::is_regular_file(file, error)) return file;
   for (const fs::path& folder : folders_)
-    if (const fs::path file = library_in(folder, name); !file.empty()) return file;
+    if (fs::path file = library_in(folder, name); !file.empty()) return file;
   return {};
 }
 

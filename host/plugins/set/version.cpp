@@ -23,7 +23,7 @@ std::strong_ordering compare_parts(std::string_view a, std::string_view b) {
   if (!is_number(a)) return a <=> b;
   a = without_zeros(a);
   b = without_zeros(b);
-  if (const auto order = a.size() <=> b.size(); order != 0) return order;
+  if (const auto order = a.size() <=> b.size(); std::is_neq(order)) return order;
   return a <=> b;
 }
 
@@ -40,7 +40,7 @@ std::strong_ordering compare_lists(std::string_view a, std::string_view b, std::
     const std::string_view left = a.empty() ? missing : take_part(a);
     const std::string_view right = b.empty() ? missing : take_part(b);
     if (left.empty() != right.empty()) return left.empty() ? std::strong_ordering::less : std::strong_ordering::greater;
-    if (const auto order = compare_parts(left, right); order != 0) return order;
+    if (const auto order = compare_parts(left, right); std::is_neq(order)) return order;
   }
   return std::strong_ordering::equal;
 }
@@ -63,7 +63,7 @@ std::pair<std::string_view, std::string_view> parts_of(std::string_view version)
 std::strong_ordering compare_versions(std::string_view a, std::string_view b) {
   const auto [left, left_before] = parts_of(a);
   const auto [right, right_before] = parts_of(b);
-  if (const auto order = compare_lists(left, right, "0"); order != 0) return order;
+  if (const auto order = compare_lists(left, right, "0"); std::is_neq(order)) return order;
   if (left_before.empty() != right_before.empty())
     return left_before.empty() ? std::strong_ordering::greater : std::strong_ordering::less;
   return compare_lists(left_before, right_before, "");
@@ -99,11 +99,11 @@ bool VersionInterval::is_version(std::string_view text) {
 bool VersionInterval::contains(std::string_view version) const {
   return std::all_of(bounds_.begin(), bounds_.end(), [&](const Bound& bound) {
     const auto order = compare_versions(version, bound.version);
-    if (bound.sign == ">=") return order >= 0;
-    if (bound.sign == "<=") return order <= 0;
-    if (bound.sign == ">") return order > 0;
-    if (bound.sign == "<") return order < 0;
-    return order == 0;
+    if (bound.sign == ">=") return std::is_gteq(order);
+    if (bound.sign == "<=") return std::is_lteq(order);
+    if (bound.sign == ">") return std::is_gt(order);
+    if (bound.sign == "<") return std::is_lt(order);
+    return std::is_eq(order);
   });
 }
 

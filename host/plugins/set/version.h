@@ -21,7 +21,7 @@ class VersionInterval {
  public:
   VersionInterval() = default;  // every version
   // Throws TN_BAD_CONFIG with the part that is wrong.
-  explicit VersionInterval(const std::string& text);
+  explicit VersionInterval(const std::string& given);
 
   [[nodiscard]] bool contains(std::string_view version) const;
   // Whether the text of a plugin's version can stand in an interval.

@@ -67,7 +67,10 @@ Rule cosine_restarts(OptionReader& reader) {
   return [=](double u) {
     double period = steps;
     if (multiplier == 1) u = std::fmod(u, period);
-    for (; u >= period; period *= multiplier) u -= period;
+    while (u >= period) {
+      u -= period;
+      period *= multiplier;
+    }
     return end + (1 - end) * (1 - half_cosine(u / period));
   };
 }

@@ -119,7 +119,7 @@ Tiles own_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int64_t most_rows
 
 int64_t packed_rows() {
   // Beside the panels that a strip is multiplied by (kPackedGroup of gemm_tile.cpp), in bytes of float32.
-  constexpr int64_t kPanels = 8 * 48 * 320 * 4, kRow = 320 * 4, kStep = 64;
+  constexpr int64_t kPanels = int64_t{8} * 48 * 320 * 4, kRow = int64_t{320} * 4, kStep = 64;
   static const int64_t rows = [] {
     const auto cache = static_cast<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE));
     return std::clamp<int64_t>((cache - cache / 8 - kPanels) / kRow / kStep * kStep, 128, 1024);

@@ -65,9 +65,9 @@ void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64
 // Loads 16 bytes of each of one or two rows, `distance` elements apart, as the blocks of a vector.
 template <class T, class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const T* from, int64_t distance) {
-  constexpr hn::FixedTag<T, 16 / sizeof(T)> block;
+  constexpr hn::FixedTag<T, 16 / sizeof(T)> kBlock;
   if constexpr (hn::MaxLanes(D()) > 16 / sizeof(T)) {
-    return hn::Combine(d, hn::LoadU(block, from + distance), hn::LoadU(block, from));
+    return hn::Combine(d, hn::LoadU(kBlock, from + distance), hn::LoadU(kBlock, from));
   } else {
     return (void)distance, hn::LoadU(d, from);
   }
@@ -77,7 +77,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* from, int64_t distance) {
 // Copies B, stored [columns, depth], to one panel. The columns behind the last are 0 up to a whole vector.
 template <class T>
 void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
-  constexpr int64_t width = kPanel<T>;
+  constexpr int64_t kColumns = kPanel<T>;
   int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
   // Squares of kSide x kSide elements are transposed in registers, one or two at a time.
@@ -88,29 +88,29 @@ void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, 
     const int64_t distance = kSide * b_column;
     int64_t l = 0;
     for (; l + kSide <= depth; l += kSide) {
-      T* const to = panel + l * width + j;
+      T* const to = panel + l * kColumns + j;
       const auto r0 = load_blocks(d, from + l, distance), r1 = load_blocks(d, from + b_column + l, distance);
       if constexpr (kSide == 2) {
         hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
-        hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
+        hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + kColumns);
       } else {
         const auto r2 = load_blocks(d, from + 2 * b_column + l, distance);
         const auto r3 = load_blocks(d, from + 3 * b_column + l, distance);
         const auto p0 = hn::InterleaveLower(d, r0, r2), p1 = hn::InterleaveUpper(d, r0, r2);
         const auto q0 = hn::InterleaveLower(d, r1, r3), q1 = hn::InterleaveUpper(d, r1, r3);
         hn::StoreU(hn::InterleaveLower(d, p0, q0), d, to);
-        hn::StoreU(hn::InterleaveUpper(d, p0, q0), d, to + width);
-        hn::StoreU(hn::InterleaveLower(d, p1, q1), d, to + 2 * width);
-        hn::StoreU(hn::InterleaveUpper(d, p1, q1), d, to + 3 * width);
+        hn::StoreU(hn::InterleaveUpper(d, p0, q0), d, to + kColumns);
+        hn::StoreU(hn::InterleaveLower(d, p1, q1), d, to + 2 * kColumns);
+        hn::StoreU(hn::InterleaveUpper(d, p1, q1), d, to + 3 * kColumns);
       }
     }
     for (; l < depth; ++l)
-      for (int64_t i = 0; i < kSide * kSquares; ++i) panel[l * width + j + i] = from[i * b_column + l];
+      for (int64_t i = 0; i < kSide * kSquares; ++i) panel[l * kColumns + j + i] = from[i * b_column + l];
   }
 #endif
   const int64_t end = (columns + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
   for (; j < end; ++j)
-    for (int64_t l = 0; l < depth; ++l) panel[l * width + j] = j < columns ? b[j * b_column + l] : T{0};
+    for (int64_t l = 0; l < depth; ++l) panel[l * kColumns + j] = j < columns ? b[j * b_column + l] : T{0};
 }
 
 // Columns of B that a tile multiplies at once: `s.columns` columns at s.b, by `step` a time, each time `distance`
@@ -190,12 +190,12 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
 // rows, or if the rows of B are so far apart that few of them fit into the first-level cache at once.
 template <class Terms, class T>
 void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
-  constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
+  constexpr int64_t kLanes = kWidth<T>, kCopyRows = int64_t{4} * kStripRows, kFar = 2048 / sizeof(T);
   static_assert(kGroup * kSumBlock<T> * kPanel<T> * static_cast<int64_t>(sizeof(T)) <= kPanelMemory);
   static_assert(2 * kStripRows >= 12);  // may_copy
   auto* const panels = static_cast<T*>(t.panels);
   const bool is_far = t.b_step >= kFar;
-  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > 2 * kStripRows && is_far);
+  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > int64_t{2} * kStripRows && is_far);
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
   const T* const b = static_cast<const T*>(t.b) + first * t.b_step;
   T* const c = s.c;
@@ -317,10 +317,11 @@ void multiply_column(const GemmTile& t) {
     Vector<T> sums[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
-    for (int64_t l = 0; l < whole; l += kChains)
+    for (int64_t l = 0; l < whole; l += kChains) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v)
         sums[v] = hn::MulAdd(hn::LoadU(d, a + l + v * kLanes), hn::LoadU(d, b + l + v * kLanes), sums[v]);
+    }
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const int64_t l = whole + v * kLanes;

@@ -14,6 +14,6 @@ tn_status prepare_coalesce_products(void* device, const tn_services* services, c
                                     const tn_coalesce_products* coalesce, tn_prepared* prepared);
 // rows_update.cpp
 tn_status prepare_rows_update(void* device, const tn_services* services, const tn_errors* errors,
-                              const tn_row_sparse_update* update, tn_prepared* prepared);
+                              const tn_row_sparse_update* given, tn_prepared* prepared);
 
 }  // namespace tenon::cpu

@@ -233,7 +233,7 @@ struct ResidualBlock {
     const bool deep = attributes.flag("bottleneck");
     const tn_ref input = expander.input(0);
     const int64_t last = deep ? 4 * filters : filters;
-    tn_ref made;
+    tn_ref made = {};
     if (deep) {
       made = convolved(expander, input, {filters, {1}, {1}, true, "relu", 0});
       made = convolved(expander, made, {filters, {3}, {stride}, true, "relu", 1});

@@ -175,7 +175,7 @@ struct ConvTranspose {
     require_groups(planner, channels, filters, groups);
     const std::vector<Line> made = lines(attributes, input);
     std::vector<int64_t> sizes;
-    double terms = static_cast<double>(channels / groups);
+    double terms = static_cast<double>(channels / groups);  // NOLINT(bugprone-integer-division): it divides
     for (const Line& line : made) {
       if (line.images < 1)
         throw tn::Failure(TN_INVALID, "padding",

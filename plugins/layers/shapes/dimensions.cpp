@@ -24,7 +24,7 @@ std::vector<int32_t> checked_axes(const tn::Planner& planner) {
     if (attributes.integers("axes").empty()) throw tn::Failure(TN_INVALID, "axes", "is empty").actual(input);
     for (const int64_t axis : attributes.integers("axes")) planner.axis_of(0, axis);
   }
-  const std::vector<int32_t> axes = axes_in(attributes, input);
+  std::vector<int32_t> axes = axes_in(attributes, input);
   std::vector<int32_t> sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())

@@ -80,8 +80,8 @@ void Csv::find_sequences(const tn::ReaderOpen& open) {
     known.push_back(slot.name);
     slot.storage = TN_RAGGED;
   }
-  if (const int32_t own = parser_.columns[static_cast<size_t>(key_)].slot; own >= 0 && slots_[own].shape.empty())
-    slots_[own].storage = TN_DENSE;
+  const auto own = static_cast<size_t>(parser_.columns[static_cast<size_t>(key_)].slot);  // or beyond the last
+  if (own < slots_.size() && slots_[own].shape.empty()) slots_[own].storage = TN_DENSE;
   for (const std::string& name : names) {
     const auto slot = std::find(known.begin(), known.end(), name);
     if (slot == known.end() && !open.needed(name)) continue;

@@ -24,7 +24,7 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
     : path_(path) {
   check_cancel(cancel, path);
   file_.emplace(path);
-  bytes_ = file_->bytes();
+  bytes_ = file_->bytes();  // NOLINT(cppcoreguidelines-prefer-member-initializer): of the file, which is open now
   uint8_t magic[2];
   if (file_->read(0, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
     file_.reset();

@@ -19,6 +19,7 @@ constexpr uint64_t kLikelyRatio = 8;                 // likely ratio of inflated
 Stream::Stream(const std::string& path, uint64_t most_inflation, const volatile int32_t* cancel)
     : file_(path), cancel_(cancel), buffer_(kBufferBytes), inflation_(file_.bytes(), most_inflation) {
   fill();
+  // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): what the buffer has now
   gzip_ = end_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
   constexpr int kGzipOnly = 16;
   if (gzip_ && inflateInit2(&inflater_, kGzipOnly + MAX_WBITS) != Z_OK) throw std::bad_alloc();

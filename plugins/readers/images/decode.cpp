@@ -76,7 +76,7 @@ bool read_samples(Input& input, uint8_t* to, size_t row_bytes, uint32_t rows) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, on_error, on_error);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   if (info != nullptr) {
-    if (setjmp(png_jmpbuf(png)) == 0) {
+    if (setjmp(png_jmpbuf(png)) == 0) {  // NOLINT(cert-err52-cpp): libpng knows no other way
       png_set_read_fn(png, &input, read_bytes);
       png_read_info(png, info);
       if (png_get_valid(png, info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);

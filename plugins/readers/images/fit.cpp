@@ -33,7 +33,7 @@ void Fitter::halve(Image& image) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c) {
-        const uint8_t* const from = image.pixels.data() + 2 * y * row + static_cast<ptrdiff_t>(2 * x) * channels + c;
+        const uint8_t* const from = image.pixels.data() + 2 * y * row + ptrdiff_t{2} * x * channels + c;
         *to++ = static_cast<uint8_t>((from[0] + from[channels] + from[row] + from[row + channels] + 2) / 4);
       }
   image.width = width;
@@ -42,7 +42,11 @@ void Fitter::halve(Image& image) {
 
 void Fitter::fit(Image& image, const Place& place, const Target& target, uint8_t* to) {
   double step_across = image.width / place.scaled_width, step_down = image.height / place.scaled_height;
-  for (; step_across >= 2 && step_down >= 2; step_across /= 2, step_down /= 2) halve(image);
+  while (step_across >= 2 && step_down >= 2) {
+    halve(image);
+    step_across /= 2;
+    step_down /= 2;
+  }
   const std::vector<Between> columns = positions(target.width, place.left, step_across, image.width);
   const std::vector<Between> rows = positions(target.height, place.top, step_down, image.height);
   const int channels = image.channels;

@@ -36,7 +36,7 @@ bool all_inside(const uint8_t* values, uint64_t bytes, int64_t limit, int64_t* v
   for (uint64_t i = 0; i < bytes; i += sizeof(T)) {
     T it;
     std::memcpy(&it, values + i, sizeof it);
-    *value = static_cast<int64_t>(it);
+    *value = static_cast<int64_t>(it);  // NOLINT(bugprone-signed-char-misuse): a number
     if (*value < 0 || *value >= limit) return false;
   }
   return true;

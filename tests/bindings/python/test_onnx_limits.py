@@ -191,6 +191,12 @@ def test_data_beside_a_file_stay_in_its_folder(tmp_path, monkeypatch):
         (folder / "m.onnx").write_bytes(external("own.bin", **entries).SerializeToString())
         with pytest.raises(tenon.error.BadDataError, match='tensor "c"'):
             tenon.onnx.load("m.onnx")
+    for entries in ({"length": ""}, {"length": str(1 << 40)}):  # more than the tensor has is not read
+        with open(folder / "large.bin", "wb") as file:
+            file.truncate(1 << 40)
+        (folder / "m.onnx").write_bytes(external("large.bin", **entries).SerializeToString())
+        with pytest.raises(tenon.error.BadDataError, match=r"1099511627776 bytes; \[4\] has at most 16"):
+            tenon.onnx.load("m.onnx")
     (folder / "m.onnx").write_bytes(external("none.bin").SerializeToString())
     with pytest.raises(tenon.error.NotFoundError, match="none.bin"):
         tenon.onnx.load("m.onnx")

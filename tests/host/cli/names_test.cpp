@@ -160,7 +160,7 @@ columns = ["x = a, b, c: f32", "kind: category"]
   const Outcome outcome = run("train job.toml");
   EXPECT_EQ(outcome.exit, 78);
   EXPECT_THAT(outcome.error,
-              HasSubstr("slot \"kind\" of reader 2 numbers its names differently from reader 1: \"fox\" is "
+              HasSubstr("slot \"kind\" of reader 2 has other names or columns than that of reader 1: \"fox\" is "
                         "not among the names that are known: \"cat\", \"dog\""));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -85,6 +86,9 @@ def _fill(tensor: Any, path: str, folder: str | None) -> None:
         size = os.path.getsize(file)
         offset = int(entries.get("offset") or 0)
         length = int(entries.get("length") or size - offset)
+        most = _most_bytes(tensor)
+        if length > most:
+            raise error.BadDataError(f"{what}, {length} bytes; {list(tensor.dims)} has at most {most}", path, location)
         if offset < 0 or length < 0 or offset + length > size:
             raise error.BadDataError(f"{what} of {size} bytes, from {offset} on, {length} bytes", path, location)
         with open(file, "rb") as opened:
@@ -94,10 +98,21 @@ def _fill(tensor: Any, path: str, folder: str | None) -> None:
         raise
     except ValueError as failure:
         raise error.BadDataError(f"{what}: {failure}", path, location) from failure
+    except MemoryError:
+        raise error.OutOfMemoryError(f"{what}, {length} bytes: out of memory", path, location) from None
     except OSError as failure:
         raise error.FileError(f"{what}: {failure}", path, location) from failure
     tensor.data_location = onnx.TensorProto.DEFAULT
     del tensor.external_data[:]
+
+
+def _most_bytes(tensor: Any) -> int:
+    """Returns the most bytes that the data of a tensor have: elements are not larger than complex numbers of fp64."""
+    try:
+        size = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except (KeyError, TypeError, ValueError):
+        size = 16
+    return math.prod(max(each, 0) for each in tensor.dims) * size
 
 
 def _require_few_nodes(model: Any, path: str) -> None:

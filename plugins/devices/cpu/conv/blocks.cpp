@@ -453,11 +453,11 @@ void pack_channels(const ConvRun& run, const Layout& layout) {
 
 }  // namespace
 
-int64_t pieces_of(const ConvPlan& b) {
-  const auto layouts = static_cast<int64_t>(b.layouts.size());
-  if (b.patches) return 1;
-  if (b.each) return layouts;
-  return layouts * b.conv.groups * panels_of(b.target_last / b.conv.groups, b.panel_width);
+int64_t pieces_of(const ConvPlan& plan) {
+  const auto layouts = static_cast<int64_t>(plan.layouts.size());
+  if (plan.patches) return 1;
+  if (plan.each) return layouts;
+  return layouts * plan.conv.groups * panels_of(plan.target_last / plan.conv.groups, plan.panel_width);
 }
 
 void pack_weights(const ConvRun& run, int64_t piece) {

@@ -200,9 +200,10 @@ void multiply_piece(const Band& band, const Piece<T>& piece) {
 template <class T>
 using PieceKernel = void (*)(const Band&, const Piece<T>&);
 
+constexpr int kMostColumns = kSums / 2;  // at two vectors each
+
 template <class T>
 void narrow(const NarrowBand& work) {
-  constexpr int kMostColumns = kSums / 2;  // at two vectors each
   static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     return std::array<PieceKernel<T>, sizeof...(kIndex)>{&multiply_piece<T, kIndex / 2 + 1, kIndex % 2 + 1>...};
   }

@@ -71,7 +71,9 @@ void pack_patches(const ConvRun& run) {
 void compute_patches(const ConvRun& run, int64_t sample) {
   const ConvPlan& b = *run.binding;
   const auto axes = axes_of(b);
-  const auto& [across, down, along] = axes;
+  const auto& across = axes[0];
+  const auto& down = axes[1];
+  const auto& along = axes[2];
   const auto source = steps({across.places, down.places, along.places}, b.source_last);
   const auto target = steps({across.images, down.images, along.images}, b.target_last);
   const uint8_t* const from = run.source + sample * b.source_space * b.source_last * b.element;

@@ -52,7 +52,7 @@ class VectorCode {
   x86::Gp address(int32_t cursor);
   x86::Vec constant(uint64_t lane);
   x86::Vec lane_numbers();
-  x86::Vec spread(const x86::Gp& lane);
+  x86::Vec spread(const x86::Gp& number);
   template <class Emit>
   void in_first_lines(const Emit& emit);
 

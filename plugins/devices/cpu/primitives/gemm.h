@@ -79,7 +79,7 @@ tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const 
 
 // Prepares a product with an epilogue, whose B is packed or not. device: see caches_of.
 tn_status prepare_epilogue(void* device, const tn_services* services, const tn_errors* errors,
-                           const tn_gemm_epilogue& epilogue, bool packed, tn_prepared* prepared);
+                           const tn_gemm_epilogue& given, bool packed, tn_prepared* prepared);
 
 // Computes rows [first, last) of C [batch * m, n] on the calling thread.
 void multiply_rows(const Product& product, int64_t first, int64_t last);

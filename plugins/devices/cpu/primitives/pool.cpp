@@ -69,9 +69,9 @@ class Windows {
   // image: of the sample, or null.
   Windows(const Binding& b, const void* image, int64_t place) : binding_(b), image_(image) {
     const auto& axes = b.phase.axes;
-    at_[2] = place % axes[2].count;
-    at_[1] = place / axes[2].count % axes[1].count;
-    at_[0] = place / axes[2].count / axes[1].count;
+    at_[2] = static_cast<size_t>(place % axes[2].count);
+    at_[1] = static_cast<size_t>(place / axes[2].count % axes[1].count);
+    at_[0] = static_cast<size_t>(place / axes[2].count / axes[1].count);
   }
   // Returns the elements of the next windows, at most `most`, that lie in the image: those along a line that have the
   // same form.
