@@ -293,9 +293,8 @@ typedef struct tn_machine_options {
   uint32_t devices_reserved;
 } tn_machine_options;
 
-/* One data layer's minibatch: shape [samples, shape of a sample...]. Its numbers are those that the application states:
- * of floats none is refused, and NaN passes through a model, of which argmax makes a class (see
- * tn_host_options.check_finite); what they mean is not known (see tn_reader_check). */
+/* One data layer's minibatch: shape [samples, shape of a sample...]. No float is refused: NaN passes, of which argmax
+ * makes a class (see tn_host_options.check_finite). What the numbers mean is not known (see tn_reader_check). */
 typedef struct tn_feed {
   const char* name;
   tn_array values;
