@@ -40,9 +40,10 @@ struct Plugin {
   [[nodiscard]] bool refused() const { return !reason.empty(); }
   [[nodiscard]] bool usable() const { return reason.empty() && unused.empty(); }
 
-  std::filesystem::path path;  // resolved, absolute
-  size_t folder = 0;           // index of the search path
-  std::string note;            // text of the note as it was found
+  std::filesystem::path path;   // resolved, absolute
+  std::filesystem::path found;  // as it was found: absolute, with links
+  size_t folder = 0;            // index of the search path
+  std::string note;             // text of the note as it was found
   std::optional<Manifest> manifest;
   std::string reason;                    // why it is refused, beginning with the file
   std::string unused;                    // why another plugin of its id is used instead, beginning with the file

@@ -114,6 +114,7 @@ void Registry::State::find_file(const FoundFile& found, size_t folder) {
   auto plugin = std::make_unique<Plugin>();
   plugin->folder = folder;
   plugin->path = found.error ? found.path : found.resolved;
+  plugin->found = found.path;
   if (!paths.insert(plugin->path).second) return;
   try {
     if (found.error == std::errc::not_enough_memory)
@@ -143,7 +144,8 @@ void Registry::State::examine(Plugin& plugin) {
   check_abi(abi);
   check_isa(plugin.manifest->isa);
   check_unwinder(*file);
-  if (set) plugin.sha256 = admit_file(*set, *plugin.manifest, plugin.path, *file, {files, installed, libraries});
+  if (set)
+    plugin.sha256 = admit_file(*set, *plugin.manifest, plugin.path, *file, {files, installed, libraries, plugin.found});
   plugin.set = plugin.sha256.empty() ? nullptr : set;
   plugin.options = options_under(set.get(), plugin);
 }
@@ -214,7 +216,8 @@ std::string Registry::State::refusal_by(const PluginSet& by, const Plugin& plugi
   const Manifest& manifest = *plugin.manifest;
   if (plugin.path.empty()) return refusal(by, {manifest.id, manifest.version, {}, "", "", ""});
   try {
-    sha256 = admit_file(by, manifest, plugin.path, *files->open(plugin.path), {files, installed, libraries});
+    sha256 =
+        admit_file(by, manifest, plugin.path, *files->open(plugin.path), {files, installed, libraries, plugin.found});
   } catch (const Error& error) {
     if (error.code() != TN_REFUSED) throw;
     return error.message();

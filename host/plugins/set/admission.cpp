@@ -110,11 +110,12 @@ bool is_below(const fs::path& file, const std::vector<fs::path>& folders) {
 
 // In mode "allow" an id admits a file only if nobody but the deployer could put it where it is.
 void check_place(const PluginSet& set, const SetPlugin& entry, const std::string& id, const fs::path& file,
-                 const std::vector<fs::path>& installed) {
-  const bool chosen = !entry.file.empty() || is_below(file, installed);
+                 const Surroundings& around) {
+  const bool chosen = !entry.file.empty() || is_below(file, around.installed);
   if (!chosen && !is_below(file, set.folders))
     fail(TN_REFUSED, "it is in none of the folders that ", named(set), " searches");
-  check_guarded(file);
+  check_guarded(around.found);
+  if (!entry.named.empty()) check_guarded(entry.named);
   if (chosen || entry.names_bytes()) return;
   if (id == "tenon" || id.starts_with("tenon."))  // a type without the name of a vendor has such an id
     fail(TN_REFUSED, "its id \"", id, "\" is one of Tenon's, and the file is not among the installed plugins; ",
@@ -160,7 +161,7 @@ std::string admit_file(const PluginSet& set, const Manifest& manifest, const fs:
     }
   if (const std::string why = refusal(set, candidate); !why.empty()) fail(TN_REFUSED, why);
   const bool allow = set.mode == SetMode::kAllow;
-  if (allow) check_place(set, *entry, manifest.id, path, around.installed);
+  if (allow) check_place(set, *entry, manifest.id, path, around);
   if (!names_bytes) {
     if (allow) check_guarded_libraries(path, read_links(file), around.libraries);
     return "";

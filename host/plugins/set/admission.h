@@ -45,6 +45,7 @@ struct Surroundings {
   const std::shared_ptr<FileSystem>& files;
   const std::vector<std::filesystem::path>& installed;  // folders of the installed plugins; absolute, without links
   LibrarySearch& libraries;
+  const std::filesystem::path& found;  // the plugin's file as it was found: absolute, with links
 };
 
 // Throws TN_REFUSED unless the file's plugin is admitted. Returns the SHA-256 of its file, "" if the set does not name

@@ -29,10 +29,10 @@ std::vector<std::string> parts(std::string_view list, const char* separators) {
   return result;
 }
 
-// Returns why others can change a file, "" if they cannot.
-std::string unguarded(const fs::path& file) {
+// Returns why others can change a file or folder, "" if they cannot.
+std::string unguarded(const fs::path& path, void (*check)(const fs::path&) = check_guarded) {
   try {
-    check_guarded(file);
+    check(path);
     return "";
   } catch (const Error& refusal) {
     if (refusal.code() == TN_OUT_OF_MEMORY) throw;
@@ -113,7 +113,7 @@ std::vector<NeededFile> LibrarySearch::walk(Object first, const std::vector<std:
       if (!is_usable(found.file)) found.file.clear();
       if (!found.file.empty()) {
         found.links = read_links(*files_->open(found.file));
-        found.unguarded = unguarded(found.file);
+        found.unguarded = unguarded(place);
         const fs::path alone = system().find(name);
         const bool same = !alone.empty() && fs::equivalent(alone, found.file, error);
         found.of_system = found.unguarded.empty() && (same || objects[at].of_system);
@@ -178,11 +178,11 @@ void check_search(const Links& links, const fs::path& origin, const fs::path& ow
     if (entry.empty() || (entry.front() != '$' && entry.front() != '/'))
       refuse("which depends on the working folder of the process");
     std::error_code error;
-    fs::path whole = fs::weakly_canonical(folder, error);
+    const fs::path whole = fs::weakly_canonical(folder, error);
     if (error) refuse("which cannot be resolved: " + error.message());
     if (!own.empty() && is_within(whole, own)) continue;
-    while (!fs::exists(whole, error) && whole.has_relative_path()) whole = whole.parent_path();  // where it can be made
-    if (const std::string why = unguarded(whole); !why.empty()) refuse("where others may put files: " + why);
+    if (const std::string why = unguarded(folder, check_guarded_search); !why.empty())
+      refuse("where others may put files: " + why);
   }
 }
 

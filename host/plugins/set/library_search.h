@@ -22,7 +22,7 @@ struct NeededFile {
   Links links;                 // of the file
   bool of_system = false;      // by its name alone the loader finds this file, which others cannot change; likewise a
                                // library that such a library finds by its own search path
-  std::string unguarded;       // why others can change the file; "" if they cannot
+  std::string unguarded;       // why others can change the file or a link to it; "" if they cannot
 };
 
 class LibrarySearch {

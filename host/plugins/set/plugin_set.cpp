@@ -56,7 +56,9 @@ class SetReader {
   static void read_options(Section& section, SetPlugin& plugin);
   void check_plugin(Section& section, const SetPlugin& plugin);
 
-  // Returns an existing path without links; relative ones are relative to the set.
+  // Returns the absolute path of one that the set names.
+  [[nodiscard]] fs::path whole(const std::string& path) const { return set_.path.parent_path() / path; }
+  // Returns an existing path without links.
   fs::path existing(const Section& section, const Node& node, const std::string& path, bool folder) const;
   // Reads a key of so many bytes in hex; "" if it is absent.
   static std::string hex(Section& section, const std::string& key, size_t bytes, const char* what);
@@ -75,7 +77,7 @@ void SetReader::read(const fs::path& path, FileSystem& files) {
   if (error)
     fail(error == std::errc::no_such_file_or_directory ? TN_NOT_FOUND : TN_IO, SubjectName{path.string()},
          "the plugin set ", path.string(), ": ", error.message());
-  check_guarded(set_.path);
+  check_guarded(fs::absolute(path));
   const std::unique_ptr<InputFile> file = files.open(set_.path);
   if (file->size() > kLargestSet)
     fail(TN_BAD_CONFIG, "the plugin set ", set_.path.string(), " has ", file->size(), " bytes; at most ", kLargestSet,
@@ -99,7 +101,8 @@ void SetReader::read(const fs::path& path, FileSystem& files) {
   read_keys(top);
   read_plugins(top);
   top.finish();
-  for (const fs::path& folder : set_.folders) check_guarded(folder);
+  if (folders)
+    for (const std::string& folder : *folders) check_guarded(whole(folder));
 }
 
 SetMode SetReader::read_mode(Section& top) {
@@ -114,15 +117,15 @@ SetMode SetReader::read_mode(Section& top) {
 }
 
 fs::path SetReader::existing(const Section& section, const Node& node, const std::string& path, bool folder) const {
-  const fs::path whole = set_.path.parent_path() / path;
+  const fs::path named = whole(path);
   std::error_code error;
-  fs::path result = fs::canonical(whole, error);
-  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, whole.string(), ": ", error.message());
+  fs::path result = fs::canonical(named, error);
+  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, named.string(), ": ", error.message());
   if (error)
     throw Error(error == std::errc::no_such_file_or_directory ? TN_NOT_FOUND : TN_IO,
-                text(node.place, ": the ", folder ? "folder" : "file", " ", whole.lexically_normal().string(), ": ",
+                text(node.place, ": the ", folder ? "folder" : "file", " ", named.lexically_normal().string(), ": ",
                      error.message()),
-                {}, whole.string());
+                {}, named.string());
   if (!is_utf8(result.string()))
     section.fail(node.place, text("the path \"", path, "\" leads to one that is not UTF-8"));
   if (folder ? !fs::is_directory(result, error) : !fs::is_regular_file(result, error))
@@ -191,7 +194,10 @@ void SetReader::read_plugin(const Node& table) {
 }
 
 void SetReader::read_bytes(Section& section, SetPlugin& plugin) {
-  if (const auto file = section.string("file")) plugin.file = existing(section, *section.find("file"), *file, false);
+  if (const auto file = section.string("file")) {
+    plugin.file = existing(section, *section.find("file"), *file, false);
+    plugin.named = whole(*file);
+  }
   plugin.sha256 = hex(section, "sha256", kDigestBytes, "a SHA-256");
   if (const auto keys = section.strings("signed_by")) {
     if (keys->empty())
@@ -220,7 +226,7 @@ void SetReader::read_libraries(Section& section, SetPlugin& plugin) {
     result.sha256 = hex(library, "sha256", kDigestBytes, "a SHA-256");
     if (result.sha256.empty()) library.missing("sha256");
     library.finish();
-    if (set_.mode == SetMode::kLocked) check_guarded(result.file);
+    if (set_.mode == SetMode::kLocked) check_guarded(whole(*file));
     plugin.libraries.push_back(std::move(result));
   }
 }
@@ -262,7 +268,7 @@ void SetReader::check_plugin(Section& section, const SetPlugin& plugin) {
   if (locked && plugin.sha256.empty()) section.missing("sha256");
   if (!plugin.libraries.empty() && !plugin.names_bytes())
     section.fail(section.place(), "key \"libraries\" needs key \"sha256\" or \"signed_by\" of the plugin itself");
-  if (locked) check_guarded(plugin.file);
+  if (locked) check_guarded(plugin.named);
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ struct SetPlugin {
   std::string id;
   VersionInterval version;
   std::filesystem::path file;          // absolute, without links; empty: any
+  std::filesystem::path named;         // the file as the set names it: absolute, with links
   std::string sha256;                  // in lower-case hex; empty: any
   std::vector<std::string> signed_by;  // names of keys, of which one must have signed it; empty: it need not be signed
   std::vector<SetLibrary> libraries;
@@ -68,13 +69,17 @@ struct PluginSet {
 
 // Reads and checks a set. Every message names file and line. TN_NOT_FOUND: the set, or a file or folder that it names,
 // does not exist. TN_BAD_CONFIG: the text is wrong. TN_REFUSED: others than root and the user of this process may
-// change the set, a folder that it names, or in mode "locked" a file that it names. TN_IO: it cannot be read.
+// change the set, a folder that it names, or in mode "locked" a file that it names, or a link on the way to one. TN_IO:
+// it cannot be read.
 [[nodiscard]] PluginSet read_plugin_set(const std::filesystem::path& path, FileSystem& files);
 
 // Throws TN_REFUSED, naming the path, if others than root and the user of this process may change a file or folder: if
-// its mode lets them write, or they own it; the folder around a file likewise. A folder further above may be one in
-// which everybody may create files and nobody may rename those of others, such as /tmp. path: absolute, without links.
+// its mode lets them write, or they own it; the folder around a file likewise. The other folders through which the path
+// and its links lead may be such as /tmp, in which everybody may create files and nobody may rename those of others;
+// then links in them must belong to root or this user. path: absolute; it may have links.
 void check_guarded(const std::filesystem::path& path);
+// The same for a folder that need not exist: then for that in which its path can be made.
+void check_guarded_search(const std::filesystem::path& folder);
 // The same for a folder in which everybody may create files, if nobody may rename those of others.
 void check_unchangeable(const std::filesystem::path& folder);
 // Whether a path lies in a folder or is the folder. Both absolute and without links.
