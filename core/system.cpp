@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/files/descriptor.h"
 #include "core/files/destination.h"
+#include "core/files/file_limit.h"
 #include "core/files/file_lock.h"
 #include "core/files/folder_files.h"
 #include "core/folder.h"
@@ -212,6 +213,10 @@ class SystemOutput final : public FileSystem::Output {
 
   void write(const void* from, uint64_t bytes) override {
     require_whole();
+    if (const std::string fault = file_limit_fault(written_ + bytes); !fault.empty()) {
+      whole_ = false;
+      fail(TN_IO, SubjectName{path_.string()}, path_.string(), ": cannot write it: ", fault);
+    }
     for (uint64_t done = 0; done < bytes;) {
       const auto part = static_cast<size_t>(std::min(bytes - done, kMostAtOnce));
       const ssize_t put =
@@ -219,6 +224,7 @@ class SystemOutput final : public FileSystem::Output {
       if (put < 0) fail_broken("write it");
       done += static_cast<uint64_t>(put);
     }
+    written_ += bytes;
   }
 
   void commit() override {
@@ -258,7 +264,8 @@ class SystemOutput final : public FileSystem::Output {
   const bool anew_;
   std::filesystem::path path_;
   Temporary made_;
-  bool whole_ = true;  // every write so far succeeded, and the file is not renamed yet
+  uint64_t written_ = 0;  // bytes
+  bool whole_ = true;     // every write so far succeeded, and the file is not renamed yet
 };
 
 class SystemFiles final : public FileSystem, public FolderFiles {

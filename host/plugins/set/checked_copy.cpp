@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/files/file_limit.h"
 #include "core/sha256.h"
 #include "host/plugins/set/hex.h"
 
@@ -89,8 +90,8 @@ std::string memory_fault() {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   if (fstat(file, &here) != 0 || stat(name.c_str(), &there) != 0 || here.st_ino != there.st_ino ||
       here.st_dev != there.st_dev)
-    result = text(kMemory, " does not show the open files of the process");
-  else if (::ftruncate(file, static_cast<off_t>(page)) != 0 || !seal(file))
+    result = text(kMemory, " does not show the open files of the process; mount /proc");
+  else if (!seal(file))
     result = text("memory cannot be sealed: ", std::generic_category().message(errno));
   else if (void* const code = mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0); code == MAP_FAILED)
     result = text("its code may not run: ", std::generic_category().message(errno));
@@ -160,6 +161,10 @@ void CheckedCopy::make_folders(const fs::path& folder) const {
 void CheckedCopy::copy(const Bundle::File& file, int to, FileSystem& files) const {
   constexpr uint64_t kPart = uint64_t{1} << 20;
   const std::unique_ptr<InputFile> input = files.open(file.from);
+  const fs::path& subject = root_ ? copies_.back() : file.from;
+  const char* const what = root_ ? "cannot write the file" : "cannot be copied to memory";
+  if (const std::string fault = file_limit_fault(input->size()); !fault.empty())
+    fail(TN_IO, SubjectName{subject.string()}, subject.string(), ": ", what, ": ", fault);
   Sha256 hash;
   std::vector<char> part(std::min(kPart, input->size()));
   for (uint64_t at = 0; at < input->size(); at += part.size()) {
@@ -168,7 +173,7 @@ void CheckedCopy::copy(const Bundle::File& file, int to, FileSystem& files) cons
     hash.update(part.data(), bytes);
     for (size_t done = 0; done < bytes;) {
       const ssize_t wrote = ::write(to, part.data() + done, bytes - done);
-      if (wrote < 0 && errno != EINTR) fail_system("cannot write the file", root_ ? copies_.back() : file.from);
+      if (wrote < 0 && errno != EINTR) fail_system(what, subject);
       if (wrote > 0) done += static_cast<size_t>(wrote);
     }
   }

@@ -33,7 +33,8 @@ fs::path temporary_folder() {
   fs::path result = fs::canonical(named, error);
   if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, named.string(), ": ", error.message());
   if (error)
-    fail(TN_IO, SubjectName{named.string()}, named.string(), ": the folder for temporary files: ", error.message());
+    fail(TN_IO, SubjectName{named.string()}, named.string(), ": the folder for temporary files: ", error.message(),
+         "; set TMPDIR to a folder in which this user may create files");
   try {
     check_unchangeable(result);
   } catch (const Error& refusal) {  // of this moment: the plugin itself is not refused
@@ -112,7 +113,8 @@ bool OwnFolder::make(const fs::path& base, const std::string& prefix) {
   if (mkdtemp(name.data()) == nullptr) {
     const int failure = errno;
     fail(failure == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO, SubjectName{base.string()}, base.string(),
-         ": cannot create a folder for the checked copy of a plugin: ", std::generic_category().message(failure));
+         ": cannot create a folder for the checked copy of a plugin: ", std::generic_category().message(failure),
+         "; set TMPDIR to a folder in which this user may create files");
   }
   const int folder = open(name.c_str(), kOpenFolder);
   // Between the two calls another process may have found it without an owner.

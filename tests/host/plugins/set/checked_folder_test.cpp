@@ -1,6 +1,7 @@
 // Checked copies in a folder, where a process can have no files in memory. SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +71,25 @@ TEST_F(CheckedFolderTest, NamesAFolderThatCannotTakeCopies) {
   EXPECT_EQ(error.code(), TN_IO);
   EXPECT_THAT(error.message(), AllOf(HasSubstr((root_ / "gone").string() + ": the folder for temporary files: No such"),
                                      HasSubstr("(nor from memory: memfd_create: Operation not permitted)")));
-  setenv("TMPDIR", root_.c_str(), 1);  // it may be loaded later
+  EXPECT_THAT(error.message(), HasSubstr("; set TMPDIR to a folder"));
+  setenv("TMPDIR", "/proc", 1);  // it takes no folders
+  EXPECT_THAT(error_of([&] { (void)found.layer("bad_null"); }).message(),
+              AllOf(HasSubstr("/proc: cannot create a folder for the checked copy of a plugin: "),
+                    HasSubstr("; set TMPDIR to a folder in which this user may create files (nor from memory: ")));
+  setenv("TMPDIR", root_.c_str(), 1);
+  const auto limited = [&] {
+    rlimit limit = {};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlimit low = {100, limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &low);
+    const std::string message = error_of([&] { (void)found.layer("bad_null"); }).message();
+    setrlimit(RLIMIT_FSIZE, &limit);  // of the messages of the test, too
+    std::fputs(message.c_str(), stderr);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(limited(), ::testing::ExitedWithCode(0),
+              "bad_null.so: cannot write the file: File too large: .* at most 100 .RLIMIT_FSIZE.*nor from memory: ");
+  // It may be loaded later.
   EXPECT_THAT(error_of([&] { (void)found.layer("bad_null"); }).message(), HasSubstr("returned no descriptor"));
 }
 

@@ -1,6 +1,7 @@
 // The bytes that were checked are the bytes that run. SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <functional>
@@ -211,6 +212,31 @@ TEST_F(CheckedLoadTest, NeedsNoFolder) {
   setenv("TMPDIR", (root_ / "gone").c_str(), 1);
   EXPECT_EQ(found.layer("good").version, "4.0.0");
   EXPECT_GT(maps_of("/memfd:tenon good.so"), 0U);
+}
+
+// A copy is written, to memory, too: beyond the limit on sizes of files the system ends the process (SIGXFSZ).
+TEST_F(CheckedLoadTest, NamesTheLimitOnSizesOfFiles) {
+  const fs::path file = install("good", "good.so", "4.2.0");
+  const uint64_t bytes = fs::file_size(file);
+  const auto load = [&](rlim_t most) {
+    Registry found = registry(locked("good", file, "4.2.0"));
+    rlimit limit = {};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const Error error = error_of([&] { (void)found.layer("good"); });
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::fputs(error.message().c_str(), stderr);
+    std::_Exit(found.layer("good").version == "4.2.0" ? error.code() : -1);
+  };
+  for (const rlim_t most : {rlim_t{0}, rlim_t{1}, rlim_t{4096}, rlim_t{bytes - 1}})
+    EXPECT_EXIT(load(most), ::testing::ExitedWithCode(TN_IO),
+                "good.so: cannot be copied to memory: File too large: it needs " + std::to_string(bytes) +
+                    " bytes, and this process may write files of at most " + std::to_string(most) +
+                    " .RLIMIT_FSIZE.; raise that limit, with ulimit -f");
+  EXPECT_EXIT(load(bytes), ::testing::ExitedWithCode(TN_OK), "");
 }
 
 // The names of copies state what they are copies of, so that the numbers of files that are closed may be used again.
