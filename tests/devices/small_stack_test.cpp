@@ -1,13 +1,12 @@
 // Trainings on threads with small stacks: kernels have their large buffers elsewhere.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/small_stack.h"
+
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <tenon/tenon.hpp>
-#include <utility>
 #include <vector>
 
 #include "tests/support/paths.h"
@@ -19,33 +18,6 @@ using namespace tenon;
 
 constexpr size_t kDevice = size_t{64} << 10;    // what the device needs
 constexpr size_t kKernels = size_t{128} << 10;  // and native kernels of layers
-
-// Runs work on a thread with a stack of so many bytes, and returns the message of what it throws, or "". Threads that
-// it starts have such stacks, too.
-std::string on_a_stack(size_t bytes, const std::function<void()>& work) {
-  pthread_attr_t usual, small;
-  EXPECT_EQ(pthread_getattr_default_np(&usual), 0);
-  EXPECT_EQ(pthread_attr_init(&small), 0);
-  EXPECT_EQ(pthread_attr_setstacksize(&small, bytes), 0);
-  EXPECT_EQ(pthread_setattr_default_np(&small), 0);
-  std::pair<const std::function<void()>*, std::string> run = {&work, ""};
-  pthread_t thread;
-  const auto body = [](void* argument) -> void* {
-    auto& given = *static_cast<std::pair<const std::function<void()>*, std::string>*>(argument);
-    try {
-      (*given.first)();
-    } catch (const std::exception& error) {
-      given.second = error.what();
-    }
-    return nullptr;
-  };
-  EXPECT_EQ(pthread_create(&thread, nullptr, body, &run), 0);
-  pthread_join(thread, nullptr);
-  pthread_setattr_default_np(&usual);
-  pthread_attr_destroy(&small);
-  pthread_attr_destroy(&usual);
-  return run.second;
-}
 
 class SmallStack : public testing::TestWithParam<tn_dtype> {
  protected:

@@ -7,6 +7,7 @@
 
 #include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
+#include "tests/support/small_stack.h"
 
 namespace tenon_tests {
 
@@ -117,6 +118,43 @@ TEST_F(FormulaOnAHost, ManyTermsTakeTimeInProportion) {
   };
   seconds(10);  // loads the plugins
   EXPECT_LT(seconds(4000), 5) << "of processor time";
+}
+
+// The parser uses no stack for what is nested, so the deepest formulas are read on the smallest stack.
+TEST_F(FormulaOnAHost, NeedsALittleStackHoweverDeepItIs) {
+  struct Nest {
+    std::string open, close;
+    int most;  // levels
+    double value;
+  };
+  const std::vector<Nest> nests = {{"(1 + ", ")", 99, 100},      {"exp(0 * ", ")", 99, 1},
+                                   {"where(1, ", ", 0)", 99, 1}, {"max(0, min(2, ", "))", 49, 1},
+                                   {"- ", "", 198, 1},           {"not ", "", 198, 1},
+                                   {"1 ** ", "", 198, 1},        {"1 < 2 and (0 or not not ", ")", 98, 1},
+                                   {"1 ** - (- ", ")", 39, 1},   {"(0 < ", ")", 99, 1}};
+  const auto nested = [](const Nest& nest, int levels) {
+    std::string open, close;
+    for (int i = 0; i < levels; ++i) open += nest.open, close += nest.close;
+    return open + "1" + close;
+  };
+  for (const Nest& nest : nests) {
+    SCOPED_TRACE(nest.open);
+    Layer layer;
+    std::string refusal;
+    EXPECT_EQ(on_a_stack(size_t{128} << 10,
+                         [&] {
+                           refusal = mistake("formula", {data("x", {1})}, {{"formula", nested(nest, nest.most + 1)}});
+                           layer = host_.layer("formula", {data("x", {1})}, {{"formula", nested(nest, nest.most)}});
+                         }),
+              "");
+    EXPECT_NE(refusal.find("is nested more than 200 deep"), std::string::npos) << refusal;
+    MachineOptions options;
+    options.max_samples = 1;
+    const Machine machine = host_.machine(host_.parameters({layer}, 1), {layer}, options);
+    const float x = 3;
+    machine.forward({{"x", {TN_F32, {1, 1}, &x}}});
+    EXPECT_EQ(static_cast<const float*>(machine.output(layer).data)[0], static_cast<float>(nest.value));
+  }
 }
 
 TEST_F(FormulaOnAHost, MistakesAreToldWithTheirPlace) {

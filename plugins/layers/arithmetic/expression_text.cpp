@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,12 +17,53 @@ namespace {
 using tn::Float;
 using tn::Logical;
 
-constexpr int kMostDepth = 200;  // of parentheses and signs; the parser calls itself for each
+// Of signs, each "not" and "**", and twice the parentheses. The parser does not call itself, so the stack sets no
+// bound.
+constexpr size_t kMostDepth = 200;
 constexpr size_t kMostCharacters = 1 << 16;
 
 struct Value {
   std::variant<Float, Logical> held;
   std::optional<double> literal = {};  // a number as it was written
+};
+
+struct Function {
+  size_t arguments = 0;
+  std::function<Value(std::vector<Value>&)> apply;
+};
+
+enum class Step {
+  kGroup,
+  kCall,
+  kOr,
+  kAnd,
+  kNot,
+  kCompare,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kPlus,
+  kMinus,
+  kPower
+};
+
+// How tightly a step binds its operands; 0 if a bracket encloses them.
+int rank(Step step) {
+  constexpr int kRanks[] = {0, 0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8};
+  return kRanks[static_cast<size_t>(step)];
+}
+
+// What waits for the value of the text behind it.
+struct Pending {
+  Step step;
+  std::optional<Value> left = {};      // of a binary operator
+  const char* sign = "";               // of a comparison
+  bool chained = false;                // whether `left` is a comparison itself, without brackets
+  const Function* function = nullptr;  // of a call
+  std::string name = {};               // likewise
+  size_t begin = 0;                    // likewise: where its name is
+  std::vector<Value> arguments = {};   // likewise, that are complete
 };
 
 class Parser {
@@ -74,10 +116,6 @@ class Parser {
   }
 
  private:
-  struct Function {
-    size_t arguments = 0;
-    std::function<Value(std::vector<Value>&)> apply;
-  };
   template <typename Apply>
   Function one(Apply apply) {
     return {1, [this, apply](std::vector<Value>& a) { return Value{apply(number(a[0]))}; }};
@@ -142,71 +180,136 @@ class Parser {
     return tn::to_logical(std::get<Float>(value.held));
   }
 
+  // Returns the value of the text up to what cannot belong to it.
   Value either() {
-    Value left = both();
-    while (keyword("or")) left = {truth(left) || truth(both())};
-    return left;
+    while (true) {
+      std::optional<Value> value = operand();
+      while (value && !next_operator(*value)) {
+        reduce(*value, 1);
+        if (pending_.empty()) return *value;
+        value = close(*value);
+      }
+    }
   }
-  Value both() {
-    Value left = negation();
-    while (keyword("and")) left = {truth(left) && truth(negation())};
-    return left;
-  }
-  Value negation() {
-    const Depth depth(*this);
-    return keyword("not") ? Value{!truth(negation())} : comparison();
-  }
-  Value comparison() {
-    const Value left = sum();
-    const std::optional<Value> compared = compare(left);
-    if (!compared) return left;
-    if (compare(left)) fail("comparisons do not chain: join them by \"and\"");
-    return *compared;
-  }
-  // The two of "<=" before "<".
-  std::optional<Value> compare(const Value& left) {
-    if (symbol("<=")) return Value{number(left) <= number(sum())};
-    if (symbol(">=")) return Value{number(left) >= number(sum())};
-    if (symbol("==")) return Value{number(left) == number(sum())};
-    if (symbol("!=")) return Value{number(left) != number(sum())};
-    if (symbol("<")) return Value{number(left) < number(sum())};
-    if (symbol(">")) return Value{number(left) > number(sum())};
-    return std::nullopt;
-  }
-  Value sum() {
-    Value left = product();
+
+  // Takes what begins an operand, and what of it is complete; nothing after a bracket that opens.
+  std::optional<Value> operand() {
+    if (pending_.empty() || rank(pending_.back().step) <= rank(Step::kNot)) {
+      check_depth(1);
+      while (keyword("not")) open({Step::kNot}, 1);
+    }
+    check_depth(2);
     while (true) {
       if (symbol("+"))
-        left = {number(left) + number(product())};
+        open({Step::kPlus}, 2);
       else if (symbol("-"))
-        left = {number(left) - number(product())};
+        open({Step::kMinus}, 2);
       else
-        return left;
+        return atom();
     }
   }
-  Value product() {
-    Value left = signed_power();
-    while (true) {
-      if (symbol("*"))
-        left = {number(left) * number(signed_power())};
-      else if (symbol("/"))
-        left = {number(left) / number(signed_power())};
-      else
-        return left;
+  // more: how deep it is in the innermost brackets.
+  void open(Pending pending, size_t more) {
+    pending_.push_back(std::move(pending));
+    ++deep_;
+    check_depth(more);
+  }
+  void check_depth(size_t more) const {
+    if (deep_ + more > kMostDepth) fail("is nested more than " + std::to_string(kMostDepth) + " deep");
+  }
+
+  // Takes the operator behind a value, which becomes its left operand; false if there is none.
+  bool next_operator(Value& value) {
+    struct Sign {
+      const char* text;
+      Step step;
+    };
+    // The longer of two with the same beginning is the first.
+    constexpr Sign kSigns[] = {{"**", Step::kPower},   {"*", Step::kMultiply}, {"/", Step::kDivide},
+                               {"+", Step::kAdd},      {"-", Step::kSubtract}, {"<=", Step::kCompare},
+                               {">=", Step::kCompare}, {"==", Step::kCompare}, {"!=", Step::kCompare},
+                               {"<", Step::kCompare},  {">", Step::kCompare}};
+    const size_t begin = skip();
+    // Messages name the end of the operand.
+    const auto reduce_to = [&](Step step) {
+      const size_t after = std::exchange(at_, begin);
+      const bool compared = reduce(value, rank(step));
+      at_ = after;
+      return compared;
+    };
+    for (const Sign& sign : kSigns)
+      if (symbol(sign.text)) {
+        const bool power = sign.step == Step::kPower;  // of the atom alone
+        const bool compared = !power && reduce_to(sign.step);
+        if (power) ++deep_;
+        const bool chained = sign.step == Step::kCompare && compared;
+        pending_.push_back({sign.step, value, sign.text, chained});
+        return true;
+      }
+    for (const Step step : {Step::kAnd, Step::kOr})
+      if (keyword(step == Step::kAnd ? "and" : "or")) {
+        reduce_to(step);
+        pending_.push_back({step, Value{truth(value)}});
+        return true;
+      }
+    return false;
+  }
+
+  // Applies what waits for the value and binds it at least as tightly as this rank. Returns whether one of them was a
+  // comparison.
+  bool reduce(Value& value, int least) {
+    bool compared = false;
+    while (!pending_.empty() && rank(pending_.back().step) >= least) {
+      const Pending last = std::move(pending_.back());
+      pending_.pop_back();
+      if (last.step == Step::kNot || rank(last.step) >= rank(Step::kPlus)) --deep_;
+      compared = compared || last.step == Step::kCompare;
+      value = applied(last, value);
     }
+    return compared;
   }
-  Value signed_power() {
-    const Depth depth(*this);
-    if (symbol("+")) return signed_power();
-    if (!symbol("-")) return power();
-    const Value value = signed_power();
-    if (value.literal) return constant(-*value.literal);
-    return {-number(value)};
+
+  Value applied(const Pending& by, const Value& value) {
+    switch (by.step) {
+      case Step::kGroup:
+      case Step::kCall:
+        break;
+      case Step::kOr:
+        return {truth(*by.left) || truth(value)};
+      case Step::kAnd:
+        return {truth(*by.left) && truth(value)};
+      case Step::kNot:
+        return {!truth(value)};
+      case Step::kCompare:
+        return compare(by, value);
+      case Step::kAdd:
+        return {number(*by.left) + number(value)};
+      case Step::kSubtract:
+        return {number(*by.left) - number(value)};
+      case Step::kMultiply:
+        return {number(*by.left) * number(value)};
+      case Step::kDivide:
+        return {number(*by.left) / number(value)};
+      case Step::kPlus:
+        break;
+      case Step::kMinus:
+        return value.literal ? constant(-*value.literal) : Value{-number(value)};
+      case Step::kPower:
+        return power(*by.left, value);
+    }
+    return value;
   }
-  Value power() {
-    const Value base = atom();
-    if (!symbol("**")) return base;
-    const Value exponent = signed_power();
+  Value compare(const Pending& by, const Value& value) {
+    if (by.chained) fail("comparisons do not chain: join them by \"and\"");
+    const std::string_view sign = by.sign;
+    if (sign == "<=") return {number(*by.left) <= number(value)};
+    if (sign == ">=") return {number(*by.left) >= number(value)};
+    if (sign == "==") return {number(*by.left) == number(value)};
+    if (sign == "!=") return {number(*by.left) != number(value)};
+    if (sign == "<") return {number(*by.left) < number(value)};
+    return {number(*by.left) > number(value)};
+  }
+  Value power(const Value& base, const Value& exponent) {
     const Float x = number(base);
     // Exact, and defined for all numbers.
     if (exponent.literal == 1.0) return base;
@@ -218,12 +321,11 @@ class Parser {
   }
   Value constant(double number) { return {program_.constant(number), number}; }
 
-  Value atom() {
+  std::optional<Value> atom() {
     const size_t begin = skip();
     if (symbol("(")) {
-      const Value value = either();
-      require(")");
-      return {value.held};
+      open_bracket({Step::kGroup});
+      return std::nullopt;
     }
     if (begin < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[begin])) != 0 || text_[begin] == '.')) {
       double number = 0;
@@ -248,40 +350,45 @@ class Parser {
     for (const auto& [each, value] : names_) known += (known.empty() ? "" : ", ") + each;
     fail("unknown name \"" + name + "\"; names: " + known);
   }
+  void open_bracket(Pending pending) {
+    pending_.push_back(std::move(pending));
+    deep_ += 2;
+  }
 
-  Value call(const std::string& name, size_t begin) {
+  std::optional<Value> call(const std::string& name, size_t begin) {
     const auto found = functions_.find(name);
     if (found == functions_.end()) {
       at_ = begin;
       fail("unknown function \"" + name + "\"; functions: " + kFunctions);
     }
-    std::vector<Value> arguments;
-    if (!symbol(")")) {
-      do arguments.push_back(either());
-      while (symbol(","));
-      require(")");
-    }
-    if (arguments.size() != found->second.arguments) {
-      at_ = begin;
-      fail(name + " takes " + std::to_string(found->second.arguments) + " arguments, got " +
-           std::to_string(arguments.size()));
-    }
-    return found->second.apply(arguments);
+    open_bracket({Step::kCall, {}, "", false, &found->second, name, begin});
+    if (symbol(")")) return finish_call();
+    return std::nullopt;
   }
-
-  // Counts how deep the parser is in itself.
-  class Depth {
-   public:
-    explicit Depth(Parser& parser) : parser_(parser) {
-      if (++parser_.depth_ > kMostDepth) parser_.fail("is nested more than " + std::to_string(kMostDepth) + " deep");
+  // Ends the innermost brackets behind a value; nothing if another argument follows.
+  std::optional<Value> close(const Value& value) {
+    if (pending_.back().step == Step::kCall) {
+      pending_.back().arguments.push_back(value);
+      if (symbol(",")) return std::nullopt;
+      require(")");
+      return finish_call();
     }
-    Depth(const Depth&) = delete;
-    Depth& operator=(const Depth&) = delete;
-    ~Depth() { --parser_.depth_; }
-
-   private:
-    Parser& parser_;
-  };
+    require(")");
+    pending_.pop_back();
+    deep_ -= 2;
+    return Value{value.held};
+  }
+  Value finish_call() {
+    Pending last = std::move(pending_.back());
+    pending_.pop_back();
+    deep_ -= 2;
+    if (last.arguments.size() != last.function->arguments) {
+      at_ = last.begin;
+      fail(last.name + " takes " + std::to_string(last.function->arguments) + " arguments, got " +
+           std::to_string(last.arguments.size()));
+    }
+    return last.function->apply(last.arguments);
+  }
 
   const std::string& text_;
   const char* attribute_;
@@ -289,7 +396,8 @@ class Parser {
   std::map<std::string, Value> names_;
   std::map<std::string, Function> functions_;
   size_t at_ = 0;
-  int depth_ = 0;
+  std::vector<Pending> pending_;  // the innermost is the last
+  size_t deep_ = 0;               // the depth of what is pending
 };
 
 }  // namespace
