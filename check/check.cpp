@@ -255,8 +255,43 @@ bool is_unsupported(const Subject& subject, const LayerCase& of) {
   return false;
 }
 
-// One case for each primitive of the tables that the device lists, of random numbers if it has any. Throws Skip if
-// machines do not run on the device, as on one without its hardware.
+// Whether the provider computes a call of a case in fp32 or fp64. Else `reason` is why it does not, if it was asked.
+bool is_provided(const Subject& subject, const LayerCase& of, std::string& reason) try {
+  const Bench bench(subject.host(), subject.type, of, subject.seed);
+  for (const tn_dtype compute : {TN_F32, TN_F64}) {
+    const json plan = json::parse(bench.machine(compute, true).plan());
+    for (const json& call : plan.at("calls")) {
+      if (call.at("kernel") == subject.shown) return true;
+      for (const json& other : call.value("passed_over", json::array()))
+        if (other.at("kernel") == subject.shown) reason = other.at("reason");
+    }
+  }
+  return false;
+} catch (const Error& error) {
+  reason = error.what();
+  return error.code() != TN_UNSUPPORTED;  // the checks show the fault
+}
+
+// Whether hosts ask providers for a table that a statement needs.
+bool is_asked(const std::string& table) {
+  if (table == TN_PACKED_GEMM) return false;  // of the device alone
+  for (size_t i = 0; i < statements_count(); ++i)
+    if (!is_offered(i, [&](const std::string& other) { return other != table; })) return true;
+  return false;
+}
+
+// Leaves the cases with a call of the provider. Throws Skip if there are none, as of one for large shapes alone.
+void keep_provided(const Subject& subject, std::vector<LayerCase>& cases) {
+  const std::string table = subject.described.at("id");
+  if (!is_asked(table)) throw Fault("no host asks a provider for the table " + table);
+  std::string reason = "the device's own table, or another provider, computes them";
+  const auto is_left_out = [&](const LayerCase& of) { return !is_provided(subject, of, reason); };
+  cases.erase(std::remove_if(cases.begin(), cases.end(), is_left_out), cases.end());
+  if (cases.empty()) throw Skip("it computes no case of the kit: " + reason);
+}
+
+// One case for each primitive of the tables that the device lists, of random numbers if it has any; of a provider those
+// that it computes. Throws Skip if machines do not run on the device, as on one without its hardware.
 std::vector<LayerCase> device_cases(const Subject& subject) {
   std::vector<LayerCase> result;
   for (size_t i = 0; i < statements_count(); ++i) {
@@ -274,6 +309,7 @@ std::vector<LayerCase> device_cases(const Subject& subject) {
     if (error.code() == TN_PLUGIN_FAULT || error.code() == TN_INTERNAL) throw;
     throw Skip(std::string("machines do not run on it here: ") + error.what());
   }
+  if (subject.kind == "provider" && !subject.serves_rows()) keep_provided(subject, result);
   return result;
 }
 

@@ -139,6 +139,12 @@ void check_rows(Context& context) {
   check_products(context, host, random);
 }
 
+// Cases are those that the provider computes.
+void check_provided(Context& context) {
+  if (context.subject().serves_rows()) throw Skip("the check \"rows\" has the calls of row-sparse gradients");
+  context.count(static_cast<int64_t>(context.cases().size()));
+}
+
 std::vector<Check> made(const std::vector<Check>& own) {
   std::vector<Check> result = own;
   for (const Check& check : layer_checks())
@@ -165,7 +171,8 @@ const std::vector<Check>& device_checks() {
 }
 
 const std::vector<Check>& provider_checks() {
-  static const std::vector<Check> checks = made({kPrimitives, kRows});
+  static const std::vector<Check> checks =
+      made({{"chosen", "it computes a call of at least one case", check_provided}, kPrimitives, kRows});
   return checks;
 }
 

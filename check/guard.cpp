@@ -217,13 +217,27 @@ void destroy(void* binding) {
   if (owned->given.destroy != nullptr) owned->given.destroy(owned->given.binding);
 }
 
-// Prepares by `prepare_given(tn_prepared*)` a call that runs on copies of its operands.
+// Blames a call whose traits an older host would not know, unless it has others where the services are that host's.
 template <typename Prepare>
-tn_status prepare_guarded(tn_prepared* prepared, Pairs pairs, Prepare&& prepare_given) {
+void check_traits(const tn_prepared& made, const tn_services& services, Prepare&& prepare_given) {
+  if (newer_traits(made.traits, required_minor).empty()) return;
+  tn_services older = services;
+  older.abi_minor = required_minor;
+  tn_prepared again = {};
+  again.size = sizeof again;
+  if (prepare_given(&older, &again) != TN_OK) return;
+  if (const std::string fault = newer_traits(again.traits, required_minor); !fault.empty()) blame(fault);
+  if (again.destroy != nullptr && again.binding != nullptr) again.destroy(again.binding);
+}
+
+// Prepares by `prepare_given(const tn_services*, tn_prepared*)` a call that runs on copies of its operands.
+template <typename Prepare>
+tn_status prepare_guarded(const tn_services* services, tn_prepared* prepared, Pairs pairs, Prepare&& prepare_given) {
   auto made = std::make_unique<GuardedBinding>();
   made->given.size = sizeof(tn_prepared);
-  const tn_status status = prepare_given(&made->given);
+  const tn_status status = prepare_given(services, &made->given);
   if (status != TN_OK) return status;
+  check_traits(made->given, *services, prepare_given);
   made->pairs = std::move(pairs);
   prepared->traits = made->given.traits;
   prepared->workspace_bytes = made->given.workspace_bytes;
@@ -280,8 +294,12 @@ Pairs pairs_of(const tn_kernel& kernel, const tn_kernel_site& site, int32_t dire
 }
 tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
   const tn_kernel_site with = site_of(site);
-  return prepare_guarded(prepared, pairs_of(given_of(site), with, direction),
-                         [&](tn_prepared* given) { return given_of(site).prepare(&with, direction, given); });
+  return prepare_guarded(site->services, prepared, pairs_of(given_of(site), with, direction),
+                         [&](const tn_services* services, tn_prepared* given) {
+                           tn_kernel_site of = with;
+                           of.services = services;
+                           return given_of(site).prepare(&of, direction, given);
+                         });
 }
 
 // ---- tables of primitives
@@ -322,8 +340,9 @@ struct GuardedTable {
 
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(prepared, pairs_of(*site),
-                           [&](tn_prepared* to) { return given.prepare(device, services, errors, site, to); });
+    return prepare_guarded(services, prepared, pairs_of(*site), [&](const tn_services* of, tn_prepared* to) {
+      return given.prepare(device, of, errors, site, to);
+    });
   }
   static const void* of(const void* table) {
     given = {};
@@ -341,8 +360,9 @@ struct GuardedPacking {
   template <auto kPrepare, typename Site>
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(prepared, pairs_of(*site),
-                           [&](tn_prepared* to) { return (given.*kPrepare)(device, services, errors, site, to); });
+    return prepare_guarded(services, prepared, pairs_of(*site), [&](const tn_services* of, tn_prepared* to) {
+      return (given.*kPrepare)(device, of, errors, site, to);
+    });
   }
   static const void* of(const void* table) {
     given = {};

@@ -18,15 +18,6 @@
 
 namespace tenon::check {
 
-namespace {
-
-bool has_kernels(const Context& context) {
-  for (const json& kernel : context.subject().manifest.value("kernels", json::array()))
-    if (kernel.at("type") == context.subject().type) return true;
-  return false;
-}
-
-// A host without the plugin's file, with this descriptor in its place.
 Host host_of(const Context& context, const tn_plugin* plugin) {
   HostOptions options;
   options.threads = 1;
@@ -36,6 +27,14 @@ Host host_of(const Context& context, const tn_plugin* plugin) {
   host.add_plugin(&parts());
   host.add_plugin(plugin);
   return host;
+}
+
+namespace {
+
+bool has_kernels(const Context& context) {
+  for (const json& kernel : context.subject().manifest.value("kernels", json::array()))
+    if (kernel.at("type") == context.subject().type) return true;
+  return false;
 }
 
 Bench bench_in(const Host& host, const Context& context, const LayerCase& of) {

@@ -11,8 +11,9 @@ namespace tenon::check {
 
 namespace {
 
-// Of the one component that the process checks: plan and lower get nothing that leads to the given table.
+// Of the one component that the process checks: its functions get nothing that leads to the given table.
 const tn_layer_type* given_layer = nullptr;
+const tn_updater_type* given_updater = nullptr;
 uint16_t required_minor = TN_ABI_MINOR;
 std::string first_fault;
 
@@ -23,12 +24,18 @@ constexpr const char* kNewer[] = {"plan calls index_exempt", "lower calls argsor
                                   "lower calls scan_next",   "lower calls scan_end",   "lower calls scan_last",
                                   "lower calls scan_output"};
 
+std::string newer(const std::string& what, int minor, uint16_t required) {
+  return what + ", which came with version 0." + std::to_string(minor) +
+         " of the plugin interface; the plugin says that it runs on hosts of 0." + std::to_string(required);
+}
+void blame(const std::string& what, int minor) {
+  if (first_fault.empty()) first_fault = newer(what, minor, required_minor);
+}
+
 // Stands for a function that the host does not have, with a result that says that it failed.
 template <size_t kNumber, int32_t kResult, typename... Parameters>
 int32_t absent(Parameters... /*arguments*/) {
-  if (first_fault.empty())
-    first_fault = std::string(kNewer[kNumber]) + ", which came with version 0.3 of the plugin interface; the plugin " +
-                  "says that it runs on hosts of 0." + std::to_string(required_minor);
+  blame(kNewer[kNumber], 3);
   return kResult;
 }
 template <size_t kNumber, int32_t kResult, typename... Parameters>
@@ -72,6 +79,23 @@ tn_status lower(const tn_attributes* attributes, const tn_builder* builder) {
   return given_layer->lower(attributes, &shorter);
 }
 
+// A recorder that hands all on and looks at the numbers that came with 0.3.
+tn_status record(const tn_update_recorder* recorder) {
+  tn_update_recorder watching = *recorder;
+  watching.self = const_cast<tn_update_recorder*>(recorder);
+  watching.state = [](void* self, const tn_state* state) {
+    if (required_minor < 3 && state->extent == TN_PER_COLUMN) blame("record declares a state per column", 3);
+    const auto* const given = static_cast<const tn_update_recorder*>(self);
+    return given->state(given->self, state);
+  };
+  watching.program = [](void* self, const tn_update* update) {
+    if (required_minor < 3 && update->grain == TN_GRAIN_MATRIX) blame("record gives the grain of a matrix", 3);
+    const auto* const given = static_cast<const tn_update_recorder*>(self);
+    return given->program(given->self, update);
+  };
+  return given_updater->record(&watching);
+}
+
 }  // namespace
 
 const tn_plugin* plugin_in_older_host(const tn_plugin& plugin, const std::string& type) {
@@ -91,6 +115,17 @@ const tn_plugin* plugin_in_older_host(const tn_plugin& plugin, const std::string
     layers.back() = &layer;
   }
   made.layers = layers.data();
+  static tn_updater_type updater = {};
+  static std::vector<const tn_updater_type*> updaters;
+  for (uint32_t i = 0; i < plugin.updaters_count; ++i) {
+    updaters.push_back(plugin.updaters[i]);
+    if (type != plugin.updaters[i]->description->type) continue;
+    given_updater = plugin.updaters[i];
+    updater = *given_updater;
+    updater.record = record;
+    updaters.back() = &updater;
+  }
+  made.updaters = updaters.data();
   return &made;
 }
 
@@ -103,6 +138,19 @@ tn_execution older_execution(const tn_execution& execution, uint16_t required, u
     result.host_symbols = nullptr;
   }
   return result;
+}
+
+std::string newer_traits(uint32_t traits, uint16_t required) {
+  const struct {
+    uint32_t trait;
+    const char* name;
+    int minor;
+  } known[] = {{TN_TRAIT_HOST_SIZES, "TN_TRAIT_HOST_SIZES", 3},
+               {TN_TRAIT_BATCH_VARIANT, "TN_TRAIT_BATCH_VARIANT", 3},
+               {TN_TRAIT_ANY_ALIGNMENT, "TN_TRAIT_ANY_ALIGNMENT", 4}};
+  for (const auto& [trait, name, minor] : known)
+    if ((traits & trait) != 0 && required < minor) return newer(std::string("prepare sets ") + name, minor, required);
+  return "";
 }
 
 }  // namespace tenon::check

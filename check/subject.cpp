@@ -49,6 +49,11 @@ bool Subject::offers(const std::string& table) const {
   return std::find(tables.begin(), tables.end(), table) != tables.end();
 }
 
+bool Subject::serves_rows() const {
+  return kind == "provider" &&
+         (described.at("id") == TN_ROW_SPARSE_TABLE || described.at("id") == TN_COALESCE_PRODUCTS);
+}
+
 Attributes attributes_of(const json& given, const json& schema) {
   Attributes result;
   for (const auto& [name, value] : given.items()) {

@@ -52,6 +52,8 @@ struct Subject {
   [[nodiscard]] Host host(const HostChoice& choice = {}) const;
   // Whether the device under check lists the table. A provider's device has all of them.
   [[nodiscard]] bool offers(const std::string& table) const;
+  // Whether the provider under check is one of row-sparse gradients, which cases do not have.
+  [[nodiscard]] bool serves_rows() const;
 };
 
 // Returns the attributes of a JSON object as a component of the schema declares them ("attributes" of a manifest).

@@ -8,7 +8,10 @@
 
 #include "check/drawn_attributes.h"
 #include "check/each.h"
+#include "check/kernel_checks.h"
 #include "check/layer_bench.h"
+#include "check/loaded.h"
+#include "check/older_host.h"
 #include "check/process.h"
 #include "check/refusing.h"
 #include "check/table_bench.h"
@@ -205,6 +208,18 @@ void check_own_allocations(Context& context) {
   });
 }
 
+void check_updater_in_older_host(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const tn_plugin& plugin = *loaded.descriptor();
+  if (plugin.abi.required == TN_ABI_MINOR) throw Skip("it requires hosts of this version");
+  const Host older = host_of(context, plugin_in_older_host(plugin, context.subject().type));
+  each_set(context, [&](const Attributes& attributes) {
+    (void)trajectory(context, Table(older, false), updater_of(context, older, attributes), 1);
+    const std::string fault = older_host_fault();
+    context.expect(fault.empty(), fault);
+  });
+}
+
 }  // namespace
 
 const std::vector<Check>& updater_checks() {
@@ -219,6 +234,7 @@ const std::vector<Check>& updater_checks() {
       {"memory", "the host refuses each allocation in turn: a status, and no crash", check_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",
        check_own_allocations},
+      {"older host", "record needs no more than the oldest host that the plugin requires", check_updater_in_older_host},
   };
   return checks;
 }

@@ -109,7 +109,9 @@ std::shared_ptr<Device> Host::device(const std::string& name) {
   const std::string full = text(of.kind, ":", of.number);
   const auto known = devices_.find(full);
   if (known != devices_.end()) return known->second;
-  const auto find = [this, kind = of.kind](const std::string& id) { return registry.providers(kind, id); };
+  const auto find = [this, kind = of.kind](const std::string& id, std::vector<RefusedProvider>& refused) {
+    return registry.providers(kind, id, refused);
+  };
   auto made = std::make_shared<Device>(registry.device(of.kind), services.get(), of.number, find);
   devices_.emplace(full, made);
   return made;

@@ -65,11 +65,11 @@ void add_kernels(json& plan, const std::map<std::string, json>& plugins) {
 }
 
 // Adds to `passed_over` of each layer the kernels that were not asked, since they are for another device or for other
-// element types.
+// element types, or since their plugin is refused.
 void add_unasked(json& plan, const Host& host) {
   const std::string compute = plan.at("compute") == "float64" ? "float64" : "float32", device = plan.at("device");
   for (const json& plugin : json::parse(host.plugins())) {
-    if (plugin.at("status") == "refused") continue;
+    if (plugin.at("manifest").is_null() || plugin.at("status") == "unused") continue;
     for (const json& kernel : plugin.at("manifest").value("kernels", json::array())) {
       const json& dtypes = kernel.at("dtypes");
       std::string reason;
@@ -77,6 +77,8 @@ void add_unasked(json& plan, const Host& host) {
         reason = "it is for the device \"" + kernel.at("device").get<std::string>() + "\"";
       else if (std::find(dtypes.begin(), dtypes.end(), compute) == dtypes.end())
         reason = "it does not compute in " + compute;
+      else if (plugin.at("status") == "refused")
+        reason = "its plugin is refused: " + plugin.at("reason").get<std::string>();
       if (reason.empty()) continue;
       for (json& layer : plan.at("layers"))
         if (layer.at("type") == kernel.at("type"))

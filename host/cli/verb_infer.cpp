@@ -9,6 +9,7 @@
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/model.h"
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
@@ -256,7 +257,9 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
                   std::to_string(writer.samples()) + " samples");
     return Interrupt::signal() == 0;
   };
+  const LateRefusals refusals(host);
   with_model(path, [&] { topology.placed([&] { infer(run, receive); }); });
+  refusals.warn();
   note_left_out(open.reader, console);
   return Interrupt::signal() == 0 ? kDone : kSignalled + Interrupt::signal();
 }

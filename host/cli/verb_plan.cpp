@@ -10,6 +10,7 @@
 #include "host/cli/console.h"
 #include "host/cli/job/listing.h"
 #include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/planning.h"
 #include "host/cli/table.h"
@@ -169,7 +170,8 @@ void print_why(const json& plan, const std::string& why) {
   bool any = false;
   for (const json& layer : plan.at("layers")) {
     const std::string name = layer.at("name");
-    if (layer.at("plugin").get<std::string>().empty() || (why != "all" && name != why && name.rfind(why + "/", 0) != 0)) continue;
+    if (layer.at("plugin").get<std::string>().empty() || (why != "all" && name != why && name.rfind(why + "/", 0) != 0))
+      continue;
     if (any) std::cout << "\n";
     any = true;
     print_candidates(plan, layer);
@@ -196,7 +198,9 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
   const Host host = common.host(job);
   const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
   if (given.list || given.program) return list_here(host, job, reader, given);
+  const LateRefusals refusals(host);
   const json plan = plan_job(host, job, reader, !given.inference);
+  refusals.warn();
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
   else if (!given.why.empty())

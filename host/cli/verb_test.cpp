@@ -3,6 +3,7 @@
 
 #include "host/cli/console.h"
 #include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/model.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
@@ -33,7 +34,9 @@ int run_test(const Arguments& arguments) {
   if (measured.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
   const std::string path = model_path(job, model);
   const TrainOptions run = run_of_model(host, job, source, path, measured, open, topology, console);
+  const LateRefusals refusals(host);
   const TestResult result = with_model(path, [&] { return topology.placed([&] { return test(run); }); });
+  refusals.warn();
   require_samples(source, result.samples);
   const bool has_cost = std::any_of(measured.begin(), measured.end(),
                                     [&](const std::string& name) { return topology.role(name) == Role::kCost; });

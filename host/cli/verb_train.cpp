@@ -11,6 +11,7 @@
 #include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
 #include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"
@@ -102,6 +103,7 @@ class Training {
   int run() {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
+      if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
       if (event.kind() == TN_END_ITERATION) tested_.reset();
@@ -263,6 +265,7 @@ class Training {
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
   const bool goes_on_;                              // from a checkpoint
   Host host_;
+  LateRefusals refusals_{host_};
   std::optional<Model> initial_;  // the model of [init], until its values are taken
   OpenReader train_;
   Topology topology_;

@@ -241,7 +241,7 @@ const LayerNumbers& NumberChecks::declared(const Layer& layer) {
   const auto [place, fresh] = declared_.try_emplace(&layer);
   if (!fresh || layer.data || layer.scan_part || layer.cond_part) return place->second;
   const LayerType& type = registry_.layer(layer.type);
-  const OfferedTable offered = extension_table(type, layer_label(layer), TN_LAYER_NUMBERS);
+  const OfferedTable offered = named_extension_table(type, layer_label(layer), TN_LAYER_NUMBERS);
   const auto* const table = offered.as<tn_layer_numbers>();
   if (table != nullptr) place->second = Declaration(type, layer).run(*table);
   return place->second;

@@ -11,6 +11,7 @@
 #include "host/layers/layer_plan.h"
 #include "host/layers/renames.h"
 #include "host/plugins/error_sink.h"
+#include "host/plugins/offered_table.h"
 
 namespace tenon::host {
 
@@ -306,7 +307,7 @@ LayerOutput LayerFactory::layer(const std::string& type, const std::string& name
 }
 
 bool LayerFactory::has_step(const Layer& layer) const {
-  return step_table(registry_.layer(layer.type), layer_label(layer)).has_value();
+  return named_extension_table(registry_.layer(layer.type), layer_label(layer), TN_STEP).as<tn_step>() != nullptr;
 }
 
 SteppedLayer LayerFactory::step(const Layer& whole, std::vector<LayerOutput> inputs, const StepSources& sources) {

@@ -181,8 +181,10 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
   const std::string name = context.name(provider.name, "name");
   context.owner = "provider \"" + name + "\"";
   if (provider.table == nullptr) context.refuse("its table is null");
-  if (!is_table_size(context.name(provider.id, "id"), *static_cast<const uint32_t*>(provider.table)))
-    context.refuse("its table states a size of ", *static_cast<const uint32_t*>(provider.table), " bytes");
+  if (const std::string fault =
+          size_fault(context.name(provider.id, "id"), *static_cast<const uint32_t*>(provider.table));
+      !fault.empty())
+    context.refuse("its table ", fault);
   return {context.name(provider.device, "device"), context.name(provider.id, "id"), name, provider.score};
 }
 

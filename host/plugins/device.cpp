@@ -107,27 +107,33 @@ const void* Device::table_by_id(const char* id, size_t bytes) const {
   if (type_.table.extension == nullptr) return nullptr;
   const void* const given =
       call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, type_.table.user, id);
-  return tables_.emplace(id, adopt(given, id, type_.plugin)).first->second.get(bytes);
+  OfferedTable table = adopt(given, id, type_.plugin);
+  if (!table.missing().empty()) table = OfferedTable();
+  return tables_.emplace(id, std::move(table)).first->second.get(bytes);
 }
 
-// Returns a table that the host can use, or none.
 OfferedTable Device::adopt(const void* given, const char* id, const std::string& plugin) const {
   try {
-    OfferedTable table(given, id, plugin);
-    return table.missing().empty() ? std::move(table) : OfferedTable();
+    return {given, id, plugin};
   } catch (const Error& error) {
     throw error.with_context(who_);
   }
 }
 
-const std::vector<Device::Provided>& Device::provided(const std::string& id) {
+const Device::AllProvided& Device::provided(const std::string& id) {
   const SetupLock lock = lock_setup(type_, {Tag::kSetup, "open"});
   if (const auto known = providers_.find(id); known != providers_.end()) return known->second;
-  std::vector<Provided> found;
+  AllProvided all;
   if (find_providers_)
-    for (const Provider* provider : find_providers_(id))
-      found.push_back({provider, adopt(provider->table.table, provider->table.id, provider->plugin)});
-  return providers_.emplace(id, std::move(found)).first->second;
+    for (const Provider* provider : find_providers_(id, all.refused)) {
+      OfferedTable table = adopt(provider->table.table, provider->table.id, provider->plugin);
+      if (const std::string missing = table.missing(); !missing.empty())
+        all.refused.push_back(
+            {provider->table.name, provider->plugin, text("its table has no function \"", missing, "\"")});
+      else
+        all.found.push_back({provider, std::move(table)});
+    }
+  return providers_.emplace(id, std::move(all)).first->second;
 }
 
 template <typename Table>

@@ -24,7 +24,8 @@ namespace tenon::host {
 class Device {
  public:
   // Returns the providers of a table, by its id, for this kind of device, best score first.
-  using FindProviders = std::function<std::vector<const Provider*>(const std::string& id)>;
+  using FindProviders =
+      std::function<std::vector<const Provider*>(const std::string& id, std::vector<RefusedProvider>& refused)>;
   // Opens device number `index`; TN_NOT_FOUND if there is no such device. `find` is called once for each table, when
   // one is first asked for, so that no plugin is loaded for a primitive that nothing uses; null: no providers.
   Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find = nullptr);
@@ -69,6 +70,10 @@ class Device {
   // Returns the tables of the providers, best score first, then the device's own, if any.
   template <typename Table>
   [[nodiscard]] std::vector<Offer<Table>> offers(const char* id);
+  // Returns the other providers of the table: of refused plugins, and those whose table lacks a function.
+  [[nodiscard]] const std::vector<RefusedProvider>& refused_providers(const std::string& id) {
+    return provided(id).refused;
+  }
   // The functions of an offer get as device the object of the offer, if it has one, else instance(). Throws as
   // SharedObjects::get does.
   template <typename Table>
@@ -86,6 +91,7 @@ class Device {
  private:
   void close() noexcept;
   [[nodiscard]] const void* table_by_id(const char* id, size_t bytes) const;
+  // Returns a table as the plugin made it. Errors name the device.
   [[nodiscard]] OfferedTable adopt(const void* given, const char* id, const std::string& plugin) const;
 
   const DeviceType& type_;
@@ -100,10 +106,14 @@ class Device {
     const Provider* provider;
     OfferedTable table;
   };
+  struct AllProvided {
+    std::vector<Provided> found;
+    std::vector<RefusedProvider> refused;
+  };
   // Returns the providers of a table; finds them at the first call.
-  [[nodiscard]] const std::vector<Provided>& provided(const std::string& id);
+  [[nodiscard]] const AllProvided& provided(const std::string& id);
   FindProviders find_providers_;
-  std::map<std::string, std::vector<Provided>> providers_;  // by id of the table
+  std::map<std::string, AllProvided> providers_;  // by id of the table
   SharedObjects shared_;
   std::mutex copying_;  // copy is a [run] function: one call at a time
 };
@@ -111,7 +121,7 @@ class Device {
 template <typename Table>
 std::vector<Device::Offer<Table>> Device::offers(const char* id) {
   std::vector<Offer<Table>> all;
-  for (const Provided& each : provided(id)) {
+  for (const Provided& each : provided(id).found) {
     const tn_provider& by = each.provider->table;
     if (const auto* table = each.table.as<Table>(); table != nullptr)
       all.push_back({table, each.provider, by.name, by.shared});
@@ -241,8 +251,14 @@ std::string prepare_primitive(Device& device, const char* id,
                                                            tn_prepared*),
                               const Site* site, ErrorSink& errors, Prepared& prepared) {
   std::vector<PassedOver> passed_over;
+  for (const RefusedProvider& each : device.refused_providers(id))
+    passed_over.push_back({each.name, each.plugin, std::nullopt, each.reason});
   for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
-    if (offer.table->*prepare == nullptr) continue;
+    if (offer.table->*prepare == nullptr) {  // of two functions, each of which may be absent
+      if (offer.by != &device.origin())
+        passed_over.push_back({offer.name, offer.by->plugin, std::nullopt, "its table has no function for the call"});
+      continue;
+    }
     if (const NewerOpcode newer = newer_opcode(*offer.table, *site); newer.op != 0) {
       if (offer.by == &device.origin()) refuse(device, newer, errors.who());
       passed_over.push_back({offer.name, offer.by->plugin, std::nullopt, unknown_opcode(newer)});

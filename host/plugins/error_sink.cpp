@@ -55,7 +55,7 @@ void ErrorSink::fail_callback(tn_status code, const char* message, const char* s
 void ErrorSink::report(const tn_error_report& report) noexcept try {
   store(report.code, {}, {});
   std::string message, subject;
-  if (report.port != nullptr) {
+  if (report.port != nullptr && *report.port != '\0') {
     subject = report.port;
     message += subject + ": ";
   }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "host/plugins/registry.h"
@@ -12,9 +11,9 @@
 
 namespace tenon::host {
 
-// Whether a table that a plugin offers by `id` may state this size: at least that of the version that brought the
-// table, and whole pointers. Ids that this host does not know: two members or more.
-[[nodiscard]] bool is_table_size(std::string_view id, uint32_t bytes);
+// Returns why a table that a plugin offers by `id` may not state this size, "" if it may: it must be at least that of
+// the version that brought the table, and whole pointers. Ids that this host does not know: two members or more.
+[[nodiscard]] std::string size_fault(const std::string& id, uint32_t bytes);
 
 // A copy of a table, padded with zeros so that any table of these headers fits; or nothing.
 class OfferedTable {
@@ -52,6 +51,16 @@ OfferedTable extension_table(const Type& type, const std::string& who, const cha
   if (const std::string missing = table.missing(); !missing.empty())
     fail(TN_PLUGIN_FAULT, "table \"", id, "\" of ", type.plugin, " has no function \"", missing, "\"");
   return table;
+}
+
+// The same; the failure names the component.
+template <typename Type>
+OfferedTable named_extension_table(const Type& type, const std::string& who, const char* id) {
+  try {
+    return extension_table(type, who, id);
+  } catch (const Error& error) {
+    throw error.component().empty() ? error.with_component(who) : error;
+  }
 }
 
 }  // namespace tenon::host

@@ -256,16 +256,19 @@ std::vector<const Kernel*> Registry::kernels(const std::string& type, const std:
                          [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
 }
 
-std::vector<const Provider*> Registry::providers(const std::string& device, const std::string& id) {
+std::vector<const Provider*> Registry::providers(const std::string& device, const std::string& id,
+                                                 std::vector<RefusedProvider>& refused) {
   const SetupLock lock = setup();
   std::vector<const Provider*> result;
   for (const auto& plugin : state_->plugins) {
-    if (!plugin->usable()) continue;
+    if (!plugin->manifest || !plugin->unused.empty()) continue;
     const std::vector<ProviderDescription>& offered = plugin->manifest->providers;
     for (size_t i = 0; i < offered.size(); ++i) {
       if (offered[i].device != device || offered[i].id != id || offered[i].score <= 0) continue;
-      if (!state_->try_load(*plugin)) break;  // the device itself does the same work
-      result.push_back(&plugin->components.providers[i]);
+      if (!plugin->refused() && state_->try_load(*plugin))
+        result.push_back(&plugin->components.providers[i]);
+      else  // the device itself does the same work
+        refused.push_back({offered[i].name, plugin->manifest->id, "its plugin is refused: " + plugin->reason});
     }
   }
   std::stable_sort(result.begin(), result.end(),

@@ -86,6 +86,10 @@ struct DeviceType : Origin {
 struct Provider : Origin {
   tn_provider table = {};
 };
+// One that cannot be used, and why.
+struct RefusedProvider {
+  std::string name, plugin, reason;
+};
 struct Kernel : Origin {
   tn_kernel table = {};
   std::vector<std::string> chain;  // the layer types that it fuses; empty: a kernel of one layer
@@ -137,7 +141,9 @@ class Registry {
   std::vector<const Kernel*> fusions(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
 
   // Returns the providers of a table, by its id, for a device kind with a score above 0, best score first; likewise.
-  std::vector<const Provider*> providers(const std::string& device, const std::string& id);
+  // `refused` gets those of plugins that are refused.
+  std::vector<const Provider*> providers(const std::string& device, const std::string& id,
+                                         std::vector<RefusedProvider>& refused);
 
   // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",
   // "updater", "reader"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.

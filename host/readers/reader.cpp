@@ -252,13 +252,7 @@ class PluginReader final : public CountingReader {
     return known;
   }
 
-  OfferedTable extension(const char* id) {
-    try {
-      return extension_table(type_, who_, id);
-    } catch (const Error& error) {
-      throw error.component().empty() ? error.with_component(who_) : error;
-    }
-  }
+  OfferedTable extension(const char* id) { return named_extension_table(type_, who_, id); }
 
   // Call it after adopt_schema.
   void adopt_parallel_read() {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attributes.h"
+#include "tables.h"
 #include "text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -14,6 +15,33 @@
   do {                                                                                 \
     if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
   } while (0)
+
+/* Refuses what only hosts of 0.`minor` know, in a plugin that says that it runs on older ones. */
+static void check_minor(text* t, const tn_plugin* plugin, const char* what, unsigned minor) {
+  if (plugin->abi.required < minor)
+    refuse(t, "%s came with version %d.%u of the plugin interface; its \"abi\" requires %d.%u", what, TN_ABI_MAJOR,
+           minor, TN_ABI_MAJOR, plugin->abi.required);
+}
+
+/* A table that is offered by id. */
+static void check_table(text* t, const char* id, const void* table) {
+  const tn_known_table* known = tn_find_table(id);
+  const char* at = (const char*)table;
+  uint32_t size = 0, given = 0;
+  memcpy(&size, at, sizeof size);
+  if (!tn_is_table_size(known, size))
+    refuse(t, "its table \"%s\" states a size of %" PRIu32 " bytes; expected a multiple of %zu from %" PRIu32 " to %u",
+           id, size, sizeof(void*), tn_least_bytes(known), TN_TABLE_MOST);
+  if (known == NULL) return;
+  for (uint32_t i = 0; TN_TABLE_FIRST + i * sizeof(void*) < known->bytes; ++i) {
+    uintptr_t function = 0;
+    memcpy(&function, at + TN_TABLE_FIRST + i * sizeof function, sizeof function);
+    given += function != 0;
+    if (i < COUNT(known->functions) && known->functions[i] != NULL && function == 0)
+      refuse(t, "its table \"%s\" has no function \"%s\"", id, known->functions[i]);
+  }
+  if (given == 0) refuse(t, "its table \"%s\" has no function", id);
+}
 
 /* Names without "vendor." are of the plugins of Tenon, whose ids begin with "tenon.". */
 static void check_own_type(text* t, const tn_plugin* plugin, const char* what, const char* name) {
@@ -54,11 +82,12 @@ static void write_ports(text* t, const char* member, const tn_port* const* ports
   json_close(t, ']');
 }
 
-static void write_parameters(text* t, const char* const* suffixes, uint32_t count) {
+static void write_parameters(text* t, const tn_plugin* plugin, const char* const* suffixes, uint32_t count) {
   check_list(t, "parameters", suffixes, count);
   json_open(t, "parameters", '[');
   for (uint32_t i = 0; i < count; ++i) {
     check_words(t, "parameters", suffixes[i]);
+    if (strchr(suffixes[i], '.') != NULL) check_minor(t, plugin, "a parameter of an inner layer", 3);
     for (uint32_t j = 0; j < i; ++j) check_unique(t, "parameter", suffixes[i], suffixes[j]);
     json_string(t, NULL, suffixes[i]);
   }
@@ -106,7 +135,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   write_ports(t, "inputs", d->inputs, d->inputs_count);
   write_ports(t, "outputs", d->outputs, d->outputs_count);
   write_attributes(t, "attributes", d->attributes, d->attributes_count, of_layers);
-  write_parameters(t, d->parameters, d->parameters_count);
+  write_parameters(t, plugin, d->parameters, d->parameters_count);
   write_state_version(t, d->state_version);
   json_close(t, '}');
 }
@@ -182,8 +211,9 @@ static void write_device(text* t, const tn_plugin* plugin, const tn_device_type*
   json_open(t, "tables", '[');
   for (const char* const* id = d->tables; id != NULL && *id != NULL; ++id) {
     check_characters(t, "an id of tables", *id, "._/-");
-    if (table->extension(table->user, *id) == NULL)
-      refuse(t, "it lists the table \"%s\", but its extension has none", *id);
+    const void* offered = table->extension(table->user, *id);
+    if (offered == NULL) refuse(t, "it lists the table \"%s\", but its extension has none", *id);
+    check_table(t, *id, offered);
     for (const char* const* other = d->tables; other != id; ++other) check_unique(t, "table", *id, *other);
     json_string(t, NULL, *id);
   }
@@ -222,9 +252,12 @@ static void write_chain(text* t, const tn_kernel* k) {
     refuse(t, "it is for the layer type \"%s\", but the chain that it fuses ends in another", k->type);
 }
 
-static void check_shared(text* t, const tn_shared* shared) {
+static void check_shared(text* t, const tn_plugin* plugin, const tn_shared* shared) {
+  const uint32_t known = TN_SHARED_ONE_AT_A_TIME | TN_SHARED_PER_STREAM;
   if (shared == NULL) return;
   check_size(t, "shared", shared->size, sizeof *shared, sizeof *shared);
+  if ((shared->flags & ~known) != 0) refuse(t, "its shared has unknown flags 0x%" PRIx32, shared->flags & ~known);
+  if (shared->flags != 0) check_minor(t, plugin, "\"flags\" of its shared", 4);
   CHECK_FUNCTION(t, shared, open);
   CHECK_FUNCTION(t, shared, close);
 }
@@ -249,7 +282,7 @@ static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
   json_close(t, ']');
   json_integer(t, "score", k->score);
   write_chain(t, k);
-  check_shared(t, k->shared);
+  check_shared(t, plugin, k->shared);
   json_close(t, '}');
 }
 
@@ -270,7 +303,8 @@ static void write_provider(text* t, const tn_plugin* plugin, const tn_provider* 
   check_type(t, "device kind", p->device);
   check_characters(t, "the id of its table", p->id, "._/-");
   if (p->table == NULL) refuse(t, "its table is null");
-  check_shared(t, p->shared);
+  check_table(t, p->id, p->table);
+  check_shared(t, plugin, p->shared);
   json_open(t, NULL, '{');
   json_string(t, "device", p->device);
   json_string(t, "id", p->id);

@@ -143,8 +143,10 @@ const Broken kBroken[] = {
     {"plan_differs", "plan", "plan gives other shapes or parameters"},
     {"prints", "run", "writes output"},
     {"provider_batch", "batch", "have other values of output 0 alone"},
+    {"provider_bytes", "note", "its table \"tenon.gemm/1\" states a size of 8 bytes; expected a multiple of 8 from 16"},
     {"provider_reads_behind", "guard pages", "memory outside of its operands"},
     {"provider_threads", "threads", "of 2 threads differs"},
+    {"provider_unasked", "chosen", "no host asks a provider for the table tenon.gem/1"},
     {"provider_value", "primitives", "of gemm in fp64"},
     {"quits", "step", "or called _exit"},
     {"ranks_gradient", "gradient", "differences of its forward"},
@@ -171,6 +173,7 @@ const Broken kBroken[] = {
     {"reads_workspace", "operands", "did not write"},
     {"remembers", "repeat", "differs"},
     {"requires_too_little", "older host", "lower calls prefix_sum, which came with version 0.3"},
+    {"requires_too_little_trait", "guard pages", "prepare sets TN_TRAIT_BATCH_VARIANT, which came with version 0.3"},
     {"rounds", "process", "changes the floating-point mode of the process"},
     {"rounds_in_run", "guard pages", "a call changes the floating-point mode"},
     {"second_backward", "request", "a second backward changes the gradient of in0"},
@@ -185,6 +188,7 @@ const Broken kBroken[] = {
     {"threads_differ", "threads", "output 0 of 2 threads"},
     {"throws", "step", "run [run] threw an exception: from a callback"},
     {"two_symbols", "symbols", "bad_second_symbol"},
+    {"updater_grain", "older host", "record gives the grain of a matrix, which came with version 0.3"},
     {"updater_history", "repeat", "gives other parameters"},
     {"updater_history", "save", "updates after loading the state differ"},
     {"updater_history", "threads", "threads give other parameters than one"},
@@ -243,6 +247,18 @@ TEST(Nonconforming, ChangesOfRankAreNoFaults) {
     options.checks = {"gradient"};
     options.seed = seed;
     tenon::check::expect_conforming(options);
+  }
+}
+
+// What never ran did not pass.
+TEST(Nonconforming, AProviderThatTakesNoCaseIsNotChecked) {
+  for (const tenon::check::Result& result : tenon::check::run(options_for("provider_refusing_conforming")).results) {
+    if (result.kind != "provider") continue;
+    EXPECT_EQ(result.outcome, Outcome::kSkipped) << result.check;
+    if (result.check == "chosen")
+      EXPECT_EQ(result.message, "it computes no case of the kit: no such product here");
+    else
+      EXPECT_EQ(result.message, "there is no case") << result.check;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "host/cli/bench/probe.h"
 #include "host/cli/bench/report.h"
 #include "host/cli/console.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/verbs.h"
 
@@ -23,8 +24,10 @@ struct BenchArguments {
 // Measures the job, then what the machine can do.
 BenchReport measured(const BenchArguments& given, const Job& job) {
   const Host host = given.common.host(job);
+  const LateRefusals refusals(host);
   const int threads = host.count().threads;
   StepTimes plain = measure_steps(host, job, given.seconds, monotonic_seconds);
+  refusals.warn();
   const StepTimes timed = measure_steps(given.common.host(job, true), job, given.seconds, monotonic_seconds);
   const Limits limits = {job.compute == TN_BF16 ? peak_bf16_operations(threads) : peak_operations(threads),
                          peak_bandwidth(threads, working_set(plain.plan))};

@@ -23,7 +23,9 @@ class Printer {
     name_ = name;
     ++counts_[result.outcome];
     comparisons_ += result.comparisons;
-    if (result.outcome == Outcome::kFailed) failures_.push_back(result.check + ": " + result.message);
+    if (result.outcome == Outcome::kFailed) remarks_.push_back("FAILED " + result.check + ": " + result.message);
+    if (result.outcome == Outcome::kSkipped && result.check == "chosen")
+      remarks_.push_back("not run: " + result.message);
   }
   void finish() {
     if (name_.empty()) return;
@@ -32,18 +34,18 @@ class Printer {
                        std::to_string(counts_[Outcome::kSkipped]) + " skipped; " + std::to_string(comparisons_) +
                        " comparisons")
               << "\n";
-    for (const std::string& failure : failures_) std::cout << plain("  FAILED " + failure) << "\n";
+    for (const std::string& remark : remarks_) std::cout << plain("  " + remark) << "\n";
     std::cout.flush();
     name_.clear();
     counts_.clear();
-    failures_.clear();
+    remarks_.clear();
     comparisons_ = 0;
   }
 
  private:
   std::string name_;
   std::map<Outcome, int64_t> counts_;
-  std::vector<std::string> failures_;
+  std::vector<std::string> remarks_;
   int64_t comparisons_ = 0;
 };
 

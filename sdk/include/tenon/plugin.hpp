@@ -11,6 +11,7 @@
 
 #include <tenon/plugin.h>
 
+#include <cstring>
 #include <tenon/kernel.hpp>
 #include <tenon/layer.hpp>
 #include <tenon/reader.hpp>
@@ -38,8 +39,9 @@ class Plugin {
   }
   // CPU features that must be present, comma separated.
   void isa(const char* features) { table_.isa = features; }
-  // The oldest minor version of the host that the plugin runs on, if it uses newer members of the C tables. Wrappers
-  // state theirs themselves.
+  // The oldest minor version of the host that the plugin runs on, if it uses newer members of the C tables, or newer
+  // values in calls: TN_TRAIT_*, TN_GRAIN_MATRIX. Wrappers, and values in the tables of components, state theirs
+  // themselves.
   void requires_minor(uint16_t minor) {
     if (table_.abi.required < minor) table_.abi.required = minor;
   }
@@ -56,7 +58,7 @@ class Plugin {
   // Costs and metrics are layers.
   template <typename T>
   void layer() {
-    layers_.add(layer_type<T>());
+    layer(layer_type<T>());
   }
   template <typename T>
   void updater() {
@@ -68,14 +70,23 @@ class Plugin {
   }
   template <typename T>
   void kernel() {
-    kernels_.add(tn::kernel<T>());
+    kernel(tn::kernel<T>());
   }
-  void layer(const tn_layer_type* layer) { layers_.add(layer); }
-  void kernel(const tn_kernel* kernel) { kernels_.add(kernel); }
+  void layer(const tn_layer_type* layer) {
+    require_names(layer == nullptr ? nullptr : layer->description);
+    layers_.add(layer);
+  }
+  void kernel(const tn_kernel* kernel) {
+    if (kernel != nullptr) require_flags(kernel->shared);
+    kernels_.add(kernel);
+  }
   void updater(const tn_updater_type* updater) { updaters_.add(updater); }
   void reader(const tn_reader_type* reader) { readers_.add(reader); }
   void device(const tn_device_type* device) { devices_.add(device); }
-  void provider(const tn_provider* provider) { providers_.add(provider); }
+  void provider(const tn_provider* provider) {
+    if (provider != nullptr) require_flags(provider->shared);
+    providers_.add(provider);
+  }
 
   const tn_plugin* get() {
     table_.layers_count = layers_.count();
@@ -100,6 +111,20 @@ class Plugin {
   }
 
  private:
+  // Hosts of 0.2 know no parameters of inner layers, "inner.suffix".
+  void require_names(const tn_layer_description* d) {
+    for (uint32_t i = 0; d != nullptr && d->parameters != nullptr && i < d->parameters_count; ++i)
+      if (d->parameters[i] != nullptr && std::strchr(d->parameters[i], '.') != nullptr) requires_minor(3);
+  }
+  // Hosts before 0.4 know no flags of shared objects.
+  void require_flags(const tn_shared* shared) {
+#if TN_TARGET_MINOR >= 4
+    if (shared != nullptr && shared->flags != 0) requires_minor(4);
+#else
+    static_cast<void>(shared);
+#endif
+  }
+
   detail::Pointers<tn_layer_type, 256> layers_;
   detail::Pointers<tn_kernel, 256> kernels_;
   detail::Pointers<tn_updater_type, 64> updaters_;

@@ -71,11 +71,14 @@ class UpdateRecorder {
   State row_state(const char* name, double initial) {
     return declared(name, initial, TN_PER_ROW, [this] { return program_.per_row(); });
   }
-
+#if TN_TARGET_MINOR >= 3
   // Declares a state with one number per element of a row; needs the grain of matrix().
+  template <uint16_t kMinor = 3>
   State column_state(const char* name, double initial) {
+    require<kMinor>();
     return declared(name, initial, TN_PER_COLUMN, [this] { return program_.per_column(); });
   }
+#endif
 
   // The host's scalars. Each one read becomes an input of the program.
   Float learning_rate() { return scalar(TN_SCALAR_LEARNING_RATE); }
@@ -88,7 +91,8 @@ class UpdateRecorder {
 
   void parameter_next(const Float& value) { parameter_next_ = value; }
   void state_next(const State& state, const Float& value) { next_.at(state.number) = value; }
-  // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT.
+  // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT. TN_GRAIN_MATRIX by
+  // matrix(), which states the hosts that know it.
   void grain(int32_t grain) { grain_ = grain; }
 #if TN_TARGET_MINOR >= 3
   // The grain TN_GRAIN_MATRIX: the program reduces along rows and columns of a parameter. Returns the number of rows.

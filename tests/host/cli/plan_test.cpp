@@ -27,6 +27,26 @@ TEST_F(PlanTest, AsksForNoMemory) {
   EXPECT_EQ(run("plan job.toml --inference --set layer.hidden.size=1073741824").exit, 0);
 }
 
+// A plugin that is refused when its code is loaded is left out with a warning; --why names what it would have done.
+TEST_F(PlanTest, SaysWhichPluginsAreRefusedWhenTheyAreLoaded) {
+  const std::string file = test_plugin_folder() + "/nonconforming/provider_bytes.so";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "not built with sanitizers";
+  std::filesystem::create_directory(path("odd"));
+  std::filesystem::copy_file(file, path("odd/odd.so"));
+  const auto refused =
+      AllOf(HasSubstr("odd.so: provider \"bad_gemm\": its table states a size of 8 bytes; expected a "),
+            HasSubstr("multiple of 8 from 16"));
+  const std::string odd = " --plugins odd";
+  for (const char* verb : {"plan job.toml", "train job.toml --no-save", "bench job.toml --seconds=0.1"}) {
+    const Outcome outcome = run(verb + odd);
+    EXPECT_EQ(outcome.exit, 0) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("warning: "), refused)) << verb;
+  }
+  const Outcome why = run("plan job.toml --why all" + odd);
+  EXPECT_THAT(why.out, AllOf(HasSubstr("bad_gemm of bad.provider_bytes"), HasSubstr("bad_relu of bad.provider_bytes"),
+                             HasSubstr("its plugin is refused: "), refused));
+}
+
 class HiddenCostTest : public ProgramTest {
  protected:
   // Writes the job with half of the cost as a layer, the average of that as a metric, and these outputs.

@@ -231,7 +231,9 @@ TEST_F(Migration, WrongTablesAreFaults) {
   Second::table = hooked_table();
   Second::table.size = 8;
   EXPECT_EQ(refusal(second(), TN_PLUGIN_FAULT),
-            kLayer + "table \"tenon.migrate/1\" of tenon.test.versions states a size of 8 bytes");
+            kLayer +
+                "table \"tenon.migrate/1\" of tenon.test.versions states a size of 8 bytes; expected a "
+                "multiple of 8 from 16 to 65536");
 }
 
 // ---- sharing

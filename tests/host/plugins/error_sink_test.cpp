@@ -40,11 +40,13 @@ TEST(ErrorSink, FillsTheFields) {
   EXPECT_EQ(error.component(), "device \"cpu\"");
   EXPECT_EQ(error.subject(), "size");
   EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).subject(), "") << "the subject of the previous report";
-  tn_fail(sink.get(), TN_INVALID, nullptr, "no port");
-  error = error_of([&] { sink.check(TN_INVALID, "layer \"a\" (gemm)"); });
-  EXPECT_EQ(error.message(), "layer \"a\" (gemm): no port");
-  EXPECT_EQ(error.component(), "layer \"a\" (gemm)");
-  EXPECT_EQ(error.subject(), "");
+  for (const char* none : {static_cast<const char*>(nullptr), ""}) {
+    tn_fail(sink.get(), TN_INVALID, none, "no port");
+    error = error_of([&] { sink.check(TN_INVALID, "layer \"a\" (gemm)"); });
+    EXPECT_EQ(error.message(), "layer \"a\" (gemm): no port");
+    EXPECT_EQ(error.component(), "layer \"a\" (gemm)");
+    EXPECT_EQ(error.subject(), "");
+  }
 }
 
 TEST(ErrorSink, KeepsWhatACallbackThrew) {

@@ -93,7 +93,7 @@ TEST(OfferedTables, OfEachShorterSizeAreRefused) {
   for (const Lent& each : kTables) {
     SCOPED_TRACE(each.id);
     for (uint32_t size = 0; size < each.bytes; ++size) {
-      EXPECT_FALSE(is_table_size(each.id, size)) << size;
+      EXPECT_NE(size_fault(each.id, size), "") << size;
       const std::vector<uint64_t> words = table_of(each.bytes, size);
       try {
         const OfferedTable table(words.data(), each.id, "org.example");
@@ -103,8 +103,8 @@ TEST(OfferedTables, OfEachShorterSizeAreRefused) {
         EXPECT_THAT(error.message(), HasSubstr("of org.example states a size of " + std::to_string(size) + " bytes"));
       }
     }
-    for (const uint32_t size : {each.bytes, each.bytes + 8}) EXPECT_TRUE(is_table_size(each.id, size));
-    EXPECT_FALSE(is_table_size(each.id, each.bytes + 4));
+    for (const uint32_t size : {each.bytes, each.bytes + 8}) EXPECT_EQ(size_fault(each.id, size), "");
+    EXPECT_NE(size_fault(each.id, each.bytes + 4), "");
   }
 }
 
@@ -125,8 +125,8 @@ TEST(OfferedTables, WithoutARequiredFunctionSayWhich) {
 }
 
 TEST(OfferedTables, OfOtherIdsHaveASizeAndMore) {
-  EXPECT_FALSE(is_table_size("vendor.table/1", 4));
-  EXPECT_TRUE(is_table_size("vendor.table/1", 8));
+  EXPECT_EQ(size_fault("vendor.table/1", 4), "states a size of 4 bytes; expected a multiple of 8 from 8 to 65536");
+  EXPECT_EQ(size_fault("vendor.table/1", 8), "");
   EXPECT_EQ(OfferedTable(table_of(16, 8).data(), "vendor.table/1", "org.example").missing(), "");
   EXPECT_EQ(OfferedTable(nullptr, TN_GEMM, "org.example").as<tn_gemm_table>(), nullptr);
 }

@@ -3,6 +3,7 @@
 #define TENON_TESTS_SDK_MUTATIONS_H
 
 static char long_doc[TN_NOTE_LIMIT];
+static const tn_row_sparse_table of_rows = {.size = sizeof(tn_row_sparse_table)};
 static const tn_dtype wrong_dtypes[] = {TN_F32, TN_F32, TN_F32, TN_I32};
 
 #define MUTATION(name, ...)        \
@@ -50,13 +51,26 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("provider_device", provider.device = "Cpu")
   MUTATION("provider_id", provider.id = "tenon gemm")
   MUTATION("provider_table", provider.table = NULL)
+  MUTATION("provider_bytes", provided.size = 8)
+  MUTATION("provider_odd_bytes", provided.size = 20)
+  MUTATION("provider_many_bytes", provided.size = 65544)
+  MUTATION("provider_vendor_bytes", provider.id = "vendor.table/1", provided.size = 4)
+  MUTATION("provider_function", provided.prepare = NULL)
+  MUTATION("provider_functions", provider.id = TN_ROW_SPARSE_TABLE, provider.table = &of_rows)
   MUTATION("provider_twice", other_provider.id = TN_GEMM)
   MUTATION("options_null", plugin.options = NULL)
   MUTATION("option_null", options[1] = NULL)
   MUTATION("option_list", size_option.kind = TN_ATTR_STRINGS)
   MUTATION("option_doc", size_option.doc = NULL)
   MUTATION("option_twice", size_option.name = "limit")
+  MUTATION("device_bytes", device_moves.size = 12)
+  MUTATION("device_function", device_moves.prepare = NULL)
   MUTATION("shared_close", shared.close = NULL)
+  MUTATION("shared_flags", shared.flags = 4)
+  MUTATION("shared_earlier", shared.flags = TN_SHARED_PER_STREAM, plugin.abi.required = 3)
+  MUTATION("shared_now", shared.flags = TN_SHARED_PER_STREAM)
+  MUTATION("kernel_shared_earlier",
+           (plugin.providers_count = 0, kernel.shared = &shared, shared.flags = 1, plugin.abi.required = 2))
   MUTATION("kernel_shared", (shared.size = 4, plugin.providers_count = 0, kernel.shared = &shared))
   MUTATION("updater_record", updater.record = NULL)
   MUTATION("updater_version", updater_description.state_version = 0)
@@ -96,6 +110,8 @@ static void mutate_layer(const char* wanted) {
   MUTATION("port_flags", first.flags = 64)
   MUTATION("port_doc", first.doc = "")
   MUTATION("suffix_twice", suffixes[1] = "weight")
+  MUTATION("suffix_inner", suffixes[1] = "inner.weight", plugin.abi.required = 3)
+  MUTATION("suffix_earlier", suffixes[1] = "inner.weight", plugin.abi.required = 2)
   MUTATION("suffix_dot", suffixes[1] = "a..b")
   MUTATION("suffix_null", suffixes[1] = NULL)
 }

@@ -52,6 +52,8 @@ TENON_TEST_MUTATION=reader_seek "$program" "$folder/note.c" "$folder/note.json" 
 TENON_TEST_MUTATION=built_earlier "$program" "$folder/note.c" "$folder/note.json"
 grep -qF '"built":2,"required":2}' "$folder/note.json"
 grep -qF '"options":[]' "$folder/note.json"
+TENON_TEST_MUTATION=shared_now "$program" "$folder/note.c" "$folder/note.json"
+TENON_TEST_MUTATION=suffix_inner "$program" "$folder/note.c" "$folder/note.json"
 TENON_TEST_MUTATION=built_later "$program" "$folder/note.c" "$folder/note.json"
 
 layer='plugin "tenon.test.rich", layer type "test_rich": '
@@ -99,6 +101,18 @@ refused provider_device 'provider "rich.gemm-1": the device kind "Cpu" must be l
 refused provider_id 'provider "rich.gemm-1": "the id of its table" is "tenon gemm"'
 refused provider_table 'provider "rich.gemm-1": its table is null'
 refused provider_twice 'duplicate provider "rich.gemm-1"'
+refused provider_bytes 'its table "tenon.gemm/1" states a size of 8 bytes; expected a multiple of 8 from 16 to 65536'
+refused provider_odd_bytes 'its table "tenon.gemm/1" states a size of 20 bytes; expected'
+refused provider_many_bytes 'its table "tenon.gemm/1" states a size of 65544 bytes; expected'
+refused provider_vendor_bytes 'its table "vendor.table/1" states a size of 4 bytes; expected a multiple of 8 from 8 to'
+refused provider_function 'provider "rich.gemm-1": its table "tenon.gemm/1" has no function "prepare"'
+refused provider_functions 'provider "rich.gemm-1": its table "tenon.row_sparse/1" has no function'
+refused device_bytes 'device "test_device": its table "tenon.move/1" states a size of 12 bytes; expected'
+refused device_function 'device "test_device": its table "tenon.move/1" has no function "prepare"'
+refused shared_flags 'provider "rich.gemm-1": its shared has unknown flags 0x4'
+refused shared_earlier 'provider "rich.gemm-1": "flags" of its shared came with version 0.4 of the plugin interface; its "abi" requires 0.3'
+refused kernel_shared_earlier 'kernel "rich.relu-1": "flags" of its shared came with version 0.4'
+refused suffix_earlier "${layer}a parameter of an inner layer came with version 0.3 of the plugin interface"
 refused shared_close 'provider "rich.gemm-1": the function "close" is missing'
 refused options_null 'plugin "tenon.test.rich": "options" is null, but counts 2'
 refused option_null 'plugin "tenon.test.rich": entry 1 of "options" is null'

@@ -258,7 +258,16 @@ static tn_status device_event(void* device, const tn_errors* errors, void* event
   (void)stream;
   return TN_UNSUPPORTED;
 }
-static const tn_move_table device_moves = {.size = sizeof(tn_move_table)};
+static tn_status device_prepare_move(void* device, const tn_services* services, const tn_errors* errors,
+                                     const tn_move* move, tn_prepared* prepared) {
+  (void)device;
+  (void)services;
+  (void)errors;
+  (void)move;
+  (void)prepared;
+  return TN_UNSUPPORTED;
+}
+static tn_move_table device_moves = {.size = sizeof(tn_move_table), .prepare = device_prepare_move};
 static const void* device_extension(void* user, const char* id) {
   (void)user;
   return strcmp(id, TN_MOVE) == 0 ? &device_moves : NULL;
@@ -302,7 +311,16 @@ static tn_status shared_open(const tn_services* services, const tn_errors* error
 }
 static void shared_close(void* shared) { (void)shared; }
 static tn_shared shared = {.size = sizeof(tn_shared), .open = shared_open, .close = shared_close};
-static const tn_gemm_table provided = {.size = sizeof(tn_gemm_table)};
+static tn_status provided_prepare(void* given, const tn_services* services, const tn_errors* errors,
+                                  const tn_gemm* gemm, tn_prepared* prepared) {
+  (void)given;
+  (void)services;
+  (void)errors;
+  (void)gemm;
+  (void)prepared;
+  return TN_UNSUPPORTED;
+}
+static tn_gemm_table provided = {.size = sizeof(tn_gemm_table), .prepare = provided_prepare};
 static tn_provider provider = {.size = sizeof(tn_provider),
                                .score = -5,
                                .device = "cpu",

@@ -8,6 +8,18 @@ TN_RESERVE_NOTE(4096);
 #ifndef ELEMENT /* of the product; knows `execution`, the sizes m, n, k, and the row i */
 #define ELEMENT(sum) (sum)
 #endif
+#ifndef PREPARE /* a statement before a product is prepared; knows `errors` */
+#define PREPARE
+#endif
+#ifndef ID
+#define ID TN_GEMM
+#endif
+#ifndef MEMBERS /* of the descriptor */
+#define MEMBERS
+#endif
+#ifndef ENTRY /* a statement of tenon_plugin */
+#define ENTRY
+#endif
 
 static double get(const tn_tensor* tensor, int64_t i) {
   return tensor->dl.dtype.bits == 64 ? ((const double*)tn_data(tensor))[i] : (double)((const float*)tn_data(tensor))[i];
@@ -36,8 +48,9 @@ static tn_status run(void* binding, const tn_execution* execution, const tn_call
 
 static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
                          tn_prepared* prepared) {
-  tn_gemm* const copy = malloc(sizeof *copy);
   (void)device, (void)services;
+  PREPARE
+  tn_gemm* const copy = malloc(sizeof *copy);
   if (copy == NULL) return tn_fail(errors, TN_OUT_OF_MEMORY, NULL, "no memory for a binding");
   *copy = *gemm;
   prepared->binding = copy;
@@ -46,9 +59,9 @@ static tn_status prepare(void* device, const tn_services* services, const tn_err
   return TN_OK;
 }
 
-static const tn_gemm_table table = {.size = sizeof table, .prepare = prepare};
+static tn_gemm_table table = {.size = sizeof table, .prepare = prepare};
 static const tn_provider provider = {
-    .size = sizeof(tn_provider), .score = 100, .device = "cpu", .id = TN_GEMM, .name = "bad_gemm", .table = &table};
+    .size = sizeof(tn_provider), .score = 100, .device = "cpu", .id = ID, .name = "bad_gemm", .table = &table};
 static const tn_provider* const providers[] = {&provider};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
@@ -57,7 +70,10 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .doc = "Products that may break a rule",
                                  .license = "Apache-2.0",
                                  .isa = "",
-                                 .providers_count = 1,
+                                 MEMBERS.providers_count = 1,
                                  .providers = providers};
 
-const tn_plugin* tenon_plugin(void) { return &plugin; }
+const tn_plugin* tenon_plugin(void) {
+  ENTRY
+  return &plugin;
+}

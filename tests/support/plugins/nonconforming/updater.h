@@ -14,6 +14,12 @@ TN_RESERVE_NOTE(4096);
 #define MORE \
   {TN_OP_CONSTANT, TN_FLOAT, 0, -1, -1, -1, 1}, { TN_OP_MUL, TN_FLOAT, 0, 7, 8, -1, 0 }
 #endif
+#ifndef GRAIN
+#define GRAIN TN_GRAIN_ELEMENT
+#endif
+#ifndef REQUIRED /* the oldest host */
+#define REQUIRED TN_ABI_MINOR
+#endif
 
 static tn_status record(const tn_update_recorder* recorder) {
   tn_instruction code[] = {{TN_OP_INPUT, TN_FLOAT, 0, 0, -1, -1, 0},       /* 0: parameter */
@@ -30,7 +36,7 @@ static tn_status record(const tn_update_recorder* recorder) {
   static const tn_program_output outputs[] = {{PRODUCT + 1, TN_F32}, {5, TN_F32}};
   tn_state state = {.size = sizeof state, .extent = TN_FULL, .dtype = TN_F32, .name = "m"};
   const tn_program program = {sizeof program, PRODUCT + 2, code, 3, 2, inputs, outputs};
-  const tn_update update = {.size = sizeof update, .grain = TN_GRAIN_ELEMENT, .program = &program};
+  const tn_update update = {.size = sizeof update, .grain = GRAIN, .program = &program};
   RECORD
   if (recorder->state(recorder->self, &state) < 0) return TN_INVALID;
   return recorder->program(recorder->self, &update);
@@ -41,7 +47,7 @@ static const tn_updater_description description = {
 static const tn_updater_type updater = {.size = sizeof(tn_updater_type), .description = &description, .record = record};
 static const tn_updater_type* const updaters[] = {&updater};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
-                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, REQUIRED, 0},
                                  .id = "bad." NAME,
                                  .version = "1.0.0",
                                  .doc = "An updater that may break a rule",

@@ -1,0 +1,68 @@
+/* The tables that components offer by id. For the manifest and for hosts. SPDX-License-Identifier: MIT */
+#ifndef TENON_MANIFEST_TABLES_H
+#define TENON_MANIFEST_TABLES_H
+
+#include <tenon/device_host.h>
+#include <tenon/device_images.h>
+#include <tenon/migrate.h>
+#include <tenon/numbers.h>
+#include <tenon/reader.h>
+#include <tenon/step.h>
+
+/* A table of these headers. A later version adds functions behind those that it has here, and does not change this. */
+typedef struct tn_known_table {
+  const char* id;
+  uint32_t bytes; /* of the version that brought it */
+  /* The first ones, without which a host does not use it. Without any: a host uses it for each function that it has. */
+  const char* functions[4];
+} tn_known_table;
+
+static const tn_known_table tn_known_tables[] = {
+    {TN_GEMM, 16, {"prepare"}},
+    {TN_GEMM_EPILOGUE, 24, {"supports", "prepare"}},
+    {TN_PACKED_GEMM, 40, {"packed_bytes", "prepare_pack", "prepare_multiply"}},
+    {TN_POINTWISE, 16, {"prepare"}},
+    {TN_GATHER, 16, {"prepare"}},
+    {TN_GATHER_GEMM, 24, {"supports", "prepare"}},
+    {TN_MOVE, 16, {"prepare"}},
+    {TN_SEGMENT, 16, {"prepare"}},
+    {TN_ARGSORT, 16, {"prepare"}},
+    {TN_PREFIX_SUM, 16, {"prepare"}},
+    {TN_ROW_SPARSE_TABLE, 24, {NULL}}, /* each of its two calls may be absent */
+    {TN_COALESCE_PRODUCTS, 24, {"supports", "prepare"}},
+    {TN_CONV, 16, {"prepare"}},
+    {TN_CONV_EPILOGUE, 24, {"supports", "prepare"}},
+    {TN_POOL, 16, {"prepare"}},
+    {TN_RESIZE, 16, {"prepare"}},
+    {TN_NATIVE, 16, {"stream"}},
+    {TN_HOST_MEMORY, 24, {"allocate", "release"}},
+    {TN_CAPTURE, 40, {"begin", "end", "launch", "destroy"}},
+    {TN_STEP, 16, {"step"}},
+    {TN_MIGRATE, 16, {"migrate"}},
+    {TN_LAYER_NUMBERS, 16, {"declare"}},
+    {TN_PASS, 16, {"begin"}},
+    {TN_PARALLEL_READ, 16, {"read_at"}},
+    {TN_RECORDS, 32, {"count", "record", "text"}},
+};
+
+#define TN_TABLE_FIRST 8u    /* where the first function lies: behind the size and another number */
+#define TN_TABLE_MOST 65536u /* bytes */
+
+/* Null for an id of a later version or of a vendor. */
+static inline const tn_known_table* tn_find_table(const char* id) {
+  for (size_t i = 0; i < sizeof tn_known_tables / sizeof tn_known_tables[0]; ++i)
+    if (strcmp(tn_known_tables[i].id, id) == 0) return &tn_known_tables[i];
+  return NULL;
+}
+
+/* The fewest bytes that a table of this id may state: those of the version that brought it; of unknown ones two
+ * members. */
+static inline uint32_t tn_least_bytes(const tn_known_table* known) {
+  return known == NULL ? TN_TABLE_FIRST : known->bytes;
+}
+/* Whether it may state this size, in whole pointers. */
+static inline int tn_is_table_size(const tn_known_table* known, uint32_t bytes) {
+  return bytes >= tn_least_bytes(known) && bytes <= TN_TABLE_MOST && bytes % sizeof(void*) == 0;
+}
+
+#endif
