@@ -16,6 +16,7 @@
 #include "host/cli/generate/texts.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/reader.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/model.h"
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
@@ -381,7 +382,11 @@ int run_generate(const Arguments& arguments) {
   const bool at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
   if (at_terminal && reader.empty() && given.prompts.empty() && given.format == "text") given.interactive = true;
   if (given.prompts.empty()) given.prompts = {""};
-  return generate(given, given.common.host(job), is_job ? model_path(job, given.model) : operand, job);
+  const Host host = given.common.host(job);
+  const LateRefusals refusals(host);
+  const int exit = generate(given, host, is_job ? model_path(job, given.model) : operand, job);
+  refusals.warn();
+  return exit;
 }
 
 }  // namespace tenon::cli

@@ -5,6 +5,7 @@
 
 #include "host/cli/child.h"
 #include "host/cli/job/reader.h"
+#include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/planning.h"
 #include "host/cli/verbs.h"
@@ -17,10 +18,12 @@ namespace fs = std::filesystem;
 
 int lock_here(const Job& job, const JobOptions& common, const std::string& output) {
   const Host host = common.host(job);
+  const LateRefusals refusals(host);
   if (!job.train && !job.test) (void)reader_of(job, "train");  // says that it is missing
   if (job.train) require_backward(plan_job(host, job, *job.train, job.updater.has_value()));
   if (job.train && job.updater) (void)plan_job(host, job, *job.train, false);
   if (job.test) (void)plan_job(host, job, *job.test, false);
+  refusals.warn();
   fs::path folder = fs::path(output).parent_path();
   if (folder.empty()) folder = ".";
   const std::string text = host.lock_plugins(folder.string());

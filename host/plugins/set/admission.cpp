@@ -99,7 +99,7 @@ void check_guarded_libraries(const fs::path& plugin, const Links& links, Library
     if (needed.file.empty() || needed.of_system || search.is_of_process(needed.name)) continue;
     if (!needed.unguarded.empty())
       fail(TN_REFUSED, needed.by.string(), " needs the library ", needed.name, ": ", needed.unguarded);
-    check_search(needed.links, needed.file.parent_path(), {}, "its library " + needed.file.string());
+    check_search(needed.links, needed.place.parent_path(), {}, "its library " + needed.file.string());
   }
 }
 

@@ -105,8 +105,8 @@ std::vector<NeededFile> LibrarySearch::walk(Object first, const std::vector<std:
     const std::vector<std::string> needed = objects[at].links.needed;
     for (const std::string& name : needed) {
       if (!names.insert(name).second) continue;
-      NeededFile found{name, objects[at].place, {}, {}, false, ""};
-      const fs::path place = find(objects, at, name, environment);
+      NeededFile found{name, objects[at].place, find(objects, at, name, environment), {}, {}, false, ""};
+      const fs::path& place = found.place;
       std::error_code error;
       if (!place.empty()) found.file = fs::canonical(place, error);
       if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, place.string(), ": ", error.message());

@@ -16,13 +16,14 @@ namespace tenon::host {
 
 // A library that a shared object needs.
 struct NeededFile {
-  std::string name;            // as it is needed
-  std::filesystem::path by;    // the first file that needs it
-  std::filesystem::path file;  // absolute, without links; empty: not found
-  Links links;                 // of the file
-  bool of_system = false;      // by its name alone the loader finds this file, which others cannot change; likewise a
-                               // library that such a library finds by its own search path
-  std::string unguarded;       // why others can change the file or a link to it; "" if they cannot
+  std::string name;             // as it is needed
+  std::filesystem::path by;     // the first file that needs it
+  std::filesystem::path place;  // where the loader finds it, from which its $ORIGIN follows: absolute, with links
+  std::filesystem::path file;   // absolute, without links; empty: not found
+  Links links;                  // of the file
+  bool of_system = false;       // by its name alone the loader finds this file, which others cannot change; likewise a
+                                // library that such a library finds by its own search path
+  std::string unguarded;        // why others can change the file or a link to it; "" if they cannot
 };
 
 class LibrarySearch {

@@ -193,7 +193,7 @@ TEST_F(Opset, OfDevicesWithoutTheEpilogue) {
   Provider provider;
   provider.plugin = "test.provider";
   provider.table = {sizeof(tn_provider), 1, "old", TN_CONV, "quick", &table, nullptr};
-  Device with(type_, services_.get(), 0, [&](const std::string& id) {
+  Device with(type_, services_.get(), 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
     return id == TN_CONV ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
   });
   EXPECT_FALSE(prefers_epilogue(with, graph, {}, graph.nodes[0])) << "the provider takes the convolution";
@@ -238,7 +238,7 @@ TEST_F(Opset, OfProviders) {
     provider.plugin = "test.provider";
     provider.table = {sizeof(tn_provider), 1, "old", TN_POINTWISE, "quick", &table, nullptr};
     old_.pointwise.opset = TN_OPSET;
-    Device made(type_, services_.get(), 0, [&](const std::string& id) {
+    Device made(type_, services_.get(), 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
       return id == TN_POINTWISE ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
     });
     Prepared prepared;

@@ -165,6 +165,21 @@ TEST_F(LinksTest, ToALibraryThatTheLoaderFinds) {
   }
 }
 
+// $ORIGIN of a library is the folder of the link by which the loader finds it.
+TEST_F(LinksTest, ToALibraryWithASearchPathOfItsOwn) {
+  const std::string between = "libtenon_test_between.so", search = "$ORIGIN/../open";
+  install("brings", "indirect.so", "1.2.3", "indirect.so");
+  std::string bytes = content(fs::path(test_plugin_folder()) / "brings" / "runpath.so");
+  const std::string old = "/" + std::string(200, 'x');
+  fs::create_directory(vendor_ / "inner");
+  write(vendor_ / "inner" / between, renamed(bytes, old, search + std::string(old.size() - search.size(), '\0')));
+  fs::copy_file(fs::path(test_plugin_folder()) / "brings" / kLibrary, open_ / kLibrary);
+  fs::create_symlink(vendor_ / "inner" / between, folder_ / between);
+  write(open_ / kLibrary, "another is found first");
+  fs::copy_file(fs::path(test_plugin_folder()) / "brings" / kLibrary, folder_ / kLibrary);
+  expect_guarded([&] { return refusal_under("mode = \"allow\"\n[[plugin]]\nid = \"tenon.test.brings\"\n"); });
+}
+
 TEST_F(LinksTest, ToAFolderInWhichLibrariesAreSearched) {
   fs::create_directory_symlink(vendor_, open_ / "vendor");
   fs::create_directory_symlink(open_ / "new", root_ / "later");
