@@ -45,6 +45,25 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("fusion_null", chain[0] = NULL)
   MUTATION("library_hint", library.hint = NULL)
   MUTATION("library_path", library.name = "/usr/lib/libc.so.6")
+  MUTATION("options_null", plugin.options = NULL)
+  MUTATION("option_null", options[1] = NULL)
+  MUTATION("option_list", size_option.kind = TN_ATTR_STRINGS)
+  MUTATION("option_doc", size_option.doc = NULL)
+  MUTATION("option_twice", size_option.name = "limit")
+  MUTATION("updater_record", updater.record = NULL)
+  MUTATION("updater_version", updater_description.state_version = 0)
+  MUTATION("updater_type", updater_description.type = "Test")
+  MUTATION("reader_next", reader.next = NULL)
+  MUTATION("reader_seek", reader.seek = NULL)
+  MUTATION("reader_size", reader_description.size = 0)
+  MUTATION("device_kind", device_description.kind = NULL)
+  MUTATION("device_event", device.event_create = NULL)
+  MUTATION("device_table", device_tables[0] = TN_GEMM)
+  MUTATION("long", memset(long_doc, 'x', 1000000), layer_description.doc = long_doc)
+  MUTATION("too_long", memset(long_doc, 'x', sizeof long_doc - 1), layer_description.doc = long_doc)
+}
+
+static void mutate_tables(const char* wanted) {
   MUTATION("provider_null", providers[1] = NULL)
   MUTATION("provider_size", provider.size = 8)
   MUTATION("provider_name", provider.name = "a b")
@@ -58,11 +77,6 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("provider_function", provided.prepare = NULL)
   MUTATION("provider_functions", provider.id = TN_ROW_SPARSE_TABLE, provider.table = &of_rows)
   MUTATION("provider_twice", other_provider.id = TN_GEMM)
-  MUTATION("options_null", plugin.options = NULL)
-  MUTATION("option_null", options[1] = NULL)
-  MUTATION("option_list", size_option.kind = TN_ATTR_STRINGS)
-  MUTATION("option_doc", size_option.doc = NULL)
-  MUTATION("option_twice", size_option.name = "limit")
   MUTATION("device_bytes", device_moves.size = 12)
   MUTATION("device_function", device_moves.prepare = NULL)
   MUTATION("shared_close", shared.close = NULL)
@@ -72,17 +86,6 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("kernel_shared_earlier",
            (plugin.providers_count = 0, kernel.shared = &shared, shared.flags = 1, plugin.abi.required = 2))
   MUTATION("kernel_shared", (shared.size = 4, plugin.providers_count = 0, kernel.shared = &shared))
-  MUTATION("updater_record", updater.record = NULL)
-  MUTATION("updater_version", updater_description.state_version = 0)
-  MUTATION("updater_type", updater_description.type = "Test")
-  MUTATION("reader_next", reader.next = NULL)
-  MUTATION("reader_seek", reader.seek = NULL)
-  MUTATION("reader_size", reader_description.size = 0)
-  MUTATION("device_kind", device_description.kind = NULL)
-  MUTATION("device_event", device.event_create = NULL)
-  MUTATION("device_table", device_tables[0] = TN_GEMM)
-  MUTATION("long", memset(long_doc, 'x', 1000000), layer_description.doc = long_doc)
-  MUTATION("too_long", memset(long_doc, 'x', sizeof long_doc - 1), layer_description.doc = long_doc)
 }
 
 static void mutate_layer(const char* wanted) {
@@ -147,6 +150,7 @@ static void mutate(void) {
   const char* wanted = getenv("TENON_TEST_MUTATION");
   if (wanted == NULL) return;
   mutate_plugin(wanted);
+  mutate_tables(wanted);
   mutate_layer(wanted);
   mutate_attribute(wanted);
 }
