@@ -112,7 +112,7 @@ def _most_bytes(tensor: Any) -> int:
         size = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError, ValueError):
         size = 16
-    return math.prod(max(each, 0) for each in tensor.dims) * size
+    return math.prod([max(int(each), 0) for each in tensor.dims]) * int(size)
 
 
 def _require_few_nodes(model: Any, path: str) -> None:
