@@ -11,7 +11,7 @@
 namespace tenon::cli {
 
 // The steps of one training, in seconds each.
-struct StepTimes {                // NOLINT(bugprone-exception-escape): JSON moves without one
+struct StepTimes {              // NOLINT(bugprone-exception-escape): JSON moves without one
   std::vector<double> steps;    // forward, backward and update of a minibatch
   std::vector<double> reading;  // between two steps of a pass: the wait for the reader, and the sums of metrics
   int64_t samples = 0;          // of all steps
