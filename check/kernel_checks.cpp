@@ -18,6 +18,15 @@
 
 namespace tenon::check {
 
+namespace {
+
+bool has_kernels(const Context& context) {
+  for (const json& kernel : context.subject().manifest.value("kernels", json::array()))
+    if (kernel.at("type") == context.subject().type) return true;
+  return false;
+}
+
+// A host without the plugin's file, with this descriptor in its place.
 Host host_of(const Context& context, const tn_plugin* plugin) {
   HostOptions options;
   options.threads = 1;
@@ -27,14 +36,6 @@ Host host_of(const Context& context, const tn_plugin* plugin) {
   host.add_plugin(&parts());
   host.add_plugin(plugin);
   return host;
-}
-
-namespace {
-
-bool has_kernels(const Context& context) {
-  for (const json& kernel : context.subject().manifest.value("kernels", json::array()))
-    if (kernel.at("type") == context.subject().type) return true;
-  return false;
 }
 
 Bench bench_in(const Host& host, const Context& context, const LayerCase& of) {
@@ -121,11 +122,15 @@ void check_chosen(Context& context) {
 
 }  // namespace
 
-void check_older_host(Context& context) {
+Host older_host_of(const Context& context) {
   const Loaded loaded(context.subject().file);
   const tn_plugin& plugin = *loaded.descriptor();
   if (plugin.abi.required == TN_ABI_MINOR) throw Skip("it requires hosts of this version");
-  const Host older = host_of(context, plugin_in_older_host(plugin, context.subject().type));
+  return host_of(context, plugin_in_older_host(plugin, context.subject().type));
+}
+
+void check_older_host(Context& context) {
+  const Host older = older_host_of(context);
   each_case(context, [&](const LayerCase& of) {
     std::string failure;
     try {

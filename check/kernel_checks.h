@@ -11,8 +11,8 @@ namespace tenon::check {
 void check_run(Context& context);
 void check_own_memory(Context& context);
 void check_guard_pages(Context& context);
-// A host without the plugin's file, with this descriptor in its place.
-[[nodiscard]] Host host_of(const Context& context, const tn_plugin* plugin);
+// The oldest host that the plugin requires, with the plugin in it (older_host.h). Throws Skip if that is this version.
+[[nodiscard]] Host older_host_of(const Context& context);
 // Layers in the oldest host that the plugin requires.
 void check_older_host(Context& context);
 // Results in the memory of the operands that a kernel's query, or the contract of a table, allows.

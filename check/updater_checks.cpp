@@ -10,7 +10,6 @@
 #include "check/each.h"
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
-#include "check/loaded.h"
 #include "check/older_host.h"
 #include "check/process.h"
 #include "check/refusing.h"
@@ -209,10 +208,7 @@ void check_own_allocations(Context& context) {
 }
 
 void check_updater_in_older_host(Context& context) {
-  const Loaded loaded(context.subject().file);
-  const tn_plugin& plugin = *loaded.descriptor();
-  if (plugin.abi.required == TN_ABI_MINOR) throw Skip("it requires hosts of this version");
-  const Host older = host_of(context, plugin_in_older_host(plugin, context.subject().type));
+  const Host older = older_host_of(context);
   each_set(context, [&](const Attributes& attributes) {
     (void)trajectory(context, Table(older, false), updater_of(context, older, attributes), 1);
     const std::string fault = older_host_fault();
