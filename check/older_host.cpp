@@ -14,8 +14,8 @@ namespace {
 // Of the one component that the process checks: its functions get nothing that leads to the given table.
 const tn_layer_type* given_layer = nullptr;
 const tn_updater_type* given_updater = nullptr;
-uint16_t required_minor = TN_ABI_MINOR;
-std::string first_fault;
+uint16_t required_by_type = TN_ABI_MINOR;
+std::string older_fault;
 
 // The functions that came with 0.3: of tn_planner, then of tn_builder.
 constexpr const char* kNewer[] = {"plan calls index_exempt", "lower calls argsort",    "lower calls prefix_sum",
@@ -29,7 +29,7 @@ std::string newer(const std::string& what, int minor, uint16_t required) {
          " of the plugin interface; the plugin says that it runs on hosts of 0." + std::to_string(required);
 }
 void blame(const std::string& what, int minor) {
-  if (first_fault.empty()) first_fault = newer(what, minor, required_minor);
+  if (older_fault.empty()) older_fault = newer(what, minor, required_by_type);
 }
 
 // Stands for a function that the host does not have, with a result that says that it failed.
@@ -45,7 +45,7 @@ void remove(int32_t (*&function)(Parameters...)) {
 
 tn_planner older(const tn_planner& planner) {
   tn_planner result = planner;
-  if (required_minor >= 3) return result;
+  if (required_by_type >= 3) return result;
   result.size = offsetof(tn_planner, index_exempt);
   remove<0, TN_PLUGIN_FAULT>(result.index_exempt);
   return result;
@@ -53,7 +53,7 @@ tn_planner older(const tn_planner& planner) {
 
 tn_builder older(const tn_builder& builder) {
   tn_builder result = builder;
-  if (required_minor >= 3) return result;
+  if (required_by_type >= 3) return result;
   result.size = offsetof(tn_builder, argsort);
   remove<1, -1>(result.argsort);
   remove<2, -1>(result.prefix_sum);
@@ -84,12 +84,12 @@ tn_status record(const tn_update_recorder* recorder) {
   tn_update_recorder watching = *recorder;
   watching.self = const_cast<tn_update_recorder*>(recorder);
   watching.state = [](void* self, const tn_state* state) {
-    if (required_minor < 3 && state->extent == TN_PER_COLUMN) blame("record declares a state per column", 3);
+    if (required_by_type < 3 && state->extent == TN_PER_COLUMN) blame("record declares a state per column", 3);
     const auto* const given = static_cast<const tn_update_recorder*>(self);
     return given->state(given->self, state);
   };
   watching.program = [](void* self, const tn_update* update) {
-    if (required_minor < 3 && update->grain == TN_GRAIN_MATRIX) blame("record gives the grain of a matrix", 3);
+    if (required_by_type < 3 && update->grain == TN_GRAIN_MATRIX) blame("record gives the grain of a matrix", 3);
     const auto* const given = static_cast<const tn_update_recorder*>(self);
     return given->program(given->self, update);
   };
@@ -104,7 +104,7 @@ const tn_plugin* plugin_in_older_host(const tn_plugin& plugin, const std::string
   static std::vector<const tn_layer_type*> layers;
   std::memcpy(&made, &plugin, std::min<size_t>(plugin.size, sizeof made));
   made.size = sizeof made;
-  required_minor = plugin.abi.required;
+  required_by_type = plugin.abi.required;
   for (uint32_t i = 0; i < plugin.layers_count; ++i) {
     layers.push_back(plugin.layers[i]);
     if (type != plugin.layers[i]->description->type) continue;
@@ -129,7 +129,7 @@ const tn_plugin* plugin_in_older_host(const tn_plugin& plugin, const std::string
   return &made;
 }
 
-std::string older_host_fault() { return std::exchange(first_fault, ""); }
+std::string older_host_fault() { return std::exchange(older_fault, ""); }
 
 tn_execution older_execution(const tn_execution& execution, uint16_t required, uint32_t traits) {
   tn_execution result = execution;

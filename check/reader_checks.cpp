@@ -141,14 +141,14 @@ void check_schema(Context& context) {
   });
 }
 
-void check_process(Context& context) {
+void check_reader_process(Context& context) {
   each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, false);
     expect_unchanged(context, [&] { (void)rest_of(one_by_one(context, host, attributes)); });
   });
 }
 
-void check_repeat(Context& context) {
+void check_reader_repeat(Context& context) {
   const Host other = context.subject().host();
   each_case(context, [&](const json& attributes) {
     const std::vector<std::string> first = rest_of(one_by_one(context, context.host(1, false), attributes));
@@ -290,7 +290,7 @@ void check_damage(Context& context) {
   });
 }
 
-void check_memory(Context& context) {
+void check_reader_memory(Context& context) {
   each_case(context, [&](const json& attributes) {
     Refusing refusing;
     const Host host = context.subject().host({1, false, refusing.table()});
@@ -298,7 +298,7 @@ void check_memory(Context& context) {
   });
 }
 
-void check_own_allocations(Context& context) {
+void check_reader_own_allocations(Context& context) {
   each_case(context, [&](const json& attributes) {
     refuse_own_allocations(context, [&] {
       std::string bytes;
@@ -315,15 +315,15 @@ const std::vector<Check>& reader_checks() {
   static const std::vector<Check> checks = {
       {"cases", "the author gives attributes", find_cases},
       {"schema", "samples fit the schema, and a pass has as many as it says", check_schema},
-      {"process", kProcessMeaning, check_process},
-      {"repeat", "another instance or host gives the same samples", check_repeat},
+      {"process", kProcessMeaning, check_reader_process},
+      {"repeat", "another instance or host gives the same samples", check_reader_repeat},
       {"pass", "passes are equal, or those of " TN_PASS, check_pass},
       {"shards", "the shards together are the whole", check_shards},
       {"resume", "continuing at any sample gives the rest of the pass", check_resume},
       {"damage", "cut and changed files: a refusal or other samples, never a crash, nor silence", check_damage},
-      {"memory", "the host refuses each allocation in turn: a status, and no crash", check_memory},
+      {"memory", "the host refuses each allocation in turn: a status, and no crash", check_reader_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",
-       check_own_allocations},
+       check_reader_own_allocations},
   };
   return checks;
 }

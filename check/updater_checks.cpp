@@ -103,7 +103,7 @@ void check_step(Context& context) {
   });
 }
 
-void check_process(Context& context) {
+void check_updater_process(Context& context) {
   each_set(context, [&](const Attributes& attributes) {
     const Host& host = context.host(2, true);
     expect_unchanged(context,
@@ -111,7 +111,7 @@ void check_process(Context& context) {
   });
 }
 
-void check_repeat(Context& context) {
+void check_updater_repeat(Context& context) {
   const Host other = context.subject().host();
   each_set(context, [&](const Attributes& attributes) {
     const auto run = [&](const Host& host) {
@@ -187,7 +187,7 @@ void check_state(Context& context) {
   });
 }
 
-void check_memory(Context& context) {
+void check_updater_memory(Context& context) {
   each_set(context, [&](const Attributes& attributes) {
     Refusing refusing;
     const Host host = context.subject().host({1, false, refusing.table()});
@@ -198,7 +198,7 @@ void check_memory(Context& context) {
   });
 }
 
-void check_own_allocations(Context& context) {
+void check_updater_own_allocations(Context& context) {
   each_set(context, [&](const Attributes& attributes) {
     refuse_own_allocations(context, [&] {
       (void)updater_of(context, context.host(1, false), attributes);
@@ -221,15 +221,15 @@ void check_updater_in_older_host(Context& context) {
 const std::vector<Check>& updater_checks() {
   static const std::vector<Check> checks = {
       {"step", "updates succeed, give finite numbers and change the parameter", check_step},
-      {"process", kProcessMeaning, check_process},
-      {"repeat", "the same updates give the same bits, by any updater and host", check_repeat},
+      {"process", kProcessMeaning, check_updater_process},
+      {"repeat", "the same updates give the same bits, by any updater and host", check_updater_repeat},
       {"threads", "1, 2, 3 and 8 threads give the same bits", check_threads},
       {"rows", "row-sparse gradients of all rows update as a dense one; rows not read keep their bits", check_rows},
       {"numbers", "gradients of 0, tiny and large ones give finite numbers", check_numbers},
       {"save", "updates after saving and loading the state have the same bits", check_state},
-      {"memory", "the host refuses each allocation in turn: a status, and no crash", check_memory},
+      {"memory", "the host refuses each allocation in turn: a status, and no crash", check_updater_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",
-       check_own_allocations},
+       check_updater_own_allocations},
       {"older host", "record needs no more than the oldest host that the plugin requires", check_updater_in_older_host},
   };
   return checks;

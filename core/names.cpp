@@ -28,7 +28,7 @@ std::string known_beside(const std::string& name, const std::vector<std::string>
   return near.empty() ? result : result + "; did you mean " + quoted(near) + "?";
 }
 
-std::string shown(const Names& names) { return text(names.count, " names with SHA-256 ", names.sha256); }
+std::string digest_of(const Names& names) { return text(names.count, " names with SHA-256 ", names.sha256); }
 
 }  // namespace
 
@@ -74,7 +74,7 @@ std::string difference(const Names& told, int64_t limit, const Names& known) {
   if (told.columns != nullptr && known.columns != nullptr)
     if (std::string differs = difference_of_columns(*told.columns, *known.columns); !differs.empty()) return differs;
   if (told.count == 0 || known.count == 0 || told.same(known)) return "";
-  if (told.texts.empty() || known.texts.empty()) return text("expected ", shown(known), ", got ", shown(told));
+  if (told.texts.empty() || known.texts.empty()) return text("expected ", digest_of(known), ", got ", digest_of(told));
   const Texts texts(known.texts.begin(), known.texts.end());
   for (const std::string& name : told.texts)
     if (!texts.contains(name))

@@ -209,6 +209,10 @@ const char* merge_name(int32_t merge) {
   return merge >= TN_MERGE_MEAN && merge <= TN_MERGE_FIRST ? kNames[merge] : nullptr;
 }
 
+bool is_below(const std::string& name, const std::string& above) {
+  return name == above || name.starts_with(above + ".");
+}
+
 std::string to_string(const std::vector<int64_t>& shape) {
   std::string result = "[";
   for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + std::to_string(shape[i]);

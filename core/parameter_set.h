@@ -189,6 +189,8 @@ class ParameterSet {
 
 // "[784, 128]"
 [[nodiscard]] std::string to_string(const std::vector<int64_t>& shape);
+// Returns whether the name of a parameter or layer is `above` or lies below it: "D.weight" below "D".
+[[nodiscard]] bool is_below(const std::string& name, const std::string& above);
 
 // Throws an Error about parameter or buffer `name`, with the component "parameters".
 template <typename... Parts>

@@ -26,7 +26,7 @@ void Differentiator::add_rows(const Node& gather) {
   GraphWriter::Contribution contribution{gradient(gather.outputs[0]), ids, kNoValue};
   // If the gradient is broadcast from segments to their rows, contributes the values of the segments, with the offsets:
   // the broadcast of [S, W...] to [n, W...] is not computed then.
-  const int32_t producer = graph_.values[index(contribution.values)].producer;
+  const int32_t producer = graph_.values[at(contribution.values)].producer;
   if (producer >= 0 && graph_.spec(ids).shape.size() == 1) {
     const Node& maker = graph_.nodes[static_cast<size_t>(producer)];
     const auto* segment = maker.as<Segment>();
@@ -50,7 +50,7 @@ void Differentiator::add_rows(ValueId table, const GraphWriter::Contribution& co
 void Differentiator::finish_rows(ValueId table, const std::vector<GraphWriter::Contribution>& contributions) {
   const int32_t layer = rows_layer_.at(table);
   const Spec whole = graph_.spec(table);
-  ValueId& sum = gradients_[index(table)];
+  ValueId& sum = gradients_[at(table)];
   if (sum == kNoValue) {
     sum = writer(layer).coalesce(contributions, whole);
     return;

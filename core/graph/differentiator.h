@@ -17,11 +17,11 @@ class Differentiator {
   Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& row_sparse,
                  tn_dtype compute, std::vector<MissingBackward>* missing);
   void run(const std::vector<GradientSeed>& seeds);
-  [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[index(value)]; }
+  [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[at(value)]; }
 
   // For the rules of operations.
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  [[nodiscard]] bool needed(ValueId value) const { return value != kNoValue && needed_[index(value)]; }
+  [[nodiscard]] bool needed(ValueId value) const { return value != kNoValue && needed_[at(value)]; }
   // Whether the caller asked for the gradient of the value itself.
   [[nodiscard]] bool is_wanted(ValueId value) const { return wanted_.contains(value); }
   [[nodiscard]] bool is_row_sparse(ValueId table) const { return row_sparse_.contains(table); }
@@ -46,7 +46,6 @@ class Differentiator {
   void append_output(int32_t number, ValueId input, int32_t layer);
 
  private:
-  static size_t index(ValueId value) { return static_cast<size_t>(value); }
   void find_needed();
   // Begins the backward of a loop; last: number of its last LastStep.
   void begin_loop(size_t last);

@@ -9,8 +9,6 @@ namespace tenon::core {
 
 namespace {
 
-size_t at(ValueId value) { return static_cast<size_t>(value); }
-
 bool same_grid(const Pointwise& a, const Pointwise& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
 
 // A fused program has at most this many instructions, unless a single layer has more. A longer program would save no

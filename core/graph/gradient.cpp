@@ -16,7 +16,7 @@ Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted,
       missing_(missing),
       needed_(graph.values.size(), false),
       gradients_(graph.values.size(), kNoValue) {
-  for (const ValueId value : wanted) needed_[index(value)] = true;
+  for (const ValueId value : wanted) needed_[at(value)] = true;
   find_needed();
 }
 
@@ -28,8 +28,8 @@ void Differentiator::find_needed() {
     for (const Node& node : graph_.nodes) {
       if (std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return needed(input); })) continue;
       for (const ValueId output : node.outputs)
-        if (output != kNoValue && !needed_[index(output)] && is_float(graph_.spec(output).dtype)) {
-          needed_[index(output)] = true;
+        if (output != kNoValue && !needed_[at(output)] && is_float(graph_.spec(output).dtype)) {
+          needed_[at(output)] = true;
           more = !graph_.loops.empty();
         }
     }
@@ -110,7 +110,7 @@ std::optional<Node> joined(const Graph& graph, ValueId a, ValueId b, int32_t lay
 
 void Differentiator::add(ValueId value, ValueId contribution, int32_t layer) {
   if (!needed(value)) return;
-  ValueId& sum = gradients_[index(value)];
+  ValueId& sum = gradients_[at(value)];
   if (sum == kNoValue) {
     sum = contribution;
     return;

@@ -21,6 +21,8 @@ namespace tenon::core {
 
 using ValueId = int32_t;  // -1: none
 constexpr ValueId kNoValue = -1;
+// Returns the place of a value in Graph::values and lists beside it.
+[[nodiscard]] inline size_t at(ValueId value) { return static_cast<size_t>(value); }
 
 // Where a step of a loop finds a value that lies in another: in the states of a memory, or kPrefix, at the first rows
 // of whole sequences in the order of the steps.

@@ -10,8 +10,6 @@ namespace tenon::core {
 
 namespace {
 
-size_t at(ValueId value) { return static_cast<size_t>(value); }
-
 // Marks what depends on what the memories of `loop` find, and on what its last steps leave: a node between two of these
 // may read the first. Other loops in the range are inside of its steps: all of their memories do or none does, as they
 // run together, and they also read what later nodes compute.

@@ -13,8 +13,6 @@ namespace tenon::core {
 
 namespace {
 
-size_t at(ValueId value) { return static_cast<size_t>(value); }
-
 // Whether output number i of a program has an element for every row, which no other row has a part in.
 bool is_by_row(const Program& program, size_t i) {
   const uint8_t extent = program.output_extent(i);

@@ -131,11 +131,11 @@ void Differentiator::begin_loop(size_t last) {
     for (size_t i = last + 1; i-- > first;) {
       const Node& node = nodes[i];
       if (std::none_of(node.outputs.begin(), node.outputs.end(),
-                       [&](ValueId output) { return output != kNoValue && reached[index(output)]; }))
+                       [&](ValueId output) { return output != kNoValue && reached[at(output)]; }))
         continue;
       for (const ValueId input : node.inputs) {
-        if (input == kNoValue || reached[index(input)]) continue;
-        reached[index(input)] = true;
+        if (input == kNoValue || reached[at(input)]) continue;
+        reached[at(input)] = true;
         more = true;
       }
     }
@@ -146,7 +146,7 @@ void Differentiator::begin_loop(size_t last) {
     const Node& node = nodes[i];
     const auto* const at_end = node.as<LastStep>();
     if (at_end == nullptr || at_end->loop != loop || !(needed(node.inputs[0]) || needed(node.inputs[1])) ||
-        !reached[index(node.inputs[0])])
+        !reached[at(node.inputs[0])])
       continue;
     Spec shape{graph_.spec(node.inputs[0]).dtype, graph_.spec(node.inputs[0]).shape, TN_DENSE, 0, {}};
     shape.shape.erase(shape.shape.begin());

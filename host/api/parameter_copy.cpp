@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/attribute.h"
+#include "core/parameter_set.h"
 #include "core/shape.h"
 
 namespace tenon::host {
@@ -14,10 +15,6 @@ namespace tenon::host {
 namespace {
 
 using nlohmann::json;
-
-bool is_below(const std::string& name, const std::string& above) {
-  return name == above || name.rfind(above + ".", 0) == 0;
-}
 
 // Refuses a name that includes none of the entries of a set.
 void require_some(const ParameterSet& set, const char* option, const std::string& name, const char* which) {

@@ -19,11 +19,11 @@ namespace tenon::cli {
 
 namespace {
 
-class Writer {
+class PredictionWriter {
  public:
   // classes: of each output. columns: of the source, copied from `texts`.
-  Writer(std::vector<std::string> names, std::vector<ClassNames> classes, bool csv, const Reader& source,
-         std::vector<std::string> columns, Reader texts)
+  PredictionWriter(std::vector<std::string> names, std::vector<ClassNames> classes, bool csv, const Reader& source,
+                   std::vector<std::string> columns, Reader texts)
       : names_(std::move(names)),
         classes_(std::move(classes)),
         csv_(csv),
@@ -247,8 +247,8 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
       throw Failure(kUsage, "--with: the output has \"" + column + "\" already");
   const Interrupt interrupt;
   const std::vector<Names> known = run.parameters.names();
-  Writer writer(names, class_names(run.outputs, topology.saved(), known), csv, open.reader, given.with,
-                texts_of(given, host, job, source, run, data_layers_of(topology, names)));
+  PredictionWriter writer(names, class_names(run.outputs, topology.saved(), known), csv, open.reader, given.with,
+                          texts_of(given, host, job, source, run, data_layers_of(topology, names)));
   const auto receive = [&](const std::vector<Array>& outputs) {
     writer.write(outputs);
     const auto done = static_cast<double>(writer.samples());

@@ -73,7 +73,7 @@ void print_topology(const json& topology) {
   std::cout << "\noutputs: " << plain(outputs) << "\n\n";
 }
 
-void print(const json& model) {
+void print_model(const json& model) {
   const bool verified = model.at("verified").get<bool>();
   std::cout << (verified ? "verified: the checksum is right" : "not verified: the file carries no checksum of Tenon")
             << "\n\n";
@@ -110,7 +110,7 @@ int run_model_show(const Arguments& arguments) {
     return kDone;
   }
   try {
-    print(model);
+    print_model(model);
   } catch (const json::exception&) {
     throw Failure(kBadData, options.operand(0) + ": the topology is not in the form that docs/model-file.md describes");
   }

@@ -91,7 +91,7 @@ std::string devices_of(const json& plan) {
   return "devices " + names + ", each with at most " + plan.at("shard_samples").dump() + " of the samples";
 }
 
-void print(const json& plan) {
+void print_plan(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
@@ -206,7 +206,7 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
   else if (!given.why.empty())
     print_why(plan, given.why);
   else
-    print(plan);
+    print_plan(plan);
   require_backward(plan);
   return kDone;
 }

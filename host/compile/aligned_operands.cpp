@@ -5,14 +5,7 @@
 
 namespace tenon::host {
 
-namespace {
-
-uint64_t bytes_of(const tn_tensor& tensor) {
-  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
-  return tn_dtype_storage(dtype, static_cast<uint64_t>(tn_elements(&tensor)));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool AlignedOperands::is_aligned(const tn_tensor& tensor) { return tensor.alignment >= kCacheLine; }
 

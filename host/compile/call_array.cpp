@@ -19,8 +19,6 @@ namespace {
 
 constexpr uint64_t kMostWorkspace = uint64_t{1} << 46;  // 64 TiB: sums of such sizes do not overflow
 
-size_t at(ValueId value) { return static_cast<size_t>(value); }
-
 // Whether a node has a call: false for views, and for rows that steps find in place.
 bool computes(const Graph& graph, const Node& node) {
   return !node.is<View>() && (node.outputs.empty() || node.outputs[0] == kNoValue ||

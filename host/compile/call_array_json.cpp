@@ -11,8 +11,6 @@ namespace tenon::host {
 
 namespace {
 
-size_t at(ValueId value) { return static_cast<size_t>(value); }
-
 nlohmann::json trait_names(uint32_t traits) {
   nlohmann::json names = nlohmann::json::array();
   if ((traits & TN_TRAIT_OWN_THREADS) != 0) names.push_back("own_threads");

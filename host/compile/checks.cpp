@@ -73,11 +73,6 @@ class GuardedBlock {
   std::byte* data_ = nullptr;
 };
 
-uint64_t bytes_of(const tn_tensor& tensor) {
-  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
-  return tn_dtype_storage(dtype, static_cast<uint64_t>(tn_elements(&tensor)));
-}
-
 // Returns the name of number `i` of the inputs or outputs of a call, by the order of tenon/kernel.h.
 std::string operand_name(const NativeOperands& of, bool backward, bool output, size_t i) {
   struct Class {

@@ -27,7 +27,6 @@ class GradientReach {
   }
 
  private:
-  static size_t at(ValueId value) { return static_cast<size_t>(value); }
   void follow() {
     reached_.resize(graph_.values.size(), false);
     for (; followed_ < graph_.nodes.size(); ++followed_) {

@@ -75,7 +75,7 @@ std::vector<ValueId> smooth_inputs(const Node& node, ValueId value) {
 }
 
 // Returns "0 to 1", "at least 0", "0 or 1, or -1".
-std::string to_string(const Numbers& numbers) {
+std::string numbers_text(const Numbers& numbers) {
   std::string made;
   if (numbers.step > 0 && numbers.low + numbers.step == numbers.high)
     made = text(numbers.low, " or ", numbers.high);
@@ -271,7 +271,7 @@ void NumberChecks::refuse_trained(const Layer& layer, const std::string& port, V
   if (source == kNoValue) return;
   fail(TN_INVALID, ComponentName{layer_label(layer)}, SubjectName{port}, "input \"", port, "\" is computed from \"",
        lowered_.graph.values[static_cast<size_t>(source)].name, "\", a trained parameter; expected ",
-       to_string(numbers), numbers.advice.empty() ? "" : "; " + numbers.advice);
+       numbers_text(numbers), numbers.advice.empty() ? "" : "; " + numbers.advice);
 }
 
 void NumberChecks::add(const Layer& layer, const std::vector<ValueId>& inputs, const GraphWriter& nodes) {
@@ -287,7 +287,7 @@ void NumberChecks::add(const Layer& layer, const std::vector<ValueId>& inputs, c
     const Layer& source = *entered(given).layer;
     const bool fed = source.data.has_value() && layer.branch == nullptr;
     check.what = fed ? text("data layer \"", source.name, "\"") : text(layer_label(layer), ": input \"", port, "\"");
-    check.needs = text(fed ? text("layer \"", layer.name, "\" needs ") : "expected ", to_string(numbers));
+    check.needs = text(fed ? text("layer \"", layer.name, "\" needs ") : "expected ", numbers_text(numbers));
     if (!numbers.advice.empty()) check.needs += "; " + numbers.advice;
     check.code = fed ? TN_BAD_DATA : TN_INVALID;
     check.component = fed ? "" : layer_label(layer);

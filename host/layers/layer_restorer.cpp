@@ -38,7 +38,7 @@ void check_absent(const std::string& name, const LayerType& type) {
            " without a migration");
 }
 
-bool same(const std::optional<MigratedTensor>& a, const std::optional<MigratedTensor>& b) {
+bool is_same_tensor(const std::optional<MigratedTensor>& a, const std::optional<MigratedTensor>& b) {
   if (!a || !b) return !a && !b;
   if (a->shape != b->shape || a->from != b->from || (a->values == nullptr) != (b->values == nullptr)) return false;
   if (a->values == nullptr || a->values->size() == 0) return true;
@@ -142,7 +142,7 @@ void SharedChanges::add(const LayerRef& layer, const TensorChanges& changes) {
   const std::string label = layer_label(*layer);
   for (const auto& [name, tensor] : changes) {
     const auto [known, fresh] = changes_.try_emplace(name, Change{label, tensor});
-    if (!fresh && !same(known->second.tensor, tensor))
+    if (!fresh && !is_same_tensor(known->second.tensor, tensor))
       fail(TN_REFUSED, SubjectName{name}, known->second.layer, " and ", label, " share tensor \"", name,
            "\", and their migrations change it differently");
   }

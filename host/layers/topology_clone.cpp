@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/parameter_set.h"
 #include "host/layers/host_attributes.h"
 
 namespace tenon::host {
@@ -14,10 +15,6 @@ namespace tenon::host {
 namespace {
 
 using nlohmann::json;
-
-bool is_below(const std::string& name, const std::string& above) {
-  return name == above || name.starts_with(above + ".");
-}
 
 // Changes the JSON of a topology, the form in which files hold it.
 class TopologyChange {

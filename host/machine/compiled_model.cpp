@@ -12,10 +12,6 @@
 
 namespace tenon::host {
 
-bool is_below(const std::string& name, const std::string& of) {
-  return name == of || (name.size() > of.size() && name.compare(0, of.size(), of) == 0 && name[of.size()] == '.');
-}
-
 namespace {
 
 void check_options(const MachineOptions& options) {

@@ -23,9 +23,6 @@ namespace tenon::host {
 
 using namespace core;
 
-// Whether `name` is `of` or lies below it: "D.weight" below "D".
-[[nodiscard]] bool is_below(const std::string& name, const std::string& of);
-
 struct MachineOptions {
   tn_dtype compute = TN_F32;
   uint32_t precision = TN_PRECISION_FULL;  // of products; with another one than FULL, updates skip steps (Updater)

@@ -15,6 +15,12 @@ namespace tenon::host {
 
 using namespace core;
 
+// Returns the bytes of the elements of a dense tensor.
+[[nodiscard]] inline uint64_t bytes_of(const tn_tensor& tensor) {
+  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
+  return tn_dtype_storage(dtype, static_cast<uint64_t>(tn_elements(&tensor)));
+}
+
 // The work of one owner, such as a machine, on a device, in order. On a device whose memory the host can address,
 // everything happens at once and in place, and no function of the device is called. On others the work goes to a stream
 // of its own, and the functions copy: they return before the copy is done, except those that give the host something.

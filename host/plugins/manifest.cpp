@@ -12,7 +12,6 @@ namespace tenon::host {
 namespace {
 
 using Json = NoteTree::Value;
-using Kind = NoteTree::Kind;
 
 template <typename... Parts>
 [[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
@@ -23,7 +22,8 @@ template <typename... Parts>
 class Node {
  public:
   Node(const NoteTree& note, const Json& value) : note_(note), value_(value) {
-    if (value.kind != Kind::kObject) refuse(note.path(value), "expected an object, got ", type_name(value.kind));
+    if (value.kind != NoteTree::Kind::kObject)
+      refuse(note.path(value), "expected an object, got ", type_name(value.kind));
   }
 
   [[nodiscard]] std::string path(const char* key) const { return note_.path(value_) + "." + key; }
@@ -31,7 +31,7 @@ class Node {
   // Returns null if the key is absent or its value is null.
   [[nodiscard]] const Json* find(const char* key) const {
     const Json* const found = note_.find(value_, key);
-    return found == nullptr || found->kind == Kind::kNull ? nullptr : found;
+    return found == nullptr || found->kind == NoteTree::Kind::kNull ? nullptr : found;
   }
   [[nodiscard]] const Json& at(const char* key) const {
     const Json* const found = find(key);
@@ -58,14 +58,15 @@ class Node {
   [[nodiscard]] bool flag(const char* key) const {
     const Json* const value = find(key);
     if (value == nullptr) return false;
-    if (value->kind != Kind::kBool) refuse(path(key), "expected true or false, got ", type_name(value->kind));
+    if (value->kind != NoteTree::Kind::kBool) refuse(path(key), "expected true or false, got ", type_name(value->kind));
     return value->integer != 0;
   }
 
   [[nodiscard]] std::optional<double> number(const char* key) const {
     const Json* const value = find(key);
     if (value == nullptr) return std::nullopt;
-    if (value->kind != Kind::kInteger && value->kind != Kind::kUnsigned && value->kind != Kind::kFloat)
+    if (value->kind != NoteTree::Kind::kInteger && value->kind != NoteTree::Kind::kUnsigned &&
+        value->kind != NoteTree::Kind::kFloat)
       refuse(path(key), "expected a number, got ", type_name(value->kind));
     return value->number;
   }
@@ -76,7 +77,7 @@ class Node {
     std::vector<decltype(read(note_, value_))> result;
     const Json* const value = find(key);
     if (value == nullptr) return result;
-    if (value->kind != Kind::kList) refuse(path(key), "expected a list, got ", type_name(value->kind));
+    if (value->kind != NoteTree::Kind::kList) refuse(path(key), "expected a list, got ", type_name(value->kind));
     note_.each(*value, [&](const Json& entry) { result.push_back(read(note_, entry)); });
     return result;
   }
@@ -84,7 +85,7 @@ class Node {
 
  private:
   static std::string string_of(const NoteTree& note, const Json& value) {
-    if (value.kind != Kind::kText) refuse(note.path(value), "expected a text, got ", type_name(value.kind));
+    if (value.kind != NoteTree::Kind::kText) refuse(note.path(value), "expected a text, got ", type_name(value.kind));
     for (const char c : value.text)
       if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
         refuse(note.path(value), "holds the control character ", static_cast<int>(c));  // it could reach a terminal
@@ -94,7 +95,7 @@ class Node {
   template <typename Integer>
   [[nodiscard]] Integer integer_of(const Json& value) const {
     const int64_t least = std::numeric_limits<Integer>::min(), most = std::numeric_limits<Integer>::max();
-    if (value.kind != Kind::kInteger || value.integer < least || value.integer > most)
+    if (value.kind != NoteTree::Kind::kInteger || value.integer < least || value.integer > most)
       refuse(note_.path(value), "expected an integer from ", least, " to ", most, ", got ", note_.json(value).dump());
     return static_cast<Integer>(value.integer);
   }

@@ -12,8 +12,8 @@ namespace tenon::host {
 
 namespace {
 
-constexpr const char* kWho = "augment";
-constexpr int64_t kPart = 16;  // images that a thread changes at a time
+constexpr const char* kAugment = "augment";
+constexpr int64_t kPartImages = 16;  // images that a thread changes at a time
 
 // Separates the draws from those of shuffle, which are of the same seed and pass.
 constexpr uint64_t kStream = uint64_t{0x696D6167} << 32;
@@ -77,7 +77,7 @@ class Augment final : public Wrapper {
 
   // If memory runs out, read_ keeps the samples for the next call.
   int64_t next(SampleBlock& to, int64_t most) override {
-    require_room(kWho, most);
+    require_room(kAugment, most);
     if (read_.samples() == 0 && followed([&] { return of_->next(read_, most); }) == 0) {
       follow(0);
       indexed_pass_ = pass();
@@ -121,13 +121,13 @@ class Augment final : public Wrapper {
     const auto* const images = static_cast<const std::byte*>(from.columns()[slot_].view().data);
     auto* const changed = static_cast<std::byte*>(to.columns()[slot_].offer(count));
     const auto part = [&](int64_t first) {
-      for (int64_t i = first; i < std::min(first + kPart, count); ++i)
+      for (int64_t i = first; i < std::min(first + kPartImages, count); ++i)
         changes_.apply(pass, number_of(i), images + static_cast<uint64_t>(i) * of_->slots()[slot_].bytes,
                        changed + static_cast<uint64_t>(i) * slots_[slot_].bytes);
     };
     threads_.for_each(
-        threads_.self, (count + kPart - 1) / kPart,
-        [](void* self, int64_t index, int32_t) { (*static_cast<decltype(part)*>(self))(index * kPart); },
+        threads_.self, (count + kPartImages - 1) / kPartImages,
+        [](void* self, int64_t index, int32_t) { (*static_cast<decltype(part)*>(self))(index * kPartImages); },
         const_cast<void*>(static_cast<const void*>(&part)));
     to.columns()[slot_].accept(count);
     mark.keep();
@@ -147,7 +147,7 @@ size_t image_slot(const Reader& of, const std::string& name) {
     if (of.slots()[i].name == name) return i;
     known.push_back(of.slots()[i].name);
   }
-  fail(TN_NOT_FOUND, ComponentName{kWho}, SubjectName{name}, "the reader has no slot \"", name, "\"",
+  fail(TN_NOT_FOUND, ComponentName{kAugment}, SubjectName{name}, "the reader has no slot \"", name, "\"",
        suggestion(name, known));
 }
 
@@ -156,8 +156,8 @@ ImageForm form_of(const Slot& slot, bool channels_first) {
   const bool grey = shape.size() == 2 && !channels_first;
   const bool image = slot.storage == TN_DENSE && (grey || shape.size() == 3) && slot.bytes > 0;
   if (!image)
-    fail(TN_INVALID, ComponentName{kWho}, SubjectName{slot.name}, "slot \"", slot.name, "\" holds ", to_string(slot),
-         "; expected images ",
+    fail(TN_INVALID, ComponentName{kAugment}, SubjectName{slot.name}, "slot \"", slot.name, "\" holds ",
+         slot_text(slot), "; expected images ",
          channels_first ? "[channels, height, width]" : "[height, width, channels] or [height, width]");
   if (grey) return {shape[0], shape[1], 1, false, slot.dtype};
   if (channels_first) return {shape[1], shape[2], shape[0], true, slot.dtype};
@@ -166,7 +166,7 @@ ImageForm form_of(const Slot& slot, bool channels_first) {
 
 void check_crop(const AugmentOptions& options, const ImageForm& from, const ImageForm& to) {
   const auto bad = [&](const auto&... parts) {
-    fail(TN_INVALID, ComponentName{kWho}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
+    fail(TN_INVALID, ComponentName{kAugment}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
   };
   constexpr int64_t kMostPad = 65535;
   if (options.pad < 0 || options.pad > kMostPad) bad("pad is ", options.pad, " pixels; expected 0 to ", kMostPad);
@@ -179,7 +179,7 @@ void check_crop(const AugmentOptions& options, const ImageForm& from, const Imag
 
 void check_colours(const AugmentOptions& options, const ImageForm& form) {
   const auto bad = [&](const auto&... parts) {
-    fail(TN_INVALID, ComponentName{kWho}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
+    fail(TN_INVALID, ComponentName{kAugment}, SubjectName{options.slot}, "slot \"", options.slot, "\": ", parts...);
   };
   const std::pair<const char*, double> ranges[] = {
       {"brightness", options.brightness}, {"contrast", options.contrast}, {"saturation", options.saturation}};
@@ -198,7 +198,7 @@ void check_colours(const AugmentOptions& options, const ImageForm& form) {
 
 std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
                                 const std::shared_ptr<Allocator>& allocator) {
-  require_samples(kWho, *of);
+  require_samples(kAugment, *of);
   const size_t slot = image_slot(*of, options.slot);
   Changes changes;
   changes.options = options;

@@ -222,7 +222,7 @@ size_t slot_of_lengths(const Reader& of, const std::string& name) {
     const Slot& slot = of.slots()[i];
     if (slot.name != name) continue;
     if (slot.storage == TN_DENSE)
-      fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "slot \"", name, "\" is ", to_string(slot),
+      fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "slot \"", name, "\" is ", slot_text(slot),
            "; its samples have no length");
     return i;
   }

@@ -53,8 +53,8 @@ std::vector<Slot> common_slots(const char* who, const Readers& of) {
       agree_on_names(who, slot, other, number);
       slot.index_limit = other.index_limit = known ? std::max(slot.index_limit, other.index_limit) : -1;
       if (!(slot == other))
-        fail(TN_INVALID, ComponentName{who}, "slot ", i + 1, " is \"", slot.name, "\", ", to_string(slot),
-             ", in reader 1 and \"", other.name, "\", ", to_string(other), ", in reader ", number + 1);
+        fail(TN_INVALID, ComponentName{who}, "slot ", i + 1, " is \"", slot.name, "\", ", slot_text(slot),
+             ", in reader 1 and \"", other.name, "\", ", slot_text(other), ", in reader ", number + 1);
     }
   }
   return slots;

@@ -11,7 +11,7 @@ namespace tenon::host {
 
 namespace {
 
-constexpr int64_t kPart = 4;  // samples: few enough to spread a minibatch, enough to hide the cost of a call
+constexpr int64_t kPartSamples = 4;  // samples: few enough to spread a minibatch, enough to hide the cost of a call
 
 class Parts {
  public:
@@ -22,7 +22,7 @@ class Parts {
         indices_(indices),
         count_(count),
         data_(data),
-        failures_(static_cast<size_t>((count + kPart - 1) / kPart)) {}
+        failures_(static_cast<size_t>((count + kPartSamples - 1) / kPartSamples)) {}
 
   void read() {
     const auto task = [](void* self, int64_t part, int32_t) { static_cast<Parts*>(self)->try_part(part); };
@@ -34,7 +34,7 @@ class Parts {
  private:
   void try_part(int64_t part) noexcept {
     try {
-      read_part(part * kPart);
+      read_part(part * kPartSamples);
     } catch (...) {
       failures_[static_cast<size_t>(part)] = std::current_exception();
     }
@@ -49,7 +49,7 @@ class Parts {
     tn_reader_buffers room = {};
     room.size = sizeof room;
     room.slots_count = static_cast<uint32_t>(data.size());
-    room.capacity = std::min(kPart, count_ - first);
+    room.capacity = std::min(kPartSamples, count_ - first);
     room.data = data.data();
     ErrorSink sink(reader_.who, reader_.type.tags);
     // The sink stands for the instance: each call has its own.

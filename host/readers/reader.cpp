@@ -263,7 +263,7 @@ class PluginReader final : public CountingReader {
     for (const Slot& slot : slots_)
       if (slot.storage != TN_DENSE)
         fault("the extension \"", TN_PARALLEL_READ, "\" is for dense slots; slot \"", slot.name, "\" holds ",
-              to_string(slot));
+              slot_text(slot));
     parallel_ = table;
   }
 

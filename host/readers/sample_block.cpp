@@ -261,12 +261,11 @@ std::string complaint_of_offsets(const int64_t* offsets, int64_t count, int64_t 
 
 std::string Column::complaint(const ArrayView& values, int64_t samples) const {
   if (values.dtype != slot_.dtype || values.storage != slot_.storage || values.levels != slot_.levels)
-    return text("expected ", to_string(slot_), ", got ", storage_name(values.storage), " ", dtype_name(values.dtype),
+    return text("expected ", slot_text(slot_), ", got ", storage_name(values.storage), " ", dtype_name(values.dtype),
                 " of ", values.levels, " levels");
   if (values.shape.size() != slot_.shape.size() + 1 ||
       !std::equal(slot_.shape.begin(), slot_.shape.end(), values.shape.begin() + 1))
-    return text("expected ", to_string(slot_), " of each sample or row, got ", core::to_string(values.shape),
-                " in all");
+    return text("expected ", slot_text(slot_), " of each sample or row, got ", to_string(values.shape), " in all");
   const int64_t given = slot_.storage == TN_RAGGED ? values.samples : values.shape[0];
   if (given != samples) return text("expected ", samples, " samples, got ", given);
   if (values.shape[0] < 0) return text("a negative number of rows, ", values.shape[0]);

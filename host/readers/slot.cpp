@@ -128,7 +128,7 @@ NamesRef known_of(const Slot& slot) {
   return names;
 }
 
-std::string to_string(const Slot& slot) {
+std::string slot_text(const Slot& slot) {
   std::string shape;
   for (const int64_t dim : slot.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
   const char* const kind = slot.storage == TN_CSR     ? "sparse "

@@ -26,7 +26,7 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 // "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
-std::string to_string(const Slot& slot);
+std::string slot_text(const Slot& slot);
 
 // Returns what a model keeps of a slot: its names, type and shape.
 NamesRef known_of(const Slot& slot);

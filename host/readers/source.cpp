@@ -8,7 +8,7 @@ namespace tenon::host {
 
 namespace {
 
-constexpr char kWho[] = "the application's reader";
+constexpr char kSource[] = "the application's reader";
 
 class SourceReader final : public CountingReader {
  public:
@@ -19,25 +19,25 @@ class SourceReader final : public CountingReader {
   [[nodiscard]] bool indexed() const override { return source_.read_at != nullptr; }
 
   int64_t next(SampleBlock& to, int64_t most) override {
-    require_room(kWho, most);
+    require_room(kSource, most);
     return given(source_.next ? in_order(to, most) : by_index(to, most));
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
     if (!indexed()) return Reader::read_at(indices, count, to);
-    require_indices(kWho, indices, count, size());
+    require_indices(kSource, indices, count, size());
     std::vector<ArrayView> values = arrays_to_lend(slots(), count);
     if (count <= 0) return;
     source_.read_at(indices, count, values);
-    to.append(values, count, kWho);
+    to.append(values, count, kSource);
   }
 
   void seek(int64_t pass, int64_t position) override {
-    require_place(kWho, pass, position, size());
+    require_place(kSource, pass, position, size());
     if (source_.seek)
       source_.seek(pass, position);
     else if (source_.next)
-      fail(TN_UNSUPPORTED, ComponentName{kWho}, "it cannot seek");
+      fail(TN_UNSUPPORTED, ComponentName{kSource}, "it cannot seek");
     place(pass, position);
   }
 
@@ -49,11 +49,11 @@ class SourceReader final : public CountingReader {
     std::vector<ArrayView> values = arrays_to_lend(slots(), 0);
     const int64_t count = source_.next(most, values);
     if (count < 0 || count > most)
-      fail(TN_INVALID, ComponentName{kWho}, "it gave ", count, " samples; expected 0 to ", most);
+      fail(TN_INVALID, ComponentName{kSource}, "it gave ", count, " samples; expected 0 to ", most);
     if (count == 0 && size() >= 0 && position() != size())
-      fail(TN_INVALID, ComponentName{kWho}, "a pass ended after ", position(), " samples; expected ", size());
+      fail(TN_INVALID, ComponentName{kSource}, "a pass ended after ", position(), " samples; expected ", size());
     if (size() >= 0 && count > size() - position())
-      fail(TN_INVALID, ComponentName{kWho}, "it gave sample ", position() + count, " of a pass; expected ", size(),
+      fail(TN_INVALID, ComponentName{kSource}, "it gave sample ", position() + count, " of a pass; expected ", size(),
            " samples");
     for (ArrayView& array : values) {
       if (array.storage == TN_RAGGED)
@@ -61,7 +61,7 @@ class SourceReader final : public CountingReader {
       else
         array.shape[0] = count;
     }
-    if (count > 0) to.append(values, count, kWho);
+    if (count > 0) to.append(values, count, kSource);
     return count;
   }
 
@@ -80,9 +80,9 @@ class SourceReader final : public CountingReader {
 }  // namespace
 
 std::unique_ptr<Reader> open_source(Source source) {
-  if (!source.next && !source.read_at) fail(TN_INVALID, ComponentName{kWho}, "it offers neither next nor read_at");
+  if (!source.next && !source.read_at) fail(TN_INVALID, ComponentName{kSource}, "it offers neither next nor read_at");
   if (source.size < -1 || (source.read_at && source.size < 0))
-    fail(TN_INVALID, ComponentName{kWho}, "it says that it has ", source.size, " samples",
+    fail(TN_INVALID, ComponentName{kSource}, "it says that it has ", source.size, " samples",
          source.read_at ? "; read_at needs to know how many there are" : "");
   return std::make_unique<SourceReader>(std::move(source));
 }

@@ -65,6 +65,27 @@ class Changed(unittest.TestCase):
                 self.write(name, FILES[name] + "\n")
                 self.assertEqual(self.changed("tidy"), files)
 
+    def test_the_least_files_have_each_changed_text(self):
+        for names, files in {("host/b.cpp",): ["host/b.cpp"], ("core/a.h",): ["core/a.cpp"],
+                             ("core/a.h", "host/b.cpp"): ["host/b.cpp"], (".clang-tidy",): [],
+                             ("core/a.h", "sdk/include/tenon/base.h"): ["core/a.cpp"]}.items():
+            with self.subTest(names=names):
+                self.changed("tidy", "--record")
+                self.assertEqual(self.changed("tidy", "--least"), [])
+                for name in names:
+                    self.write(name, FILES[name] + "\n// other\n")
+                self.assertEqual(self.changed("tidy", "--least"), files)
+                for name in names:
+                    self.write(name, FILES[name])
+
+    def test_a_header_is_clean_with_the_last_source_that_has_it(self):
+        self.changed("tidy", "--record")
+        self.write("core/a.h", "#include <tenon/base.h>\nint other;\n")
+        self.changed("tidy", "--record", "core/a.cpp")
+        self.assertEqual(self.changed("tidy", "--least"), ["core/a.cpp"])
+        self.changed("tidy", "--record", "host/b.cpp")
+        self.assertEqual(self.changed("tidy", "--least"), [])
+
     def test_some_names_are_recorded_and_lost_files_leave_the_record(self):
         self.changed("tidy", "--record", "host/b.cpp", "core/a.cpp")
         self.assertEqual(self.changed("tidy"), ["plugins/layers/c.cpp", "plugins/readers/d.cpp"])

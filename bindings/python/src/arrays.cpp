@@ -100,8 +100,6 @@ nb::object numpy_array(const void* data, const std::vector<int64_t>& shape, tn_d
   return nb::cast(made, nb::rv_policy::reference);
 }
 
-bool is_list(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
 template <typename Number>
 Number number_from(nb::handle value, Number (*read)(PyObject*)) {
   const Number number = read(value.ptr());
@@ -122,9 +120,9 @@ tenon::Value value_from(const std::string& name, nb::handle value) {
   PyObject* const object = value.ptr();
   if (PyBool_Check(object)) return nb::cast<bool>(value);
   if (PyUnicode_Check(object)) return nb::cast<std::string>(value);
-  if (PyIndex_Check(object) != 0 && !is_list(value)) return int_from(value);
+  if (PyIndex_Check(object) != 0 && !is_sequence(value)) return int_from(value);
   if (PyFloat_Check(object) || PyObject_HasAttrString(object, "__float__") != 0) return float_from(value);
-  if (!is_list(value))
+  if (!is_sequence(value))
     throw tenon::Error(TN_INVALID,
                        "attribute \"" + name + "\" is of type " + name_of_type(value) +
                            "; expected bool, int, float, str or a list of one of the last three",
@@ -299,6 +297,12 @@ nb::dict dict_of(const tenon::DataOptions& data) {
   result["scale"] = data.scale;
   result["offset"] = data.offset;
   result["layout"] = data.layout;
+  return result;
+}
+
+nb::dict dict_of(const tenon::Attributes& attributes) {
+  nb::dict result;
+  for (const tenon::Attribute& each : attributes) result[nb::cast(each.name)] = python_value(each.value);
   return result;
 }
 

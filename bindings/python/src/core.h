@@ -34,6 +34,11 @@ struct Values {
   std::vector<nb::object> owners;
 };
 
+// A list or a tuple.
+[[nodiscard]] inline bool is_sequence(nb::handle value) {
+  return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+}
+
 // Returns the attributes of a dict: bool, int, float, str, and lists of the last three.
 [[nodiscard]] tenon::Attributes attributes_from(const nb::dict& given);
 [[nodiscard]] nb::object python_value(const tenon::Value& value);
@@ -52,6 +57,7 @@ struct Values {
 [[nodiscard]] std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Values*>>& feeds);
 
 [[nodiscard]] nb::dict dict_of(const tenon::DataOptions& data);
+[[nodiscard]] nb::dict dict_of(const tenon::Attributes& attributes);
 [[nodiscard]] nb::dict dict_of(const std::vector<tenon::Metric>& metrics);
 
 // The names of the numbers of slots: (slot, texts) from Python, (slot, texts, count) to it.

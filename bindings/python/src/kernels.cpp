@@ -70,7 +70,7 @@ class Dims {
   std::map<std::string, tn_dim> varying_ = {{"samples", tn_dim_symbol(TN_SYMBOL_SAMPLES)}};
 };
 
-nb::object python_value(const tn_value& value) {
+nb::object value_of(const tn_value& value) {
   const auto list = [&](const auto* entries) {
     nb::list result;
     for (uint32_t i = 0; i < value.count; ++i) result.append(entries[i]);
@@ -98,7 +98,7 @@ nb::dict python_attributes(const tn_attributes* attributes) {
   nb::dict result;
   for (uint32_t i = 0; i < attributes->count; ++i)
     if (attributes->values[i].kind != 0)
-      result[nb::cast(attributes->declared[i]->name)] = python_value(attributes->values[i]);
+      result[nb::cast(attributes->declared[i]->name)] = value_of(attributes->values[i]);
   return result;
 }
 

@@ -185,13 +185,7 @@ void bind_layer(nb::module_& module) {
            })
       .def("parameters", parameters_of)
       .def("data_options", [](const Layer& layer) { return dict_of(tenon::inspect_data(layer)); })
-      .def("attributes",
-           [](const Layer& layer) {
-             nb::dict result;
-             for (const tenon::Attribute& each : tenon::attributes(layer))
-               result[nb::cast(each.name)] = python_value(each.value);
-             return result;
-           })
+      .def("attributes", [](const Layer& layer) { return dict_of(tenon::attributes(layer)); })
       .def("same", [](const Layer& a, const Layer& b) {
         const tn_layer x = a.handle(), y = b.handle();
         return a.host() == b.host() && x.index == y.index && x.generation == y.generation;

@@ -15,12 +15,6 @@ using tenon::Variable;
 using tenon::Variables;
 using ByPort = std::vector<std::pair<std::string, Variables>>;
 
-nb::dict dict_of(const tenon::Attributes& attributes) {
-  nb::dict result;
-  for (const tenon::Attribute& each : attributes) result[nb::cast(each.name)] = python_value(each.value);
-  return result;
-}
-
 tenon::CloneOptions clone_options(const tenon::Renames& layers, const tenon::Renames& parameters) {
   tenon::CloneOptions options;
   options.layers = layers;

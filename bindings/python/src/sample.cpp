@@ -13,8 +13,6 @@ namespace {
 
 using Contiguous = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
 // What has DLPack or a buffer, but bytes, whose buffer is no numbers.
 bool is_array(nb::handle value) {
   return nb::ndarray_check(value) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr());

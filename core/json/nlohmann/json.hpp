@@ -1,4 +1,5 @@
-// nlohmann's JSON with two functions replaced that fail badly if memory runs out. SPDX-License-Identifier: Apache-2.0
+// nlohmann's JSON with two functions replaced that fail badly if memory runs out, and two that are compiled once.
+// SPDX-License-Identifier: Apache-2.0
 //
 // This folder precedes the library's in the include path, so that every include of nlohmann/json.hpp is this file. All
 // of it is in a namespace of its own (own_namespace.hpp), so that no function of the library has two definitions in a
@@ -10,6 +11,8 @@
 // plugins) limit its depth.
 // Constructor from a list in braces: the library's leaks its elements if it fails, because the destructor of an
 // incomplete value does not run. The replacement first delegates to another constructor, so that the value is complete.
+// parse, dump: as the library has them, but in core/json/text.cpp alone: each takes the compiler longer than what most
+// sources do with JSON beside it.
 #pragma once
 
 // The macros come before the library reads them.
@@ -51,3 +54,19 @@ inline nlohmann::json::basic_json(initializer_list_t parts, bool deduce, value_t
   }
   swap(made);
 }
+
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(std::string&& text, const parser_callback_t each, const bool throws,
+                                     const bool comments);
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(std::string& text, const parser_callback_t each, const bool throws,
+                                     const bool comments);
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(const std::string& text, const parser_callback_t each, const bool throws,
+                                     const bool comments);
+template <>
+std::string nlohmann::json::dump(const int indent, const char space, const bool ascii,
+                                 const error_handler_t handler) const;

@@ -126,9 +126,9 @@ GenerateOptions options_of(const JobGeneration& given, const Texts& texts, int64
 }
 
 // Writes texts by one model.
-class Writer {
+class TextWriter {
  public:
-  Writer(const GenerateArguments& given, const Model& model, const std::string& path, int64_t seed)
+  TextWriter(const GenerateArguments& given, const Model& model, const std::string& path, int64_t seed)
       : given_(given),
         scores_(scores_of(model, path, given.generation.scores)),
         ids_(ids_of(scores_, given.generation.ids)),
@@ -235,7 +235,7 @@ class Writer {
 
 // Continues each line of standard input, up to its end. The n-th line has draws of its own. Ctrl-C ends a text; between
 // two texts it ends the program.
-int converse(const Writer& writer) {
+int converse(const TextWriter& writer) {
   const bool terminal = isatty(STDIN_FILENO) == 1;
   std::string line;
   for (int64_t number = 0;; ++number) {
@@ -293,7 +293,7 @@ class Samples {
   std::vector<std::pair<size_t, std::string>> fed_;  // the number of a slot, and the data layer that it feeds
 };
 
-int answer_samples(const Writer& writer, const Samples& samples, const JobReader& reader) {
+int answer_samples(const TextWriter& writer, const Samples& samples, const JobReader& reader) {
   const Interrupt interrupt;
   int64_t done = 0;
   while (Interrupt::signal() == 0) {
@@ -309,7 +309,7 @@ int answer_samples(const Writer& writer, const Samples& samples, const JobReader
 
 int generate(const GenerateArguments& given, const Host& host, const std::string& path, const Job& job) {
   const Model model = host.load(path);
-  const Writer writer(given, model, path, job.seed);
+  const TextWriter writer(given, model, path, job.seed);
   const std::string& reader = given.generation.reader;
   if (!reader.empty())
     return answer_samples(writer, Samples(host, job, reader, model, writer.scores(), writer.ids()),

@@ -12,7 +12,7 @@ namespace tenon::cli {
 
 namespace {
 
-constexpr size_t kMostDepth = 16;  // of blocks in blocks
+constexpr size_t kMostBlocks = 16;  // of blocks in blocks
 
 // Keys of a layer of type "block", which no parameter may be called.
 constexpr const char* kUseKeys[] = {"name", "type", "block", "inputs", "repeat", "parameter_name"};
@@ -179,9 +179,9 @@ class Nesting {
           cycle += "\"" + (*each)->name + "\" at " + (*each)->place + " contains ";
         section.fail(section.place(), "the blocks form a cycle: " + cycle + "\"" + *name + "\"");
       }
-      if (path_.size() < kMostDepth) result = std::max(result, depth(found->second) + 1);
-      if (path_.size() >= kMostDepth || result > kMostDepth)
-        section.fail(section.place(), "blocks are nested more than " + std::to_string(kMostDepth) + " deep");
+      if (path_.size() < kMostBlocks) result = std::max(result, depth(found->second) + 1);
+      if (path_.size() >= kMostBlocks || result > kMostBlocks)
+        section.fail(section.place(), "blocks are nested more than " + std::to_string(kMostBlocks) + " deep");
     }
     path_.pop_back();
     return depth_[&block] = result;

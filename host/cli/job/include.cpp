@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostDepth = 16;   // of files that include each other
-constexpr size_t kMostFiles = 256;  // of a job
+constexpr size_t kMostIncludes = 16;  // of files that include each other
+constexpr size_t kMostFiles = 256;    // of a job
 
 fs::path folder_of(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
@@ -96,8 +96,8 @@ class Inclusion {
       section.fail(name.place, "the files form a cycle: " + cycle + "\"" + path + "\"");
     }
     if (!done_.insert(next.file).second) return;
-    if (open_.size() > kMostDepth)
-      section.fail(name.place, "files include each other more than " + std::to_string(kMostDepth) + " deep");
+    if (open_.size() > kMostIncludes)
+      section.fail(name.place, "files include each other more than " + std::to_string(kMostIncludes) + " deep");
     if (done_.size() > kMostFiles)
       section.fail(name.place, "the job has more than " + std::to_string(kMostFiles) + " files");
     std::string text;

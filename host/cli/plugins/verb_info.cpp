@@ -16,15 +16,15 @@ using nlohmann::json;
 
 constexpr size_t kWidth = 100;
 
-struct Kind {
+struct ShownKind {
   const char* list;  // in the manifest
   const char* word;
   const char* name;  // key of a component's name
 };
-constexpr Kind kKinds[] = {{"layers", "layer", "type"},
-                           {"updaters", "updater", "type"},
-                           {"readers", "reader", "type"},
-                           {"devices", "device", "kind"}};
+constexpr ShownKind kShownKinds[] = {{"layers", "layer", "type"},
+                                     {"updaters", "updater", "type"},
+                                     {"readers", "reader", "type"},
+                                     {"devices", "device", "kind"}};
 
 // Returns the name of a number in the manifest, an enumerator of <tenon/attribute.h> or <tenon/layer.h>.
 std::string named(const json& number, std::initializer_list<const char*> names) {
@@ -86,7 +86,7 @@ void print_options(const json& plugin) {
 }
 
 // Returns the line about the host's own attributes of a kind, null if it has none; docs/formats.md describes them.
-const char* common_attributes(const Kind& kind) {
+const char* common_attributes(const ShownKind& kind) {
   const std::string_view word = kind.word;
   if (word == "layer")
     return "  and, as every layer: act, drop_rate, coefficient (of costs), parameter_name, "
@@ -96,7 +96,7 @@ const char* common_attributes(const Kind& kind) {
   return nullptr;
 }
 
-void print_component(const Kind& kind, const json& component) {
+void print_component(const ShownKind& kind, const json& component) {
   std::cout << "\n" << kind.word << " " << component.at(kind.name).get<std::string>();
   if (component.contains("role")) {
     const std::string role = named(component.at("role"), {"", "cost", "metric"});
@@ -166,7 +166,7 @@ void print_kernels(const json& plugin, const std::string& only) {
   }
 }
 
-void print_components(const Kind& kind, const json& plugin, const std::string& only) {
+void print_components(const ShownKind& kind, const json& plugin, const std::string& only) {
   const json& manifest = plugin.at("manifest");
   if (!manifest.contains(kind.list)) return;
   const json& components = manifest.at(kind.list);
@@ -194,7 +194,7 @@ void print_plugin(const json& plugin, const std::string& only) {
     for (const json& library : manifest.at("libraries"))
       print_line("  needs library " + library.at("name").get<std::string>() + ": " + library.value("hint", ""));
   if (only.empty()) print_options(plugin);
-  for (const Kind& kind : kKinds) print_components(kind, plugin, only);
+  for (const ShownKind& kind : kShownKinds) print_components(kind, plugin, only);
   print_kernels(plugin, only);
 }
 
@@ -209,7 +209,7 @@ bool is_called(const json& plugin, const std::string& name, std::vector<std::str
 
 bool offers(const json& plugin, const std::string& name, std::vector<std::string>& names) {
   bool result = false;
-  for (const Kind& kind : kKinds) {
+  for (const ShownKind& kind : kShownKinds) {
     if (!plugin.at("manifest").is_object() || !plugin.at("manifest").contains(kind.list)) continue;
     for (const json& component : plugin.at("manifest").at(kind.list)) {
       names.push_back(component.at(kind.name).get<std::string>());

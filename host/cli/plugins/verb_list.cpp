@@ -13,17 +13,17 @@ namespace {
 
 using nlohmann::json;
 
-struct Kind {
+struct ListedKind {
   const char* list;  // in the manifest
   const char* word;
   const char* name;  // key of the name that is listed
 };
-constexpr Kind kKinds[] = {{"layers", "layer", "type"},   {"updaters", "updater", "type"},
-                           {"readers", "reader", "type"}, {"devices", "device", "kind"},
-                           {"kernels", "kernel", "type"}, {"providers", "provider", "name"}};
+constexpr ListedKind kListedKinds[] = {{"layers", "layer", "type"},   {"updaters", "updater", "type"},
+                                       {"readers", "reader", "type"}, {"devices", "device", "kind"},
+                                       {"kernels", "kernel", "type"}, {"providers", "provider", "name"}};
 
 // Returns whether component `index` of its list is one that the host cannot use.
-bool is_refused(const json& plugin, const Kind& kind, size_t index) {
+bool is_refused(const json& plugin, const ListedKind& kind, size_t index) {
   for (const json& refused : plugin.at("refused"))
     if (refused.at("kind") == kind.word && refused.at("index") == index) return true;
   return false;
@@ -33,7 +33,7 @@ bool is_refused(const json& plugin, const Kind& kind, size_t index) {
 std::string offers(const json& plugin) {
   const json& manifest = plugin.at("manifest");
   std::string result;
-  for (const Kind& kind : kKinds) {
+  for (const ListedKind& kind : kListedKinds) {
     if (!manifest.contains(kind.list)) continue;
     const json& components = manifest.at(kind.list);
     std::string names;

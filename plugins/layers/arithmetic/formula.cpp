@@ -11,7 +11,7 @@ namespace {
 
 using tn::Float;
 
-constexpr uint32_t kMostInputs = 16;
+constexpr uint32_t kMostVariables = 16;
 
 // The names of the inputs in the formula.
 std::vector<std::string> names_of(const tn::Attributes& attributes, uint32_t inputs) {
@@ -57,9 +57,10 @@ struct Formula {
 
   static void plan(tn::Planner& planner) {
     const uint32_t inputs = planner.inputs_count();
-    if (inputs > kMostInputs)
-      throw tn::Failure(TN_UNSUPPORTED, "inputs",
-                        "are " + std::to_string(inputs) + "; at most " + std::to_string(kMostInputs) + " are offered");
+    if (inputs > kMostVariables)
+      throw tn::Failure(
+          TN_UNSUPPORTED, "inputs",
+          "are " + std::to_string(inputs) + "; at most " + std::to_string(kMostVariables) + " are offered");
     tn::Program trial;
     std::map<std::string, Float> values;
     for (const std::string& name : names_of(planner.attributes(), inputs)) values.emplace(name, trial.full());

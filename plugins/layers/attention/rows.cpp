@@ -29,7 +29,7 @@ void describe_heads(tn::LayerDescription& d) {
 }
 
 // Throws unless the heads divide the features [rows, features] of an input.
-void check_heads(const tn::Planner& planner, uint32_t port) {
+void check_row_heads(const tn::Planner& planner, uint32_t port) {
   const int64_t heads = planner.attributes().integer("heads"), features = planner.elements(port, 1);
   if (features % heads != 0)
     throw planner.bad_input(port, "has features that cannot be divided among " + std::to_string(heads) + " heads");
@@ -43,7 +43,7 @@ void plan_rows(tn::Planner& planner, const char* form) {
       throw planner.bad_input(port, "must have a row for each row of the query").expected(query);
   if (!planner.input(kKey)[1].same(query[1]))
     throw planner.bad_input(kKey, "must have as many features as the query").expected(query);
-  for (const uint32_t port : {kQuery, kKey, kValue}) check_heads(planner, port);
+  for (const uint32_t port : {kQuery, kKey, kValue}) check_row_heads(planner, port);
   planner.output(0, tn::Spec({query[0], planner.input(kValue)[1]}));
 }
 

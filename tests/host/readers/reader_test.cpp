@@ -200,9 +200,9 @@ TEST(PluginReader, SamplesOfAnySizeEndToEnd) {
   MemoryData data(200, true);
   const auto reader = open(data);
   ASSERT_EQ(reader->slots().size(), 5u);
-  EXPECT_EQ(to_string(reader->slots()[2]), "sequences of int64 []");
-  EXPECT_EQ(to_string(reader->slots()[3]), "sequences of sequences of float32 [2]");
-  EXPECT_EQ(to_string(reader->slots()[4]), "sparse float32 [1000]");
+  EXPECT_EQ(slot_text(reader->slots()[2]), "sequences of int64 []");
+  EXPECT_EQ(slot_text(reader->slots()[3]), "sequences of sequences of float32 [2]");
+  EXPECT_EQ(slot_text(reader->slots()[4]), "sparse float32 [1000]");
   for (int64_t piece : {1, 7, 200}) EXPECT_EQ(rest(*reader, piece), counted(200)) << piece;
   SampleBlock block(reader->slots(), system_allocator());
   while (reader->next(block, 64) != 0) {

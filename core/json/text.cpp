@@ -1,0 +1,34 @@
+// The functions of json.hpp that are compiled once. SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(const std::string& text, const parser_callback_t each, const bool throws,
+                                     const bool comments) {
+  json result;
+  parser(detail::input_adapter(text), each, throws, comments).parse(true, result);
+  return result;
+}
+
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(std::string& text, const parser_callback_t each, const bool throws,
+                                     const bool comments) {
+  return parse(std::as_const(text), each, throws, comments);
+}
+
+template <>
+template <>
+nlohmann::json nlohmann::json::parse(std::string&& text, const parser_callback_t each, const bool throws,
+                                     const bool comments) {
+  return parse(std::as_const(text), each, throws, comments);
+}
+
+template <>
+std::string nlohmann::json::dump(const int indent, const char space, const bool ascii,
+                                 const error_handler_t handler) const {
+  std::string result;
+  serializer writer(detail::output_adapter<char, std::string>(result), space, handler);
+  writer.dump(*this, indent >= 0, ascii, indent >= 0 ? static_cast<unsigned>(indent) : 0);
+  return result;
+}
