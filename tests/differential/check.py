@@ -134,9 +134,9 @@ class Check:
         feeds = product.feeds(self.program, self.data, list(range(self.program.samples)))
         named = self.program.outputs
         predictor = _core.Predictor(self.trained.core, [each._core for each in self.layers.outputs], self.program.samples, 1)
-        types = tenon._layer.data_types(self.layers.outputs)
-        fed = tenon._arrays.feeds({name: feeds[name] for name in types}, types)[0]
-        found, again = ([_rows(tenon._arrays.from_core(each)) for each in predictor.predict(fed)] for _ in range(2))
+        types = tenon._model.layer.data_types(self.layers.outputs)
+        fed = tenon._base.arrays.feeds({name: feeds[name] for name in types}, types)[0]
+        found, again = ([_rows(tenon._base.arrays.from_core(each)) for each in predictor.predict(fed)] for _ in range(2))
         for name, a, b in zip(named, found, again, strict=True):
             same(f"{name} of a predictor that is used again", b, a)
         self._compare_outputs(named, found)

@@ -13,7 +13,7 @@ struct Options {
   nb::object sink;  // called with the lock
 };
 
-// Takes the options of tenon._generate, by their names in C.
+// Takes the options of tenon._run.generation, by their names in C.
 Options options_from(const NamedValues& feeds, const nb::dict& from) {
   Options options;
   tenon::GenerateOptions& given = options.given;

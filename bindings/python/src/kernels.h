@@ -20,7 +20,7 @@ class KernelTypes {
   KernelTypes(const KernelTypes&) = delete;
   KernelTypes& operator=(const KernelTypes&) = delete;
   ~KernelTypes();
-  // Registers a type with the host. description, handler: as Definition.description and Kernel of tenon._kernels.
+  // Registers a type with the host. description, handler: as Definition.description and Kernel of tenon._model.kernels.
   void add(const tenon::Host& host, const nb::dict& description, nb::object handler);
 
   // Makes the log of a host.

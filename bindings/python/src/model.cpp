@@ -129,7 +129,7 @@ void bind_host(nb::module_& module) {
       });
 }
 
-// A scan while it is built; tenon._scan drives it.
+// A scan while it is built; tenon._model.scan drives it.
 void bind_scan(nb::module_& module) {
   using tenon::Step;
   nb::class_<Step>(module, "Step")
@@ -152,7 +152,7 @@ void bind_scan(nb::module_& module) {
   });
 }
 
-// Branches while they are built; tenon._cond drives them.
+// Branches while they are built; tenon._model.cond drives them.
 void bind_cond(nb::module_& module) {
   using tenon::Cond;
   nb::class_<Cond>(module, "Cond")

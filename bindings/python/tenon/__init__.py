@@ -19,9 +19,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tenon import data_type, error, event, layer, parameters, reader, trainer, updater
-from tenon._arrays import Ragged, Sparse
-from tenon._host import Host, host, use
-from tenon._layer import Layer
+from tenon._base.arrays import Ragged, Sparse
+from tenon._base.host import Host, host, use
+from tenon._model.layer import Layer
 from tenon.error import Error
 from tenon.parameters import ParameterSet, load
 from tenon.reader import Reader, batch
@@ -39,25 +39,25 @@ __all__ = [
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
          "plot", "program", "sklearn", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
-    "GeneratedInput": "_generate",
-    "Generator": "_generate",
-    "IfElse": "_cond",
-    "StaticInput": "_scan",
-    "SubsequenceInput": "_scan",
-    "beam_search": "_generate",
-    "cases": "_cond",
-    "check_gradient": "_gradient_check",
-    "cond": "_cond",
-    "dist_train": "_network",
+    "GeneratedInput": "_run.generation",
+    "Generator": "_run.generation",
+    "IfElse": "_model.cond",
+    "StaticInput": "_model.scan",
+    "SubsequenceInput": "_model.scan",
+    "beam_search": "_run.generation",
+    "cases": "_model.cond",
+    "check_gradient": "_run.gradient_check",
+    "cond": "_model.cond",
+    "dist_train": "_run.network",
     "draw": "inspect",
-    "formula": "_formula",
-    "generate": "_generate",
-    "learned": "_formula",
-    "memory": "_scan",
-    "network": "_network",
+    "formula": "_model.formula",
+    "generate": "_run.generation",
+    "learned": "_model.formula",
+    "memory": "_model.scan",
+    "network": "_run.network",
     "plan": "inspect",
-    "recurrent_group": "_scan",
-    "scan": "_scan",
+    "recurrent_group": "_model.scan",
+    "scan": "_model.scan",
     "summary": "inspect",
 }
 
@@ -75,12 +75,12 @@ if TYPE_CHECKING:
     from tenon import program as program
     from tenon import sklearn as sklearn
     from tenon import weights as weights
-    from tenon._cond import IfElse, cases, cond
-    from tenon._formula import formula, learned
-    from tenon._generate import GeneratedInput, Generator, beam_search, generate
-    from tenon._gradient_check import check_gradient
-    from tenon._network import dist_train, network
-    from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan
+    from tenon._model.cond import IfElse, cases, cond
+    from tenon._model.formula import formula, learned
+    from tenon._model.scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan
+    from tenon._run.generation import GeneratedInput, Generator, beam_search, generate
+    from tenon._run.gradient_check import check_gradient
+    from tenon._run.network import dist_train, network
     from tenon.inspect import draw, plan, summary
 else:
 

@@ -14,10 +14,11 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from tenon import _check, error, event
-from tenon._event_file import EventFile
-from tenon._layer import LayerLike
-from tenon._notebook import is_notebook
+from tenon import error, event
+from tenon._base import check as _check
+from tenon._model.layer import LayerLike
+from tenon._run.event_file import EventFile
+from tenon._run.notebook import is_notebook
 from tenon.parameters import ParameterSet
 
 __all__ = ["BestModel", "CSVLog", "EarlyStop", "Progress", "TensorBoard"]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenon._generate import GeneratedInput, beam_search
-from tenon._layer import Layer, LayerLike, as_layers
-from tenon._scan import StaticInput, SubsequenceInput, memory, recurrent_group
+from tenon._model.layer import Layer, LayerLike, as_layers
+from tenon._model.scan import StaticInput, SubsequenceInput, memory, recurrent_group
+from tenon._run.generation import GeneratedInput, beam_search
 from tenon.data_type import (
     dense_vector,
     dense_vector_sequence,

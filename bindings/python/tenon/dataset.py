@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _check, _core, _host, error
+from tenon import _core, error
 from tenon import reader as readers
+from tenon._base import check as _check
+from tenon._base import host as _host
 from tenon.data_type import DataType, dense_array, dense_vector, integer_value, integer_value_sequence
 from tenon.reader import Reader
 

@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import difflib
+
 from tenon import _core
 
 
@@ -110,7 +112,5 @@ def _make(code: int, message: str, component: str, subject: str) -> Error:
 
 def suggestion(name: str, known: object) -> str:
     """Returns '; did you mean "..."?' for the most similar known name, else ""."""
-    import difflib
-
     near = difflib.get_close_matches(name, [str(each) for each in known], 1)  # type: ignore[attr-defined]
     return f'; did you mean "{near[0]}"?' if near else ""

@@ -9,8 +9,9 @@ import enum
 import math
 from typing import Any
 
-from tenon import _check, _core
-from tenon._machine import Machine
+from tenon import _core
+from tenon._base import check as _check
+from tenon._run.machine import Machine
 
 
 class Reason(enum.IntEnum):

@@ -20,12 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _arrays, _check, _model, error
-from tenon import _layer as layers
-from tenon._layer import Layer, LayerLike
-from tenon._machine import Machine
-from tenon._machine_part import Part, default_cost
-from tenon._step_through import Step, steps
+from tenon import error
+from tenon import reader as readers
+from tenon._base import arrays as _arrays
+from tenon._base import check as _check
+from tenon._model import layer as layers
+from tenon._model import model as _model
+from tenon._model.layer import Layer, LayerLike
+from tenon._run.machine import Machine
+from tenon._run.machine_part import Part, default_cost
+from tenon._run.step_through import Step, steps
 from tenon.data_type import DataType, compute_code, dtype_code
 from tenon.parameters import ParameterSet
 from tenon.updater import Updater
@@ -423,8 +427,6 @@ def compose(
 
 
 def _make(chosen: Sequence[Layer], reader: Any) -> None:
-    from tenon import reader as readers
-
     layers.make(chosen, None if reader is None else readers.types(reader))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenon._arrays import Constant
+from tenon._base.arrays import Constant
 
 __all__ = ["new"]
 

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenon import _check, _core, _host
-from tenon import _layer as layers
-from tenon._layer import Layer, LayerLike
+from tenon import _core
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._model import layer as layers
+from tenon._model.layer import Layer, LayerLike
 
 __all__ = ["Drawing", "Plan", "Summary", "draw", "plan", "summary"]
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenon import _functions, _host
-from tenon._kernels import Kernel, Parameter, Shape
-from tenon._layer import Data, Layer, LayerLike, as_layer
+from tenon._base import functions as _functions
+from tenon._base import host as _host
+from tenon._model.kernels import Kernel, Parameter, Shape
+from tenon._model.layer import Data, Layer, LayerLike, as_layer
 from tenon.data_type import DataType
 
 __all__ = ["Base", "Layer", "Parameter", "Shape", "data", "input"]

@@ -22,11 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenon import _arrays, _check, _core, _functions, _host, error
+from tenon import _core, error
 from tenon import layer as _layer
-from tenon._definition import definition
-from tenon._kernels import Kernel
-from tenon._layer import Data, Layer, LayerLike
+from tenon._base import arrays as _arrays
+from tenon._base import check as _check
+from tenon._base import functions as _functions
+from tenon._base import host as _host
+from tenon._model.definition import definition
+from tenon._model.kernels import Kernel
+from tenon._model.layer import Data, Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.gradient_machine import GradientMachine
 

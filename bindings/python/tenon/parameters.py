@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _check, _core, _host, error
-from tenon import _layer as layers
-from tenon._arrays import Shared, allows_nan, numbers, plain, to_core
-from tenon._layer import Layer, LayerLike
+from tenon import _core, error
+from tenon import reader as readers
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._base.arrays import Shared, allows_nan, numbers, plain, to_core
+from tenon._model import kernels as _kernels
+from tenon._model import layer as layers
+from tenon._model.layer import Layer, LayerLike
 from tenon.data_type import DataType, numpy_dtype
 
 __all__ = ["ParameterSet", "create", "load"]
@@ -220,8 +225,6 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             each._outputs = own + [output for output in self._outputs if all(output is not known for known in own)]
 
     def __getstate__(self) -> dict[str, Any]:
-        import tempfile
-
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
             self.save(path, nan="allow")
@@ -229,8 +232,6 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
                 return {"model": file.read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        import tempfile
-
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
             with open(path, "wb") as file:
@@ -259,8 +260,6 @@ def create(
     Layers with one parameter_name share a parameter, within a topology and between topologies. reader: types data
     layers that have no type by its slots of the same name; feeding: {slot: data layer} where the names differ.
     """
-    from tenon import reader as readers
-
     chosen = layers.as_layers(outputs)
     types = None if reader is None else readers.types(reader, feeding)
     cores = layers.make(chosen, types)
@@ -293,8 +292,6 @@ def _register_types(host: _host.Host, path: str, what: str) -> bool:
     """Gives the host the classes written in Python that layers of a file are made of; whether there are any."""
     if not os.path.exists(path):
         return False
-    from tenon import _kernels
-
     topology = json.loads(host.core.describe_model(path))["topology"] or {"layers": []}
     return _kernels.register_types(host, [(each["name"], each["type"]) for each in topology["layers"]], what)
 

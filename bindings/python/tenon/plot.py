@@ -17,8 +17,9 @@ import os
 from io import BytesIO
 from typing import Any
 
-from tenon import _check, error
-from tenon._notebook import is_notebook
+from tenon import error
+from tenon._base import check as _check
+from tenon._run.notebook import is_notebook
 
 __all__ = ["Ploter", "Plotter"]
 

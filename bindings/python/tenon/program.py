@@ -22,9 +22,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tenon import _check, _core, _host, _layer, error
-from tenon._block import Block, Operator, Parameter, Variable, VariableLike, core_of, listed, variable_of
-from tenon._layer import Layer, LayerLike
+from tenon import _core, error
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._model import layer as _layer
+from tenon._model.block import Block, Operator, Parameter, Variable, VariableLike, core_of, listed, variable_of
+from tenon._model.layer import Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.parameters import ParameterSet
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from tenon import _core, _functions, _host, error
-from tenon._arrays import Sparse, from_core, is_frame
-from tenon._columns import Types, Wanted, converted
+from tenon import _core, error
+from tenon._base import functions as _functions
+from tenon._base import host as _host
+from tenon._base.arrays import Sparse, from_core, is_frame
+from tenon._base.columns import Types, Wanted, converted
 from tenon.data_type import DataType, layout_code, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",

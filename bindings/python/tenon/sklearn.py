@@ -18,10 +18,11 @@ from sklearn.utils.validation import (  # type: ignore
     validate_data,
 )
 
-from tenon import _check, data_type, event, layer, parameters, trainer, updater
+from tenon import data_type, event, layer, parameters, trainer, updater
 from tenon import reader as readers
-from tenon._arrays import _is_scipy
-from tenon._layer import Layer
+from tenon._base import check as _check
+from tenon._base.arrays import _is_scipy
+from tenon._model.layer import Layer
 
 __all__ = ["TenonClassifier", "TenonRegressor"]
 

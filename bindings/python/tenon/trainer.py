@@ -6,29 +6,28 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import functools
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tenon import _arrays, _check, _core, _host, error, event, updater
-from tenon import _layer as layers
+from tenon import _core, error, event, updater
 from tenon import reader as readers
-from tenon._feeding import open_reader
-from tenon._layer import LayerLike
+from tenon._base import arrays as _arrays
+from tenon._base import caller as _caller
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._model import layer as layers
+from tenon._model.layer import LayerLike
+from tenon._run import loop as _loop
+from tenon._run.feeding import open_reader
+from tenon._run.generation import BeamSearch
 from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
 
-if TYPE_CHECKING:
-    from tenon._generate import BeamSearch
-
 __all__ = ["SGD", "Checkpoint", "Default", "Result", "Updater", "infer", "test", "train"]
 
-_HERE = os.path.dirname(__file__)
 Handler = Callable[[event.Event], Any]
 BATCH = 128  # samples of a minibatch where the reader says nothing
 
@@ -71,15 +70,10 @@ class Checkpoint:
 
 
 def _warn(pass_id: int, batch_id: int, cost: float) -> None:
-    """Warns at the line of the program that trains."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
+    _caller.warn(
         f"the cost is {cost} since pass {pass_id}, batch {batch_id}: the parameters may no longer be finite; a host with "
         "check_finite=True ends the training at the first such number and names its layer",
         RuntimeWarning,
-        level,
     )
 
 
@@ -105,10 +99,10 @@ def _warn_of_names(parameters: ParameterSet) -> None:
     """Warns of lists of names that a model file cannot hold (docs/model-file.md)."""
     for slot, texts, count in parameters.core.names():
         if count > 0 and not texts:
-            warnings.warn(
+            _caller.warn(
                 f'the {count} names of "{slot}" are not stored with the model, which keeps at most 65536 names of 1 MiB '
                 "in UTF-8: other data must bring the same list",
-                stacklevel=4,
+                UserWarning,
             )
 
 
@@ -190,8 +184,6 @@ class SGD:
         else:
             other = compute if compute != "float32" else ""
             self._refuse(checkpoint=checkpoint, average=average, groups=self.groups, compute=other)
-            from tenon import _loop
-
             measure = None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan)
             stream = _loop.Stream(*opened(reader))
             with parameters.training():
@@ -370,8 +362,6 @@ def infer(
     of samples, dicts or tuples; or a reader. reader: the same, a reader. outputs: also what tenon.beam_search makes.
     feeding and nan: as in SGD.train.
     """
-    from tenon._generate import BeamSearch
-
     if isinstance(outputs, BeamSearch):
         return outputs.infer(parameters, input)
     given = reader if reader is not None else input

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from tenon import _check, _core, _functions, _host, error
-from tenon._layer import Layer
-
-if TYPE_CHECKING:
-    from tenon.parameters import ParameterSet
+from tenon import _core, error
+from tenon._base import check as _check
+from tenon._base import functions as _functions
+from tenon._base import host as _host
+from tenon._model import model as _model
+from tenon._model.layer import Layer
+from tenon.parameters import ParameterSet
 
 __all__ = ["Base", "Updater", "new_simple"]
 
@@ -137,8 +139,6 @@ def _gradients_of(machine: Any) -> Any:
 
 
 def _model_names(output: Layer) -> list[str]:
-    from tenon import _model
-
     return _model.parameter_names([output])
 
 

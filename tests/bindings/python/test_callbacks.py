@@ -10,7 +10,8 @@ import pytest
 
 import tenon
 from models import classifier, labels, pixels
-from tenon import _event_file, callbacks
+from tenon import callbacks
+from tenon._run import event_file as _event_file
 
 ARRAYS = {"pixel": pixels, "label": labels}
 

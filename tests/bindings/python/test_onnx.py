@@ -35,7 +35,7 @@ def test_no_image_is_transposed():
     """The layouts of convolutions and of the first layer after a flatten are those of the weights."""
     for name in IMAGES:
         made = tenon.onnx.load(TorchModel(name).file)
-        types = [each.type for each in tenon._layer.in_order(made.outputs)]
+        types = [each.type for each in tenon._model.layer.in_order(made.outputs)]
         assert "transpose" not in types and "reshape" not in types
 
 

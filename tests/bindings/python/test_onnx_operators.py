@@ -187,7 +187,7 @@ def test_vectors():
     check(graph([helper.make_node("MatMul", ["x", "x1"], ["y"])], [(3, 4), (4, 2)]))
     bias = tenon.onnx.load(graph([node("MatMul", "w", outputs=["h"]), helper.make_node("Add", ["h", "b"], ["y"])], [(7,)],
                                  w=numbers(7, 3), b=numbers(3)))  # fmt: skip
-    assert [each.type for each in tenon._layer.in_order(bias.outputs)] == ["data", "fc"]
+    assert [each.type for each in tenon._model.layer.in_order(bias.outputs)] == ["data", "fc"]
 
 
 def test_values_are_joined():
@@ -247,7 +247,7 @@ def test_images_are_fed_with_their_channels_last():
     moved = [node("Transpose", outputs=["t"], perm=[0, 3, 1, 2]), helper.make_node("Conv", ["t", "w"], ["y"])]
     kept = tenon.onnx.load(graph(moved, [(6, 5, 4)], w=numbers(2, 4, 3, 3)))
     assert kept.outputs[0].data_types["x"].shape == (6, 5, 4)
-    assert [each.type for each in tenon._layer.in_order(kept.outputs)] == ["data", "conv"]
+    assert [each.type for each in tenon._model.layer.in_order(kept.outputs)] == ["data", "conv"]
 
 
 def test_everything_that_has_no_counterpart_is_listed():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenon import data_type, error
-from tenon._layer import Data, Layer
+from tenon._model.layer import Data, Layer
 from tenon.onnx._graph import Graph, Node
 from tenon.onnx._values import Array, Refusal, Value, channels_last, float32, moves, plain
 

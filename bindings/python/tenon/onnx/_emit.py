@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tenon import _host
+from tenon._base import host as _host
 from tenon.onnx._values import Array, Refusal, channels_first, plain
 
 OPSET = 17  # version of the operators: that of 2022, which runtimes have

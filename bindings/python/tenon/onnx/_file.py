@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx
+from onnx import inliner
 
 from tenon import error
 
@@ -33,8 +34,6 @@ def read(source: Any) -> tuple[Any, str]:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _fill(tensor, path, folder)
     if model.functions:
-        from onnx import inliner
-
         _require_few_nodes(model, path)
         model = _parsed(lambda: inliner.inline_local_functions(model), path)
     return model, path

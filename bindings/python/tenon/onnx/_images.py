@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenon._layer import Layer
+from tenon._model.layer import Layer
 from tenon.onnx._build import Build, Made, Operator
 from tenon.onnx._graph import SAMPLES, Node
 from tenon.onnx._values import Array, Refusal, Value, channels_last

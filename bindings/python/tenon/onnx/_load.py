@@ -9,7 +9,7 @@ import numpy as np
 
 from tenon import data_type, error
 from tenon import parameters as sets
-from tenon._layer import Data, Layer
+from tenon._model.layer import Data, Layer
 from tenon.onnx import _dense, _fold, _graph, _images, _pointwise, _shapes
 from tenon.onnx._build import Build, Operator
 from tenon.onnx._graph import MOVING, SAMPLES, Graph, Node, guarded

@@ -9,10 +9,11 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from tenon import _check, error
-from tenon import _layer as layers
-from tenon._arrays import allows_nan
-from tenon._layer import Layer, LayerLike
+from tenon import error
+from tenon._base import check as _check
+from tenon._base.arrays import allows_nan
+from tenon._model import layer as layers
+from tenon._model.layer import Layer, LayerLike
 from tenon.onnx import _values, _write_dense, _write_images
 from tenon.onnx._emit import Emit, Item, Writer, Written, model
 from tenon.onnx._values import Refusal, plain

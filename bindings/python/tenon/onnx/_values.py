@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon._layer import Layer
+from tenon._model.layer import Layer
 
 Array = NDArray[Any]
 

@@ -15,7 +15,8 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _check, error
+from tenon import error
+from tenon._base import check as _check
 from tenon.parameters import ParameterSet
 from tenon.weights import _tensors
 from tenon.weights._layouts import KERAS, PYTORCH, Framework, Mismatch

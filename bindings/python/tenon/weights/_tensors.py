@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _check, _host, error
-from tenon._arrays import plain
+from tenon import error
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._base.arrays import plain
 
 Array = NDArray[Any]
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",

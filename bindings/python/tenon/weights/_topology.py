@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _layer as layers
-from tenon._layer import Layer
+from tenon._model import layer as layers
+from tenon._model.layer import Layer
 
 IMAGES = {"conv", "conv_transpose", "pool", "resize", "local_response_norm", "spatial_dropout", "simple_img_conv_pool",
           "img_conv_group", "residual_block"}  # fmt: skip

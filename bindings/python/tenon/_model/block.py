@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from tenon import _check, error
-from tenon._layer import Layer
+from tenon import error
+from tenon._base import check as _check
+from tenon._model.layer import Layer
 
 if TYPE_CHECKING:
     from tenon.program import Program

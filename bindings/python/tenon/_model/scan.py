@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from tenon import _check, _core, _host, _layer, error
-from tenon._layer import Layer, LayerLike, as_layer
+from tenon import _core, error
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._model import layer as _layer
+from tenon._model.layer import Layer, LayerLike, as_layer
 
 Start = int | Sequence[int] | Layer | Mapping[str, Any]
 

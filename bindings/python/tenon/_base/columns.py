@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenon import _core, error
-from tenon._arrays import (
+from tenon._base.arrays import (
     Ragged,
     Sparse,
     _is_scipy,

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-from tenon import _check, _core, error
+from tenon import _core, error
+from tenon._base import check as _check
 
 KINDS = {"layer": "layers", "updater": "updaters", "reader": "readers"}
 

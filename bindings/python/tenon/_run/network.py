@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from tenon import _layer as layers
 from tenon import error, event, reader, trainer, updater
 from tenon import parameters as sets
-from tenon._layer import Data, Layer, LayerLike
+from tenon._model import layer as layers
+from tenon._model.layer import Data, Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.parameters import ParameterSet
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenon import math
-from tenon._layer import Layer, as_layer
+from tenon._model.layer import Layer, as_layer
 from tenon.math import Expression
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _check, _core, error, gradient_machine
-from tenon import _layer as layers
-from tenon._arrays import Ragged
-from tenon._layer import Layer, LayerLike
+from tenon import _core, error, gradient_machine
+from tenon._base import check as _check
+from tenon._base.arrays import Ragged
+from tenon._model import layer as layers
+from tenon._model.layer import Layer, LayerLike
 from tenon.parameters import ParameterSet, create
 
 _STREAM = 0x67726164

@@ -15,8 +15,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from tenon import _functions, error
-from tenon._arrays import Ragged
+from tenon import error
+from tenon._base import functions as _functions
+from tenon._base.arrays import Ragged
 
 VENDOR = "python."
 _ROLES = {"layer": 0, "cost": 1, "metric": 2}
@@ -45,7 +46,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of __init__. kind: the number of its type in tenon._functions."""
+    """An argument of __init__. kind: the number of its type in tenon._base.functions."""
 
     name: str
     kind: int

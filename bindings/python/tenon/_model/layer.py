@@ -8,13 +8,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
-from tenon import _check, _core, _host, error
+from tenon import _core, error
+from tenon._base import caller as _caller
+from tenon._base import check as _check
+from tenon._base import host as _host
 from tenon.data_type import DataType, numpy_dtype, of_options
 
 Number = int | float
@@ -22,16 +24,6 @@ LayerLike = Union["Layer", str]
 
 # Takes the layers that a step of a scan makes, by name; None outside of a step.
 made_layers: ContextVar[dict[str, Layer] | None] = ContextVar("tenon made layers", default=None)
-
-_HERE = __file__.rsplit("/", 1)[0]
-
-
-def _place() -> str:
-    """Returns the line of the program that called into this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Layer:
@@ -64,7 +56,7 @@ class Layer:
         if all(each._core is not None for each in self._inputs):
             self._make(host)
         else:
-            self._place = _place()
+            self._place = _caller.place()
 
     @classmethod
     def _wrap(cls, core: Any) -> Layer:
@@ -256,7 +248,7 @@ class Data(Layer):
             raise TypeError(f"data layer {name!r}: its type is one of tenon.data_type, not {type!r}")
         self._type, self._ports, self._inputs, self._attributes, self._name = "data", (), (), {}, name
         self._core = self._model = None
-        self._place = _place()
+        self._place = _caller.place()
         self._number = next(_definitions)
         if type is not None:
             self._core = _defined(name, type, self._number)

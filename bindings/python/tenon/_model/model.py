@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tenon import _core, _host, error
-from tenon import _layer as layers
-from tenon._layer import Layer
+from tenon import _core, error
+from tenon._base import host as _host
+from tenon._model import layer as layers
+from tenon._model.layer import Layer
 from tenon.parameters import ParameterSet
 
 

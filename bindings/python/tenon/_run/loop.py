@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenon import _arrays, _core, error
-from tenon._layer import Layer
+from tenon import _core, error
+from tenon._base import arrays as _arrays
+from tenon._model.layer import Layer
 from tenon.event import unmeasured
 from tenon.gradient_machine import GradientMachine
 from tenon.parameters import ParameterSet

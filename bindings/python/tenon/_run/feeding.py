@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _check, _layer, error
+from tenon import error
 from tenon import reader as readers
-from tenon._columns import Wanted
+from tenon._base import check as _check
+from tenon._base.columns import Wanted
+from tenon._model import layer as _layer
 
 
 def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list[tuple[str, str]], dict[str, int]]:

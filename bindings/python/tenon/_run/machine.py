@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tenon._arrays import Shared, from_core
-from tenon._layer import Layer
-
-if TYPE_CHECKING:
-    from tenon.inspect import Plan
+from tenon._base.arrays import Shared, from_core
+from tenon._model.layer import Layer
+from tenon.inspect import Plan
 
 
 class Machine:
@@ -67,6 +65,4 @@ class Machine:
 
     def plan(self) -> Plan:
         """Returns the calls of kernels that the machine makes, and its memory, as tenon.plan does."""
-        from tenon.inspect import Plan
-
         return Plan.of(self.core.plan())

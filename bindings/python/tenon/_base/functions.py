@@ -11,7 +11,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tenon import _check, _host, error
+from tenon import error
+from tenon._base import check as _check
+from tenon._base import host as _host
 
 BOOL, INT, FLOAT, STRING, INTS, FLOATS, STRINGS = range(1, 8)
 _TYPES = {BOOL: "bool", INT: "int", FLOAT: "float", STRING: "str", INTS: "list[int]", FLOATS: "list[float]",

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenon import _arrays
-from tenon import _layer as layers
-from tenon._layer import Layer
-from tenon._machine_part import Part
+from tenon._base import arrays as _arrays
+from tenon._model import layer as layers
+from tenon._model.layer import Layer
+from tenon._run.machine_part import Part
 from tenon.parameters import ParameterSet
 
 

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _core, _functions, _host, error
-from tenon._arrays import from_core
-from tenon._definition import VENDOR, Definition, definition, number_of, type_of
-from tenon._layer import Layer, LayerLike, as_layer
+from tenon import _core, error
+from tenon._base import functions as _functions
+from tenon._base import host as _host
+from tenon._base.arrays import from_core
+from tenon._model.definition import VENDOR, Definition, definition, number_of, type_of
+from tenon._model.layer import Layer, LayerLike, as_layer
 from tenon.data_type import numpy_dtype
 
 Shape = tuple[Any, ...]  # numbers, and texts such as "samples" for dimensions that vary

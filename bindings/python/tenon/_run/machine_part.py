@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenon import _core, error
-from tenon import _layer as layers
-from tenon._layer import Data, Layer
+from tenon._model import layer as layers
+from tenon._model.layer import Data, Layer
 from tenon.data_type import integer_value
 from tenon.parameters import ParameterSet
 

@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _arrays, _check, _core, _host, _layer, _scan, data_type, error
-from tenon._layer import Layer, LayerLike, as_layer
-from tenon._scan import StaticInput
+from tenon import _core, data_type, error
+from tenon._base import arrays as _arrays
+from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._model import layer as _layer
+from tenon._model import scan as _scan
+from tenon._model.layer import Layer, LayerLike, as_layer
+from tenon._model.scan import StaticInput
 from tenon.parameters import ParameterSet
 
 _METHODS = {"greedy": _core.GENERATE_GREEDY, "sample": _core.GENERATE_SAMPLE, "beam": _core.GENERATE_BEAM}
