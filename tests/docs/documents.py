@@ -43,7 +43,7 @@ class Block:
 
 
 def document_paths(root):
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [root / "README.md", root / "examples/README.md", *sorted((root / "docs").glob("*.md"))]
 
 
 def read_blocks(root, path):
@@ -172,20 +172,27 @@ def check_paths(root, build, path, prose):
                         yield f"{document}:{number}: there is no {first}/... `{each}`"
 
 
-def check_moved(root, path, rows):
-    """Checks that the paths in the first column of docs/moved.md do not exist."""
-    for number, line in rows:
-        for word in re.findall(r"`([^`]+)`", line.split("|")[1]):
-            for each in braces(word):
-                if "/" in each and (root / each).exists():
-                    yield f"{path.relative_to(root)}:{number}: {each} has not moved"
+def check_front(root):
+    """Checks the first page: its length, its figures, which docs/performance.md must have, and the list of pages."""
+    page = (root / "README.md").read_text(encoding="utf-8")
+    if (lines := page.count("\n")) > 100:
+        yield f"README.md: {lines} lines; expected at most 100"
+    measured = (root / "docs/performance.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\|.*docs/performance\.md.*$", page, re.MULTILINE):
+        for figure in re.findall(r"\d+(?:\.\d+)?(?= (?:MB|ms|times))", row):
+            if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.]*\d)", measured):
+                yield f"README.md: docs/performance.md has no figure {figure}"
+    listed = (root / "docs/README.md").read_text(encoding="utf-8")
+    for path in document_paths(root):
+        if path.parent.name == "docs" and path.name != "README.md" and f"]({path.name})" not in listed:
+            yield f"docs/README.md: {path.name} is not listed"
 
 
 def check(root, build):
     """All complaints about the documents below root, as texts."""
-    complaints = [*rules.check_licences(root), *lengths.check(root)]
+    complaints = [*rules.check_licences(root), *lengths.check(root), *check_front(root)]
     paths = document_paths(root)
-    others = [path.read_text(encoding="utf-8") for path in paths if path.name not in ("glossary.md", "moved.md")]
+    others = [path.read_text(encoding="utf-8") for path in paths if path.name != "glossary.md"]
     for path in paths:
         blocks, prose = read_blocks(root, path)
         for block in blocks:
@@ -195,9 +202,6 @@ def check(root, build):
             complaints += rules.check_glossary(root, path.relative_to(root), prose, others)
         if path.name == "contributing.md":
             complaints += rules.check_lists(root, path.relative_to(root), prose)
-        if path.name == "moved.md":
-            complaints += check_moved(root, path, [(number, line) for number, line in prose if line.startswith("|")])
-            prose = [(number, "".join(line.split("|")[2:]) if line.startswith("|") else line) for number, line in prose]
         complaints += check_paths(root, build, path, prose)
     return complaints
 
