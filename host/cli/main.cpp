@@ -1,19 +1,27 @@
-// The program tenon: finds the verb, runs it, and turns failures into a message and an exit code.
+// The program tenon: finds the verb and runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <csignal>
-#include <exception>
 #include <iostream>
 
-#include "host/cli/cli.h"
-#include "host/cli/console.h"
-#include "host/cli/crash.h"
+#include "host/cli/external.h"
+#include "host/cli/program.h"
 #include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
 namespace {
+
+// Returns the verbs of other programs that the table lacks.
+std::vector<ExternalVerb> further_verbs() {
+  std::vector<ExternalVerb> result = external_verbs();
+  const auto is_in_table = [](const ExternalVerb& external) {
+    return std::any_of(std::begin(kVerbs), std::end(kVerbs),
+                       [&](const Verb& verb) { return hyphenated(verb.name) == external.name; });
+  };
+  result.erase(std::remove_if(result.begin(), result.end(), is_in_table), result.end());
+  return result;
+}
 
 // Prints all verbs, or those whose names begin with `group`.
 void print_help(std::ostream& out, const std::string& group = "") {
@@ -24,6 +32,14 @@ void print_help(std::ostream& out, const std::string& group = "") {
     const std::string name = verb.name;
     if (name.rfind(group, 0) != 0) continue;
     out << "  " << name << std::string(longest + 2 - name.size(), ' ') << verb.help << "\n";
+  }
+  const std::vector<ExternalVerb> further = further_verbs();
+  if (group.empty() && !further.empty()) {
+    out << "\nverbs of other programs:\n";
+    for (const ExternalVerb& verb : further) {
+      const size_t width = verb.name.size() < longest ? longest + 2 - verb.name.size() : 2;
+      out << plain("  " + verb.name) << std::string(width, ' ') << plain(verb.file) << "\n";
+    }
   }
   out << "\n'tenon <verb> --help' tells more.\n";
 }
@@ -38,6 +54,22 @@ size_t words_of(const Verb& verb, const Arguments& arguments) {
 
 bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
 
+// Goes on as the program of a verb, if there is one.
+void try_external(const Arguments& arguments) {
+  for (size_t words = std::min<size_t>(2, arguments.size()); words > 0; --words) {
+    const std::string name = words == 2 ? arguments[0] + " " + arguments[1] : arguments[0];
+    if (const std::optional<ExternalVerb> verb = external_verb(name))
+      run_external(*verb, {arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()});
+  }
+}
+
+// Prints the names of all verbs, a line each, for the completion of shells.
+int print_names() {
+  for (const Verb& verb : kVerbs) std::cout << verb.name << "\n";
+  for (const ExternalVerb& verb : further_verbs()) std::cout << plain(verb.name) << "\n";
+  return kDone;
+}
+
 // Handles the first word of a group, such as "plugins" alone, and misspelt verbs.
 int no_verb(const Arguments& arguments) {
   std::string given = arguments[0];
@@ -47,6 +79,7 @@ int no_verb(const Arguments& arguments) {
     names.push_back(name);
     if (name.rfind(given + " ", 0) == 0) group.push_back(name);
   }
+  for (const ExternalVerb& verb : further_verbs()) names.push_back(verb.name);
   if (!group.empty()) {
     if (arguments.size() > 1 && is_help(arguments[1])) {
       print_help(std::cout, given + " ");
@@ -68,38 +101,21 @@ int run(const Arguments& arguments) {
     return kDone;
   }
   if (arguments[0] == "--version") return run_version({});
+  if (arguments[0] == "--verbs") return print_names();
   for (const Verb& verb : kVerbs)
-    if (const size_t words = words_of(verb, arguments); words > 0)
+    if (const size_t words = words_of(verb, arguments); words > 0 && verb.run != nullptr)
       return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()});
+  try_external(arguments);
+  for (const Verb& verb : kVerbs)
+    if (words_of(verb, arguments) > 0)
+      throw Failure(kNotFound, std::string("\"") + verb.name + "\" is a program of its own, tenon-" +
+                                   hyphenated(verb.name) +
+                                   ", which is neither beside this one nor in a folder of PATH");
   return no_verb(arguments);
-}
-
-int report(int exit, const std::string& message) {
-  std::cout.flush();
-  std::cerr << "tenon: " << shortened(plain(message)) << std::endl;
-  return exit;
-}
-
-int guarded(const Arguments& arguments) {
-  try {
-    const int exit = run(arguments);
-    if (!std::cout.flush()) return report(kIo, "cannot write to standard output");
-    return exit;
-  } catch (...) {
-    const Ending ending = ending_of(std::current_exception());
-    return report(ending.exit, ending.message);
-  }
 }
 
 }  // namespace
 
 }  // namespace tenon::cli
 
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes then returns an error
-  tenon::cli::tell_crashes();
-  const int exit = tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
-  constexpr unsigned kMostSeconds = 60;
-  tenon::cli::leave_plugins(kMostSeconds);
-  return exit;
-}
+int main(int argc, char** argv) { return tenon::cli::program(argc, argv, tenon::cli::run); }

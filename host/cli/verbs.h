@@ -1,5 +1,6 @@
 // The verbs of the program: the function of each, and the table that the program searches. A new verb is a function in
-// a file of its own, a declaration and a row here. SPDX-License-Identifier: Apache-2.0
+// a file of its own, a declaration and a row here, or a program of its own (external.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "host/cli/cli.h"
@@ -7,9 +8,9 @@
 namespace tenon::cli {
 
 struct Verb {
-  const char* name;  // one or two words
-  int (*run)(const Arguments& arguments);
-  const char* help;  // one line
+  const char* name;                        // one or two words
+  int (*run)(const Arguments& arguments);  // null: the verb is a program of its own
+  const char* help;                        // one line
 };
 
 int run_train(const Arguments& arguments);
@@ -22,7 +23,6 @@ int run_data_show(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
 int run_plugins_info(const Arguments& arguments);
 int run_plugins_new(const Arguments& arguments);
-int run_plugins_check(const Arguments& arguments);
 int run_plugins_seal(const Arguments& arguments);
 int run_plugins_lock(const Arguments& arguments);
 int run_plugins_key(const Arguments& arguments);
@@ -43,7 +43,7 @@ inline constexpr Verb kVerbs[] = {
     {"plugins list", run_plugins_list, "list the plugins that are found"},
     {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
     {"plugins new", run_plugins_new, "make the project of a new plugin"},
-    {"plugins check", run_plugins_check, "check a plugin against the rules of the interface"},
+    {"plugins check", nullptr, "check a plugin against the rules of the interface"},
     {"plugins seal", run_plugins_seal, "complete the file of a plugin that another build system built"},
     {"plugins lock", run_plugins_lock, "write the plugin set that a job needs"},
     {"plugins key", run_plugins_key, "make keys for signing plugins"},

@@ -94,6 +94,7 @@ TEST_F(OptionsTest, HelpListsEveryOptionAndNoOther) {
 
 TEST_F(OptionsTest, EveryVerbRefusesWhatItDoesNotKnow) {
   for (const Verb& verb : kVerbs) {
+    if (verb.run == nullptr) continue;  // a program of its own
     const std::string see = std::string("; see 'tenon ") + verb.name + " --help'";
     EXPECT_EQ(failure(kUsage, verb.run, {"--hepl"}), "unknown option \"--hepl\"; did you mean \"--help\"?" + see);
     EXPECT_EQ(failure(kUsage, verb.run, {"--nothing-like-it=3"}), "unknown option \"--nothing-like-it\"" + see);

@@ -348,6 +348,65 @@ TEST_F(VerbsTest, EveryVerbHasHelp) {
   EXPECT_THAT(done("plugins --help").out, HasSubstr("plugins info"));
 }
 
+// Verbs that are programs in folders of PATH.
+class ExternalVerbs : public VerbsTest {
+ protected:
+  void SetUp() override {
+    VerbsTest::SetUp();
+    add("found", "tenon-greet", "#!/bin/sh\necho \"hello $* of $TENON_PROGRAM\"\nexit 3\n");
+  }
+  void add(const std::string& folder, const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(path(folder));
+    std::ofstream(path(folder) + "/" + name) << text;
+    std::filesystem::permissions(path(folder) + "/" + name, std::filesystem::perms::owner_all);
+  }
+  // Runs the program with these folders of PATH before the others.
+  Outcome with_path(const std::string& folders, const std::string& arguments) {
+    return shell("PATH=\"" + folders + ":$PATH\" \"$TENON\" " + arguments);
+  }
+};
+
+TEST_F(ExternalVerbs, GetTheArgumentsAndGiveTheExitCode) {
+  const Outcome outcome = with_path(path("found"), "greet --loudly 'a b'");
+  EXPECT_EQ(outcome.exit, 3) << outcome.error;
+  EXPECT_THAT(outcome.out, testing::MatchesRegex("hello --loudly a b of /.*/tenon\n"));
+}
+
+TEST_F(ExternalVerbs, AreListedAndSuggested) {
+  EXPECT_THAT(with_path(path("found"), "--help").out, HasSubstr("\n  greet "));
+  EXPECT_THAT(with_path(path("found"), "--verbs").out, HasSubstr("\ngreet\n"));
+  const Outcome wrong = with_path(path("found"), "gret");
+  EXPECT_EQ(wrong.exit, 64);
+  EXPECT_THAT(wrong.error, HasSubstr("unknown verb \"gret\"; did you mean \"greet\"?"));
+}
+
+TEST_F(ExternalVerbs, OfTwoWordsComeFirst) {
+  add("found", "tenon-greet-all", "#!/bin/sh\necho \"all: $*\"\n");
+  EXPECT_EQ(with_path(path("found"), "greet all friends").out, "all: friends\n");
+  EXPECT_THAT(with_path(path("found"), "greet nobody").out, StartsWith("hello nobody"));
+}
+
+TEST_F(ExternalVerbs, OfTheTableCannotBeReplaced) {
+  add("found", "tenon-version", "#!/bin/sh\necho other\n");
+  EXPECT_THAT(with_path(path("found"), "version").out, StartsWith("tenon "));
+}
+
+TEST_F(ExternalVerbs, AreProgramsInAbsoluteFolders) {
+  EXPECT_EQ(with_path("found", "greet").exit, 64) << "a relative folder";
+  EXPECT_EQ(with_path(path("found") + "/none", "greet").exit, 64);
+  std::filesystem::permissions(path("found") + "/tenon-greet", std::filesystem::perms::owner_read);
+  EXPECT_EQ(with_path(path("found"), "greet").exit, 64) << "a file that is not executable";
+  EXPECT_EQ(with_path(path("found"), "../found/tenon-greet").exit, 64);
+}
+
+TEST_F(ExternalVerbs, ThatAreMissingAreNamed) {
+  const Outcome outcome = shell(
+      "mkdir alone && cp \"$TENON\" alone && folder=$(dirname \"$TENON\") && "
+      "LD_LIBRARY_PATH=\"$folder/../lib\" alone/tenon plugins check x.so");
+  EXPECT_EQ(outcome.exit, 66);
+  EXPECT_THAT(outcome.error, HasSubstr("\"plugins check\" is a program of its own, tenon-plugins-check, which is"));
+}
+
 TEST_F(VerbsTest, CostThatIsNotFinite) {
   const std::string wild = "train job.toml --set updater.type=sgd --set updater.learning_rate=1e30";
   const Outcome outcome = run(wild);

@@ -1,4 +1,4 @@
-// tenon plugins check: the conformance kit on one plugin. SPDX-License-Identifier: Apache-2.0
+// The program tenon-plugins-check: the conformance kit on one plugin. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -6,7 +6,7 @@
 #include <tenon/check.hpp>
 
 #include "host/cli/options.h"
-#include "host/cli/verbs.h"
+#include "host/cli/program.h"
 
 namespace tenon::cli {
 
@@ -69,9 +69,7 @@ void print_list() {
   }
 }
 
-}  // namespace
-
-int run_plugins_check(const Arguments& arguments) {
+int run(const Arguments& arguments) {
   namespace po = boost::program_options;
   check::Options checked;
   bool as_json = false, list = false;
@@ -111,4 +109,8 @@ int run_plugins_check(const Arguments& arguments) {
   return report.count(Outcome::kFailed) == 0 ? kDone : kInternal;
 }
 
+}  // namespace
+
 }  // namespace tenon::cli
+
+int main(int argc, char** argv) { return tenon::cli::program(argc, argv, tenon::cli::run); }
