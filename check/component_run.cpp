@@ -11,11 +11,13 @@
 #include <string>
 #include <utility>
 
-#include "check/child.h"
-#include "check/exit_handlers.h"
-#include "check/last_words.h"
+#include "process/child.h"
+#include "process/exit_handlers.h"
+#include "process/last_words.h"
 
 namespace tenon::check {
+
+using namespace process;
 
 namespace {
 

@@ -110,7 +110,7 @@ std::vector<LayerRef> before_leaf(const Layer& layer) {
 }
 
 // Returns "fc of x, float32 [samples, 3]": the type, the inputs and the first output.
-std::string shown(const Layer& layer) {
+std::string outline(const Layer& layer) {
   std::string inputs;
   for (const LayerOutput& input : layer.inputs) inputs += (inputs.empty() ? " of " : " and ") + output_name(input);
   return layer.type + inputs + (layer.outputs.empty() ? "" : ", " + to_string(layer.outputs[0]));
@@ -121,8 +121,8 @@ void check_names(const std::vector<LayerRef>& layers) {
   for (const LayerRef& layer : layers) {
     const auto [entry, fresh] = known.try_emplace(layer->name, layer.get());
     if (!fresh)
-      fail(TN_INVALID, "two different layers are named \"", layer->name, "\": ", shown(*entry->second), "; and ",
-           shown(*layer));
+      fail(TN_INVALID, "two different layers are named \"", layer->name, "\": ", outline(*entry->second), "; and ",
+           outline(*layer));
   }
 }
 

@@ -9,10 +9,10 @@
 #include <sstream>
 #include <system_error>
 
-#include "check/child.h"
-#include "check/last_words.h"
 #include "host/cli/cli.h"
 #include "host/cli/crash.h"
+#include "process/child.h"
+#include "process/last_words.h"
 
 namespace tenon::cli {
 
@@ -41,13 +41,13 @@ std::string answer_of(const std::function<int()>& verb) {
 
 }  // namespace
 
-std::string how_it_ended(int status) { return check::ChildEnd{{}, status, false}.how(); }
+std::string how_it_ended(int status) { return process::ChildEnd{{}, status, false}.how(); }
 
 Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) try {
-  const check::ChildEnd end = check::run_child(
+  const process::ChildEnd end = process::run_child(
       [&](int to) {
-        check::alarm_in(seconds, late);
-        check::write_all(to, work());
+        process::alarm_in(seconds, late);
+        process::write_all(to, work());
       },
       seconds);
   return {end.text, end.status};

@@ -7,9 +7,9 @@
 #include <csignal>
 #include <cstring>
 
-#include "check/exit_handlers.h"
-#include "check/last_words.h"
 #include "host/cli/cli.h"
+#include "process/exit_handlers.h"
+#include "process/last_words.h"
 
 namespace tenon::cli {
 
@@ -49,7 +49,7 @@ class Line {
 // Appends what of a plugin runs on this thread; returns whether there is something.
 bool append_plugin(Line& line) {
   char call[800];
-  if (const char* const plugin = check::exiting()) {
+  if (const char* const plugin = process::exiting()) {
     line.append(" in the exit handlers of plugin ");
     line.append(plugin);
     return true;
@@ -91,10 +91,10 @@ void tell_late(int /*signal*/) {
 }
 
 void leave_plugins(unsigned seconds) {
-  if (seconds > 0) check::alarm_in(seconds, tell_late);
-  check::run_exit_handlers([](const char*) {});
+  if (seconds > 0) process::alarm_in(seconds, tell_late);
+  process::run_exit_handlers([](const char*) {});
 }
 
-void tell_crashes() { check::watch_end(tell, tell_exit); }
+void tell_crashes() { process::watch_end(tell, tell_exit); }
 
 }  // namespace tenon::cli

@@ -51,7 +51,7 @@ std::string list_of(const json& layer, const char* key) {
 }
 
 // What the integers of a data layer stand for, and the columns of its vectors.
-std::string names_of(const json& layer) { return list_of(layer, "names") + list_of(layer, "columns"); }
+std::string columns_of(const json& layer) { return list_of(layer, "names") + list_of(layer, "columns"); }
 
 void print_topology(const json& topology) {
   Table table({"layer", "type", "plugin", ">state", "inputs", "attributes"});
@@ -64,7 +64,7 @@ void print_topology(const json& topology) {
       }
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), plugin_of(layer),
                state_version_of(layer), inputs,
-               layer.contains("dtype") ? to_string(slot_of(layer)) + names_of(layer) : attributes_of(layer)});
+               layer.contains("dtype") ? to_string(slot_of(layer)) + columns_of(layer) : attributes_of(layer)});
   }
   table.print(std::cout, output_width());
   std::string outputs;

@@ -10,7 +10,7 @@ namespace tenon::host {
 
 namespace {
 
-std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands) {
+std::vector<tn_dtype> dtypes_of(const std::vector<OperandCall::Operand>& operands) {
   std::vector<tn_dtype> types;
   for (const OperandCall::Operand& operand : operands) types.push_back(operand.dtype);
   return types;
@@ -48,7 +48,7 @@ std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& s
                                                     const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, compute, types_of(inputs), types_of(outputs), rows, columns);
+  const PointwiseSite site(program, compute, dtypes_of(inputs), dtypes_of(outputs), rows, columns);
   prepare_primitive(device, TN_POINTWISE, &tn_pointwise_table::prepare, site.get(), sink, made->prepared_);
   return made;
 }
@@ -57,7 +57,7 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
                                                     int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, TN_F32, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
+  const PointwiseSite site(program, TN_F32, dtypes_of(inputs), dtypes_of(outputs), tn_dim_constant(capacity),
                            tn_dim_constant(width));
   std::vector<uint8_t> indexed_inputs;
   for (size_t i = 0; i < inputs.size(); ++i)

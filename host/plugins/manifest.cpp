@@ -19,9 +19,9 @@ template <typename... Parts>
 }
 
 // A JSON object of a note.
-class Node {
+class NoteObject {
  public:
-  Node(const NoteTree& note, const Json& value) : note_(note), value_(value) {
+  NoteObject(const NoteTree& note, const Json& value) : note_(note), value_(value) {
     if (value.kind != NoteTree::Kind::kObject)
       refuse(note.path(value), "expected an object, got ", type_name(value.kind));
   }
@@ -105,12 +105,12 @@ class Node {
 };
 
 Port port_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("name"), node.string_or_empty("doc"), node.integer_or_zero<uint32_t>("flags")};
 }
 
 Attribute attribute_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   Attribute result;
   result.name = node.string("name");
   result.doc = node.string_or_empty("doc");
@@ -130,7 +130,7 @@ Attribute attribute_from(const NoteTree& note, const Json& value) {
 }
 
 LayerDescription layer_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   LayerDescription result;
   result.type = node.string("type");
   result.role = node.integer<int32_t>("role");
@@ -144,25 +144,25 @@ LayerDescription layer_from(const NoteTree& note, const Json& value) {
 }
 
 UpdaterDescription updater_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
           node.integer_or_zero<uint32_t>("state_version"), ""};
 }
 
 ReaderDescription reader_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
           node.integer_or_zero<uint32_t>("traits"), ""};
 }
 
 DeviceDescription device_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("kind"), node.string_or_empty("doc"), node.integer<int32_t>("dlpack_type"),
           node.strings("tables")};
 }
 
 KernelDescription kernel_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   KernelDescription result = {node.string("type"),
                               node.string("device"),
                               node.string_or_empty("name"),
@@ -184,24 +184,24 @@ KernelDescription kernel_from(const NoteTree& note, const Json& value) {
 }
 
 ProviderDescription provider_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("device"), node.string("id"), node.string("name"), node.integer_or_zero<int32_t>("score")};
 }
 
 NeededLibrary library_from(const NoteTree& note, const Json& value) {
-  const Node node(note, value);
+  const NoteObject node(note, value);
   return {node.string("name"), node.string_or_empty("hint")};
 }
 
 }  // namespace
 
 AbiInterval abi_from(const NoteTree& note) {
-  const Node abi(note, Node(note, note.root()).at("abi"));
+  const NoteObject abi(note, NoteObject(note, note.root()).at("abi"));
   return {abi.integer<uint16_t>("major"), abi.integer<uint16_t>("built"), abi.integer<uint16_t>("required")};
 }
 
 Manifest manifest_from(const NoteTree& note) {
-  const Node node(note, note.root());
+  const NoteObject node(note, note.root());
   if (const auto form = node.integer<int32_t>("note"); form != 1)
     refuse("$.note", "form ", form, " of the note is unknown; this host reads form 1");
   Manifest result;

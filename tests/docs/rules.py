@@ -5,7 +5,7 @@ import itertools
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = ("sdk", "core", "check", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
+ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
 
@@ -69,7 +69,7 @@ def check_glossary(root, document, prose, texts):
             yield f"{where}: no page and no public header uses \"{word}\""
 
 
-PRODUCT_ROOMS = ("sdk", "core", "check", "host", "plugins", "bindings")
+PRODUCT_ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "bindings")
 PROBE = "TN_OP_ERF"  # a unary opcode, to find the files that name each of them
 
 

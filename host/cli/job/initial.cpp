@@ -18,7 +18,7 @@ bool is_below(const std::string& name, const std::string& above) {
   return name == above || name.rfind(above + ".", 0) == 0;
 }
 
-std::vector<std::string> names_of(const json& parameters) {
+std::vector<std::string> parameter_names(const json& parameters) {
   std::vector<std::string> names;
   for (const json& each : parameters) names.push_back(each.at("name"));
   return names;
@@ -53,7 +53,7 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 InitialFit fit(const JobInit& init, const json& file, const json& job) {
-  const std::vector<std::string> file_names = names_of(file), job_names = names_of(job);
+  const std::vector<std::string> file_names = parameter_names(file), job_names = parameter_names(job);
   for (const auto& [from, to] : init.rename) {
     require_some(init, "rename", from, file_names, "\"" + init.file + "\"");
     require_some(init, "rename", to, job_names, "the job");

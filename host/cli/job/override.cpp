@@ -10,7 +10,7 @@ namespace tenon::cli {
 
 namespace {
 
-bool is_word(const std::string& text) {
+bool is_plain_value(const std::string& text) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == '/';
   };
@@ -69,7 +69,7 @@ class Override {
     try {
       return parse_toml(argument_, place);
     } catch (const Failure& failure) {
-      if (!is_word(argument_.substr(equals + 1))) throw Failure(kUsage, failure.what());
+      if (!is_plain_value(argument_.substr(equals + 1))) throw Failure(kUsage, failure.what());
     }
     try {
       return parse_toml(argument_.substr(0, equals + 1) + "'" + argument_.substr(equals + 1) + "'", place);

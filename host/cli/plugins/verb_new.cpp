@@ -36,7 +36,7 @@ struct ProjectName {
 };
 
 // Whether a text consists of lower-case letters, digits and _, and begins with a letter.
-bool is_word(const std::string& text) {
+bool is_plain_name(const std::string& text) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
     return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
@@ -46,7 +46,7 @@ bool is_word(const std::string& text) {
 ProjectName parse_name(const std::string& given) {
   const size_t dot = given.find('.');
   const std::string vendor = given.substr(0, dot), name = dot == std::string::npos ? "" : given.substr(dot + 1);
-  if (!is_word(vendor) || !is_word(name))
+  if (!is_plain_name(vendor) || !is_plain_name(name))
     throw Failure(kUsage, "the name \"" + given +
                               "\": expected VENDOR.NAME, both of lower-case letters, digits and _ and beginning with a "
                               "letter, such as acme.softclip");

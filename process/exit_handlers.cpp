@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/exit_handlers.h"
+#include "process/exit_handlers.h"
 
 #include <elf.h>
 #include <link.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::check {
+namespace tenon::process {
 
 namespace {
 
@@ -119,4 +119,4 @@ void run_exit_handlers(void (*enter)(const char* plugin)) {
 
 const char* exiting() noexcept { return exiting_plugin; }
 
-}  // namespace tenon::check
+}  // namespace tenon::process

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/last_words.h"
+#include "process/last_words.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 
-namespace tenon::check {
+namespace tenon::process {
 
 void watch_end(void (*crashed)(int), void (*exited)()) {
   std::atexit(exited);
@@ -30,4 +30,4 @@ void alarm_in(unsigned seconds, void (*late)(int)) noexcept {
   alarm(seconds);
 }
 
-}  // namespace tenon::check
+}  // namespace tenon::process

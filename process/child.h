@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace tenon::check {
+namespace tenon::process {
 
 // What a child wrote, and how it ended.
 struct ChildEnd {
@@ -26,4 +26,4 @@ void write_all(int to, const std::string& bytes) noexcept;
 // again; and at the latest `silence` seconds after its last output, 0: never. Throws std::system_error without a child.
 [[nodiscard]] ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence = 0);
 
-}  // namespace tenon::check
+}  // namespace tenon::process

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstddef>
 
-namespace tenon::check {
+namespace tenon::process {
 
 // The signals of a crash. Constants alone: handlers read them.
 inline constexpr int kCrashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -17,4 +17,4 @@ void watch_end(void (*crashed)(int signal), void (*exited)());
 // Makes SIGALRM call `late` in so many seconds from now, 0: never. `late` is a handler as above, or SIG_DFL.
 void alarm_in(unsigned seconds, void (*late)(int signal)) noexcept;
 
-}  // namespace tenon::check
+}  // namespace tenon::process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/child.h"
+#include "process/child.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -12,9 +12,9 @@
 #include <iostream>
 #include <system_error>
 
-#include "check/last_words.h"
+#include "process/last_words.h"
 
-namespace tenon::check {
+namespace tenon::process {
 
 namespace {
 
@@ -87,4 +87,4 @@ ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, un
   return end;
 }
 
-}  // namespace tenon::check
+}  // namespace tenon::process
