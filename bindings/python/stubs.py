@@ -20,10 +20,10 @@ import tenon
 from tenon import _core
 
 _IMPORTS = {
-    "layer": "from tenon._layer import Layer, LayerLike",
+    "layer": "from tenon._model.layer import Layer, LayerLike",
     "updater": "from tenon.updater import Updater",
     "reader": "from tenon.reader import Reader",
-    "metric": "from tenon._layer import LayerLike\nfrom tenon.metric import Metric",
+    "metric": "from tenon._model.layer import LayerLike\nfrom tenon.metric import Metric",
 }
 
 

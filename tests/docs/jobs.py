@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 
+import scratch
+
 source, build, work = map(pathlib.Path, sys.argv[1:4])
 GENERATE = [[sys.executable, "-B", "generate", "data"]]  # makes the data of an example
 long = sys.argv[4:] == ["long"]
-shutil.rmtree(work, ignore_errors=True)
+scratch.emptied(work)
 
 
 def events_of(folder, job, sets=()):

@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import documents
+import scratch
 import snippets
 
 FENCE = "```"
@@ -74,7 +75,7 @@ RIGHT_LISTS = [LIST + "2. two\n\n**Another: 0 files**\n", "**A unary opcode: 1 f
 
 
 def make_tree(root):
-    shutil.rmtree(root, ignore_errors=True)
+    scratch.emptied(root)
     for folder in ("docs", "core", "build", "tests"):
         (root / folder).mkdir(parents=True)
     (root / "docs/page.md").write_text("## Heading\n")

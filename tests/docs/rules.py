@@ -5,7 +5,8 @@ import itertools
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
+ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "bindings", "tests", "examples", "scripts", "cmake",
+         "benchmarks")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
 

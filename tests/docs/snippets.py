@@ -16,6 +16,7 @@ import sys
 
 import data
 import documents
+import scratch
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 DATASET = "/usr/share/datasets/fashion-mnist"
@@ -41,8 +42,7 @@ class Project:
         self.folder, self.lines, self.plugins, self.programs = folder, [], [], []
 
     def write(self, blocks):
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        scratch.emptied(self.folder)
         for document in dict.fromkeys(block.document for block in blocks):
             self.add_document([block for block in blocks if block.document == document])
         text = ["cmake_minimum_required(VERSION 3.25)", "project(documents LANGUAGES C CXX)", "set(CMAKE_CXX_STANDARD 17)",
@@ -156,7 +156,7 @@ def check_plugins(root, work, plugins):
 
 def check(cmake, root, build, work, cc, cxx, launcher=""):
     root, build, work = (pathlib.Path(path).resolve() for path in (root, build, work))
-    shutil.rmtree(work, ignore_errors=True)
+    scratch.emptied(work)
     home = work / "home"
     run([cmake, "--install", build, "--prefix", home / "tenon"], "installing Tenon")
     data.write_fashion(work / "data")
