@@ -6,7 +6,9 @@ set -euo pipefail
 
 cmake="$1" source="$2" build="$3" work="$4" c="$5" cxx="$6" python="$7" rustc="$8"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 "$python" -B "$source/tests/docs/data.py" "$work/data"

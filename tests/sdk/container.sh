@@ -7,7 +7,9 @@ set -euo pipefail
 umask 022 # sets, and folders around them, that others may write are refused
 
 make_root="$1" packages="$2" work="$3"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work"
 skip() {
   printf 'container: Skipped\n%s\n' "$1" # as scripts/test-report reads it

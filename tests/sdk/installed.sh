@@ -5,7 +5,9 @@
 set -euo pipefail
 
 cmake="$1" build="$2" work="$3" readelf="$4"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 for file in bin/tenon lib/libtenon.so lib/libtenon.so.0 include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/plugin.hpp; do

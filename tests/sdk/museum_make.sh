@@ -4,7 +4,9 @@
 set -euo pipefail
 
 museum="$1" folder="$2" exports="$3" nm="$4"
-rm -rf "$folder"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$folder"
 "$museum/make" "$folder"
 count=0
 for file in "$folder"/*.so; do

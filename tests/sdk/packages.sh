@@ -6,7 +6,9 @@
 set -euo pipefail
 
 cmake="$1" build="$2" work="$3"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work/root"
 "${cmake%/*}/cpack" -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" \
   -D CPACK_DEBIAN_COMPRESSION_TYPE=none >"$work/cpack.log" 2>&1 || {

@@ -5,7 +5,9 @@
 set -euo pipefail
 
 cmake="$1" build="$2" work="$3" c="$4" cxx="$5" application="$6"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/moved"

@@ -8,7 +8,9 @@ set -euo pipefail
 cmake="$1" build="$2" work="$3" c="$4" cxx="$5" nm="$6" rustc="$7" launcher="${8:-}"
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work/all"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 tenon="$work/prefix/bin/tenon"

@@ -6,7 +6,9 @@
 set -euo pipefail
 
 cmake="$1" build="$2" work="$3" c="$4" cxx="$5"
-rm -rf "$work"
+# shellcheck source=tests/support/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
+emptied "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 include="$(dirname "$(dirname "$(find "$work/prefix" -name tenon.h -path '*/include/tenon/*' -print -quit)")")"
