@@ -67,13 +67,10 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, feeding_name.c_str(), i, ".slot")] =
         api::string(options.feeding[i].data_layer, feeding_name.c_str(), i, ".data_layer");
-  if (options.pass_batches < 0)
-    fail(TN_INVALID, SubjectName{"pass_batches"}, "options.pass_batches is ", options.pass_batches,
-         "; expected at least 0");
   if (options.cancel != nullptr) run.cancel = options.cancel->requested;
-  run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch,
-                                                        std::move(feeding), *host.clock, run.parameters->gate,
-                                                        options.pass_batches, run.cancel.get(), &host.ending});
+  run.request = std::make_unique<LoopInputs>(
+      LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock,
+                 run.parameters->gate, loop_options(options, training), run.cancel.get(), &host.ending});
   return run;
 }
 
@@ -354,7 +351,7 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
     Parts parts(it, given, run, updaters);
-    train(*run.request, updaters, given.passes, handler, parts.get());
+    train(*run.request, updaters, handler, parts.get());
   });
 }
 

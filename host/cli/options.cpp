@@ -105,7 +105,7 @@ void JobOptions::apply_to(Job& job, const Options& options) const {
   if (passes != kNotGiven && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
   if (threads >= 0) job.threads = threads;
   if (seed >= 0) job.seed = seed;
-  if (passes > 0) job.passes = passes;
+  if (passes > 0) job.training.passes = passes;
 }
 
 Job JobOptions::load(const Options& options, const std::string& path) const {

@@ -24,13 +24,12 @@ TrainOptions training_of(const Host& host, const Job& job, const OpenReader& tra
   if (std::all_of(trained.begin(), trained.end(),
                   [&](const std::string& name) { return topology.role(name) == Role::kMetric; }))
     throw Failure(kBadConfig, job.path + ": training needs a cost among the outputs" + missing_cost(job, topology));
-  TrainOptions options;
+  TrainOptions options = job.training;
   options.outputs = topology.layers(trained);
   options.updater = make_updater(host, job);
   options.groups = make_updater_groups(host, job);
   options.reader = train.reader;
   options.feeding = train.feeding;
-  options.pass_batches = job.pass_batches;
   options.seed = static_cast<uint64_t>(job.seed);
   options.device = job.device;
   options.devices = job.devices;

@@ -51,7 +51,7 @@ class Training {
         job_(std::move(job)),
         console_(format, arguments.common.quiet),
         save_(save_path()),
-        average_save_(job_.average && !arguments.no_save ? job_.average->save : std::nullopt),
+        average_save_(arguments.no_save ? std::nullopt : job_.average_save),
         goes_on_(arguments.resumes() && job_.checkpoint &&
                  (!arguments.resume_from.empty() || has_checkpoint(job_.checkpoint->folder))),
         host_(arguments.common.host(job_)),
@@ -59,7 +59,7 @@ class Training {
         train_(open_reader(host_, job_, reader_of(job_, "train"), false,
                            initial_ ? initial_->parameters.names() : std::vector<Names>())),
         topology_(host_, job_, *job_.train, train_),
-        report_(console_, job_.passes, job_.pass_batches > 0 ? job_.pass_batches * train_.batch : train_.samples) {
+        report_(console_, job_.training.passes, samples_of_pass()) {
     if (arguments.test_every >= 0) job_.test_every = arguments.test_every;
     if (save_) check_save_path(*save_);
     if (average_save_) check_save_path(*average_save_);
@@ -85,19 +85,13 @@ class Training {
       options_.parameters.set_names(initial_->parameters.names());
       initial_.reset();
     }
-    options_.passes = job_.passes;
     options_.cancel = Cancel::make();
     options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
-    if (job_.early_stop) {
-      const JobEarlyStop& given = *job_.early_stop;
-      options_.early_stop = {given.metric, given.best_is_highest, given.patience, given.min_delta};
-    }
-    if (job_.average) {
-      const Parameters averages = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
-      options_.average = {averages, job_.average->decay, job_.average->window, job_.average->begin};
-    }
+    options_.early_stop = job_.early_stop;
+    options_.average = job_.average;
+    if (options_.average) options_.average->parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
   }
 
   int run() {
@@ -111,10 +105,10 @@ class Training {
         console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
       if (event.kind() != TN_TEST) return;
       tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics(), event.costs()};
-      if (report_.passes_done() < job_.passes) report_.test(*tested_, report_.passes_done(), "  test");
+      if (report_.passes_done() < options_.passes) report_.test(*tested_, report_.passes_done(), "  test");
     };
     fit_and_train();
-    if (interrupt->signal() != 0 && report_.passes_done() < job_.passes)
+    if (interrupt->signal() != 0 && report_.passes_done() < options_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
     if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
     if (save_) save(options_.parameters, *save_);
@@ -131,15 +125,11 @@ class Training {
   }
 
  private:
-  [[nodiscard]] CheckpointOptions checkpoint_options(const JobCheckpoint& given) const {
-    CheckpointOptions options;
-    options.folder = given.folder;
-    options.every_batches = given.every_batches;
-    options.every_passes = given.every_passes;
-    options.every_seconds = given.every_seconds;
-    options.keep = static_cast<uint32_t>(given.keep);
-    options.best = given.best;
-    options.best_is_highest = given.best_is_highest;
+  [[nodiscard]] int64_t samples_of_pass() const {
+    const int64_t batches = job_.training.pass_batches;
+    return batches > 0 ? batches * train_.batch : train_.samples;
+  }
+  [[nodiscard]] CheckpointOptions checkpoint_options(CheckpointOptions options) const {
     // What was initialised and fitted for a first start is replaced if there is a checkpoint by now, but a training
     // that skipped this must resume.
     options.start = arguments_.resume_inexact

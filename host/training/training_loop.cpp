@@ -130,7 +130,7 @@ class Training {
         averages_(parts.averages),
         averages_gate_(parts.averages_gate),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs, resumed() != nullptr, inputs.pass_batches > 0),
+        minibatches_(inputs, resumed() != nullptr, inputs.options.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
@@ -150,7 +150,8 @@ class Training {
     reach(pass_, batch_);
   }
 
-  void run(int64_t passes) {
+  void run() {
+    const int64_t passes = inputs_.options.passes;
     bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
     going = going && go_on();
     for (; going && pass_ < passes; ++pass_) going = run_pass();
@@ -173,9 +174,9 @@ class Training {
     }
     bool going = send(EventKind::kBeginPass, amid ? &pass_sums_ : nullptr);
     for (; going; ++batch_) {
-      if (inputs_.pass_batches > 0 && batch_ >= inputs_.pass_batches) return end_pass();
+      if (inputs_.options.pass_batches > 0 && batch_ >= inputs_.options.pass_batches) return end_pass();
       if (read() == 0) {
-        if (inputs_.pass_batches > 0) fail(TN_BAD_DATA, "a pass of the reader has no samples");
+        if (inputs_.options.pass_batches > 0) fail(TN_BAD_DATA, "a pass of the reader has no samples");
         return end_pass();
       }
       going = run_iteration() && go_on();
@@ -343,7 +344,7 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
   }
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
-  for (int64_t batch = 0; inputs.pass_batches == 0 || batch < inputs.pass_batches; ++batch) {
+  for (int64_t batch = 0; inputs.options.pass_batches == 0 || batch < inputs.options.pass_batches; ++batch) {
     if (inputs.is_cancelled()) fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
     if (minibatches.next() == 0) return;
     at_minibatch(-1, batch,
@@ -354,10 +355,9 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 
 }  // namespace
 
-void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts) {
-  if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
-  Training(inputs, updater, handler, parts).run(passes);
+  Training(inputs, updater, handler, parts).run();
 }
 
 TestResult test(const LoopInputs& inputs) {

@@ -12,6 +12,7 @@
 #include "host/machine/set_gate.h"
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
+#include "host/training/loop_options.h"
 #include "host/training/updater_groups.h"
 
 namespace tenon::host {
@@ -134,8 +135,8 @@ struct LoopInputs {
   SampleBlock& minibatch;
   std::map<std::string, std::string> slot_map;  // see Feeder
   Clock& clock;
-  SetGate& gate;             // of the machine's set
-  int64_t pass_batches = 0;  // minibatches of a pass; of test and infer at most; 0: as many as a pass of the reader has
+  SetGate& gate;  // of the machine's set
+  LoopOptions options = {};
   // Set by other threads: end the loop. null: nothing does.
   const std::atomic<bool>* cancel = nullptr;
   const std::atomic<bool>* ending = nullptr;  // of the host
@@ -160,9 +161,9 @@ struct TrainingParts {
   SetGate* averages_gate = nullptr;  // of the set of the averages; with averages
 };
 
-// Trains until `passes` passes are done, counting those before a resume, or until the handler, a cancel or early
-// stopping ends it.
-void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
+// Trains until the passes of the options are done, counting those before a resume, or until the handler, a cancel or
+// early stopping ends it.
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts = {});
 
 // Throws TN_CANCELLED if it is cancelled, like infer.

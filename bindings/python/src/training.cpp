@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "core.h"
+#include "training_options.h"
 
 namespace tenon_python {
 
 namespace {
 
 using tenon::Event;
-using tenon::Layers;
 using tenon::TrainOptions;
 
 // An event while its handler runs; stale afterwards.
@@ -44,71 +44,9 @@ tenon::EventHandler handler_from(const nb::object& handler, const nb::object& sp
   };
 }
 
-template <typename Type>
-Type take(const nb::dict& options, const char* name) {
-  return nb::cast<Type>(options[name]);
-}
-template <typename Type>
-std::optional<Type> take_optional(const nb::dict& options, const char* name) {
-  if (!options.contains(name)) return std::nullopt;
-  return nb::cast<Type>(options[name]);
-}
-
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-tenon::CheckpointOptions checkpoint_from(const nb::dict& given) {
-  tenon::CheckpointOptions options;
-  options.folder = take<std::string>(given, "folder");
-  options.every_batches = take<int64_t>(given, "every_batches");
-  options.every_passes = take<int64_t>(given, "every_passes");
-  options.every_seconds = take<double>(given, "every_seconds");
-  options.keep = take<uint32_t>(given, "keep");
-  options.best = take<std::string>(given, "best");
-  options.best_is_highest = take<bool>(given, "best_is_highest");
-  options.start = take<uint32_t>(given, "start");
-  return options;
-}
-
 TrainOptions options_from(const nb::dict& given) {
   TrainOptions options;
-  options.outputs = take<Layers>(given, "outputs");
-  options.parameters = take<tenon::Parameters>(given, "parameters");
-  options.reader = take<Reader>(given, "reader");
-  options.feeding = take<Pairs>(given, "feeding");
-  options.seed = take<uint64_t>(given, "seed");
-  options.devices = take<std::vector<std::string>>(given, "devices");
-  if (auto compute = take_optional<uint32_t>(given, "compute")) options.compute = *compute;
-  options.pass_batches = take<int64_t>(given, "pass_batches");
-  if (auto updater = take_optional<tenon::Updater>(given, "updater")) options.updater = *updater;
-  if (auto passes = take_optional<int64_t>(given, "passes")) options.passes = *passes;
-  if (auto names = take_optional<std::vector<std::string>>(given, "immutable_parameters"))
-    options.immutable_parameters = *names;
-  if (auto cancel = take_optional<tenon::Cancel>(given, "cancel")) options.cancel = *cancel;
-  if (auto checkpoint = take_optional<nb::dict>(given, "checkpoint")) options.checkpoint = checkpoint_from(*checkpoint);
-  if (auto test = take_optional<nb::dict>(given, "test")) {
-    tenon::TestOptions& to = options.test.emplace();
-    to.reader = take<Reader>(*test, "reader");
-    to.outputs = take<Layers>(*test, "outputs");
-    to.feeding = take<Pairs>(*test, "feeding");
-    to.every_passes = take<int64_t>(*test, "every_passes");
-    to.every_batches = take<int64_t>(*test, "every_batches");
-  }
-  if (auto stop = take_optional<nb::dict>(given, "early_stop")) {
-    tenon::EarlyStopOptions& to = options.early_stop.emplace();
-    to.metric = take<std::string>(*stop, "metric");
-    to.best_is_highest = take<bool>(*stop, "best_is_highest");
-    to.patience = take<int64_t>(*stop, "patience");
-    to.min_delta = take<double>(*stop, "min_delta");
-  }
-  if (auto average = take_optional<nb::dict>(given, "average")) {
-    tenon::AverageOptions& to = options.average.emplace();
-    to.parameters = take<tenon::Parameters>(*average, "parameters");
-    to.decay = take<double>(*average, "decay");
-    to.window = take<int64_t>(*average, "window");
-    to.begin = take<int64_t>(*average, "begin");
-  }
-  if (auto groups = take_optional<std::vector<std::pair<tenon::Updater, std::vector<std::string>>>>(given, "groups"))
-    for (const auto& [updater, names] : *groups) options.groups.push_back({updater, names});
+  read(given, &options);
   return options;
 }
 

@@ -21,6 +21,7 @@ from tenon._base import host as _host
 from tenon._model import layer as layers
 from tenon._model.layer import LayerLike
 from tenon._run import loop as _loop
+from tenon._run import options as _options
 from tenon._run.feeding import open_reader
 from tenon._run.generation import BeamSearch
 from tenon.data_type import compute_code
@@ -165,9 +166,9 @@ class SGD:
         types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
         cores = layers.make(chosen, types)
         self.updater = self._chosen(updater)
-        options: dict[str, Any] = {"seed": _check.seed(seed, "train"), "passes": _check.whole(passes, "passes", "train")}
+        given = {"seed": seed, "passes": passes, "pass_batches": pass_batches}
+        options = _check.options(_options.TRAIN, given, "train")
         allowed = _arrays.allows_nan(nan, "train")
-        options["pass_batches"] = _check.whole(pass_batches, "pass_batches", "train")
         options["devices"] = _check.devices(device, "train")
         handle = _handler(event_handler)
         early = None if early_stop is None else _early_stop(early_stop)
@@ -183,7 +184,9 @@ class SGD:
                 _core.train(options, handle, _warn)
         else:
             other = compute if compute != "float32" else ""
-            self._refuse(checkpoint=checkpoint, average=average, groups=self.groups, compute=other)
+            own = {name: options.pop(name) for name in _options.TRAIN.keys() - _loop.OPTIONS}  # of the library's loop
+            changed = {name: value != _options.TRAIN[name].default for name, value in own.items()}
+            self._refuse(checkpoint=checkpoint, average=average, groups=self.groups, compute=other, **changed)
             measure = None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan)
             stream = _loop.Stream(*opened(reader))
             with parameters.training():
@@ -241,8 +244,8 @@ class SGD:
         known = _set(parameters).known()
         opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
         cost, samples, metrics, seconds, costs = _core.test(
-            {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
-             "devices": _check.devices(device, "test"), "pass_batches": 0, "compute": compute_code(compute, "test")}
+            {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs,
+             "devices": _check.devices(device, "test"), "compute": compute_code(compute, "test")}
         )  # fmt: skip
         if not samples:
             cost, costs, metrics = event.unmeasured(costs, metrics)
@@ -266,7 +269,7 @@ def _readers(opened: Callable[..., tuple[Any, list[Any]]], reader: Any, test: An
         layer_of = dict(pairs)
         known = [each.of(layer_of.get(each.slot, each.slot)) for each in core.known()]
         tested, fed = opened(test, known=known)
-        options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
+        options["test"] = {"reader": tested, "feeding": fed}
     return options
 
 
@@ -284,43 +287,24 @@ def _names(given: Iterable[str] | str, parameters: ParameterSet) -> list[str]:
 
 
 def _checkpoint(given: Checkpoint | str) -> dict[str, Any]:
-    of = "checkpoint"
-    options = given if isinstance(given, Checkpoint) else Checkpoint(_check.path(given, "folder", of))
-    fields: dict[str, Any] = {
-        "folder": _check.path(options.folder, "folder", of),
-        "every_seconds": _check.number(options.every_seconds, "every_seconds", of),
-        "keep": _check.whole(options.keep, "keep", of, 0, 2**32 - 1),
-        "best": _check.text(options.best, "best", of),
-        "best_is_highest": bool(options.best_is_highest),
-    }
-    for name in ("every_passes", "every_batches"):
-        fields[name] = _check.whole(getattr(options, name), name, of)
+    options = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    folder = _check.path(options.folder, "folder", "checkpoint")
+    fields = _check.options(_options.CHECKPOINT, {**vars(options), "folder": folder}, "checkpoint")
     fields["start"] = _core.START_RESUME_OR_FRESH if options.resume else _core.START_FRESH
     return fields
 
 
 def _early_stop(given: Any) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False}
-    chosen = {"metric": given} if isinstance(given, str) else _check.mapping(given, "early_stop", "train", defaults)
-    options = {**defaults, **chosen}
-    return {
-        "metric": _check.text(options["metric"], "metric", "early_stop"),
-        "patience": _check.whole(options["patience"], "patience", "early_stop", 1),
-        "min_delta": _check.number(options["min_delta"], "min_delta", "early_stop", 0),
-        "best_is_highest": bool(options["best_is_highest"]),
-    }
+    known = _options.EARLY_STOP
+    options = {"metric": given} if isinstance(given, str) else _check.mapping(given, "early_stop", "train", known)
+    return _check.options(known, options, "early_stop")
 
 
 def _average(given: Any) -> dict[str, Any]:
-    known = ("parameters", "decay", "window", "begin")
-    options = {"parameters": None, "decay": 1.0, "window": 0, "begin": 0, **_check.mapping(given, "average", "train", known)}
+    options = _check.mapping(given, "average", "train", ("parameters", *_options.AVERAGE))
     expected = "a set of parameters, which receives the averages"
-    return {
-        "parameters": _check.instance(options["parameters"], ParameterSet, expected, "parameters", "average").core,
-        "decay": _check.number(options["decay"], "decay", "average"),
-        "window": _check.whole(options["window"], "window", "average"),
-        "begin": _check.whole(options["begin"], "begin", "average"),
-    }
+    parameters = _check.instance(options.get("parameters"), ParameterSet, expected, "parameters", "average")
+    return {"parameters": parameters.core, **_check.options(_options.AVERAGE, options, "average")}
 
 
 Default = SGD()
@@ -402,8 +386,7 @@ def _infer(
         )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
     opened, pairs = open_reader(recipe, chosen, feeding, batch_size, nan, parameters.core.known())
-    options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
-               "devices": [], "pass_batches": 0}  # fmt: skip
+    options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs}
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
     if not parts:
         raise error.BadDataError("the input of infer has no samples", "infer")

@@ -71,8 +71,9 @@ int64_t fit(const Host& host, const Job& job, Topology& topology, const Paramete
   const Machine machine = host.machine(parameters, layers, options);
   const std::set<std::string> needed = topology.inputs_of(job.fit);
   const uint64_t updates = updates_of(parameters);  // each commit counts, and dropout depends on the count
+  const int64_t batches = job.training.pass_batches;
   int64_t samples = 0;
-  for (int64_t batch = 0; job.pass_batches == 0 || batch < job.pass_batches; ++batch) {
+  for (int64_t batch = 0; batch < batches || batches == 0; ++batch) {
     if (Interrupt::signal() != 0) return -1;
     const std::vector<Array> arrays = open.reader.next();
     if (arrays.empty()) break;

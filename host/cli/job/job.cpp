@@ -15,6 +15,7 @@
 #include "host/cli/job/reader_section.h"
 #include "host/cli/job/scan.h"
 #include "host/cli/job/toml_tree.h"
+#include "host/cli/job/training_keys.h"
 #include "host/cli/suggest.h"
 
 namespace tenon::cli {
@@ -80,13 +81,12 @@ void read_checkpoint(Section& top, Job& job) {
   const Node* table = top.table("checkpoint");
   if (table == nullptr) return;
   Section section(*table, "[checkpoint]");
-  JobCheckpoint result;
-  result.place = section.place();
+  CheckpointOptions result;
   const auto folder = section.string("folder");
   const auto batches = section.integer("every_batches", 1, INT64_MAX);
   const auto passes = section.integer("every_passes", 1, INT64_MAX);
   const auto seconds = section.number("every_seconds");
-  result.keep = section.integer("keep", 1, kMostKept).value_or(result.keep);
+  result.keep = static_cast<uint32_t>(section.integer("keep", 1, kMostKept).value_or(result.keep));
   result.best = section.string("best").value_or("");
   const auto mode = section.string("mode");
   section.finish();
@@ -110,8 +110,7 @@ void read_early_stop(Section& top, Job& job) {
   const Node* table = top.table("early_stop");
   if (table == nullptr) return;
   Section section(*table, "[early_stop]");
-  JobEarlyStop result;
-  result.place = section.place();
+  EarlyStopOptions result;
   result.metric = section.string("metric").value_or(result.metric);
   const auto mode = section.string("mode");
   const auto patience = section.integer("patience", 1, INT64_MAX);
@@ -134,12 +133,11 @@ void read_average(Section& top, Job& job) {
   const Node* table = top.table("average");
   if (table == nullptr) return;
   Section section(*table, "[average]");
-  JobAverage result;
-  result.place = section.place();
+  AverageOptions result;
   const auto decay = section.number("decay");
   const auto window = section.integer("window", 1, INT64_MAX);
   result.begin = section.integer("begin", 0, INT64_MAX).value_or(0);
-  if (const auto save = section.string("save")) result.save = relative_to(job.directory, *save);
+  if (const auto save = section.string("save")) job.average_save = relative_to(job.directory, *save);
   section.finish();
   if (decay && !(*decay > 0 && *decay <= 1)) section.wrong("decay", *section.find("decay"), "a number in (0, 1]");
   if (decay && window) section.fail(section.place(), "keys \"decay\" and \"window\" exclude each other");
@@ -221,8 +219,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   job.directory = fs::path(path).parent_path().string();
   if (job.directory.empty()) job.directory = ".";
   Section top(tree, "");
-  job.passes = top.integer("passes", 1, INT64_MAX).value_or(1);
-  job.pass_batches = top.integer("pass_batches", 1, INT64_MAX).value_or(0);
+  read_training_keys(top, &job.training);
   const auto test_every = top.integer("test_every", 1, INT64_MAX);
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);

@@ -152,35 +152,6 @@ struct JobUpdaterGroup : JobType {
   std::vector<std::string> parameters;
 };
 
-// When checkpoints are written, and where.
-struct JobCheckpoint {
-  Place place;
-  std::string folder;  // absolute, or relative to the working directory
-  int64_t every_batches = 0, every_passes = 0;
-  double every_seconds = 0;
-  int64_t keep = 3;
-  std::string best;  // empty: none
-  bool best_is_highest = false;
-};
-
-// Ends a training that does not improve.
-struct JobEarlyStop {
-  Place place;
-  std::string metric = "cost";
-  bool best_is_highest = false;
-  int64_t patience = 1;
-  double min_delta = 0;
-};
-
-// Averages of the parameters.
-struct JobAverage {
-  Place place;
-  double decay = 1;
-  int64_t window = 0;  // 0: exponential
-  int64_t begin = 0;
-  std::optional<std::string> save;  // absolute, or relative to the working directory
-};
-
 // The model file whose parameters are the initial values.
 struct JobInit {
   Place place;
@@ -209,11 +180,10 @@ struct JobGeneration {
 };
 
 struct Job {
-  std::string path;       // of the file, as given
-  std::string directory;  // the base of relative paths in the job
-  int64_t passes = 1;
-  int64_t pass_batches = 0;  // minibatches of a pass; 0: the passes of the reader
-  int64_t test_every = 0;    // passes; 0: only at the end
+  std::string path;        // of the file, as given
+  std::string directory;   // the base of relative paths in the job
+  TrainOptions training;   // its options that have a key of their own, but for the tables below
+  int64_t test_every = 0;  // passes; 0: only at the end
   int64_t seed = 0;
   int64_t threads = 0;
   std::string device;                       // empty: cpu
@@ -232,9 +202,10 @@ struct Job {
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;
   std::vector<JobUpdaterGroup> updater_groups;
-  std::optional<JobCheckpoint> checkpoint;
-  std::optional<JobEarlyStop> early_stop;
-  std::optional<JobAverage> average;
+  std::optional<CheckpointOptions> checkpoint;  // folder: absolute, or relative to the working directory
+  std::optional<EarlyStopOptions> early_stop;
+  std::optional<AverageOptions> average;    // without parameters
+  std::optional<std::string> average_save;  // absolute, or relative to the working directory
   std::optional<JobInit> init;
   std::optional<JobGeneration> generation;
 };

@@ -19,6 +19,7 @@
 
 #include <tenon/slot.h>
 #include <tenon/tenon_base.h>
+#include <tenon/tenon_machine_options.h>
 #include <tenon/tenon_reader.h>
 #include <tenon/tenon_training.h>
 
@@ -260,39 +261,6 @@ typedef struct tn_metric {
  * costs. The outputs need no cost among them. */
 enum { TN_MACHINE_DATA_GRADIENTS = 1, TN_MACHINE_GIVEN_GRADIENTS = 2 };
 
-typedef struct tn_machine_options {
-  uint32_t size;
-  tn_dtype compute;    /* as above; TN_F64 computes on a copy converted from the set at each forward */
-  int64_t max_samples; /* bound of the minibatch; must be at least 1 */
-  uint32_t training;   /* 1: enables backward */
-  uint32_t keep_all;   /* 1: keeps every layer's output readable; 0: only outputs, costs and metrics */
-  const char* device;  /* null: "cpu"; a kind, or a kind and a number: "cuda:1" */
-  /* Seed of random numbers inside the model, such as dropout masks. Numbers depend on this seed and on the number of
-   * updates of the parameters so far, over all machines and trainings, so each step of all trainings of one
-   * tn_parameters draws others. With `training` 0 every forward draws those of update number 0. */
-  uint64_t seed;
-  /* Parameters without gradient and buffers that keep their values: a name includes everything below it
-   * ("D": "D", "D.weight"). Work that only they need is not computed. */
-  const char* const* immutable_parameters;
-  uint32_t immutable_parameters_count;
-  uint32_t reserved;
-  /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch. 0: the machine starts
-   * with a few rows per sample and plans again with twice as many when a minibatch has more. */
-  int64_t max_rows;
-  uint32_t flags;     /* TN_MACHINE_* */
-  uint32_t reserved2; /* 0 */
-  /* Devices of one kind, such as {"cuda:0", "cuda:1"}, in place of `device`: each computes a shard of every minibatch,
-   * forward and backward, with the same parameters. A minibatch is cut by the numbers of its samples and of the list's
-   * entries alone, gradients and costs are added up in the order of the list, and the sums are updated once: lists of
-   * one length give the same bits on all devices whose primitives do. A device that is in the list twice computes two
-   * shards. Layers that join the samples of a minibatch, such as batch_norm, join those of their shard. An error lists
-   * the devices if one is absent, or if a minibatch has fewer samples at most than the list entries. Given gradients,
-   * and costs over rows whose number a layer finds, are refused with TN_UNSUPPORTED. */
-  const char* const* devices;
-  uint32_t devices_count; /* 0: `device` */
-  uint32_t devices_reserved;
-} tn_machine_options;
-
 /* One data layer's minibatch: shape [samples, shape of a sample...]. No float is refused: NaN passes, of which argmax
  * makes a class (see tn_host_options.check_finite). What the numbers mean is not known (see tn_reader_check). */
 typedef struct tn_feed {
@@ -418,56 +386,6 @@ typedef struct tn_event {
   uint32_t reserved;
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
-
-/* Feeds the data layer from a slot of another name. */
-typedef struct tn_feeding {
-  const char* slot;
-  const char* data_layer;
-} tn_feeding;
-
-/* An updater for a group of parameters. */
-typedef struct tn_updater_group {
-  tn_updater updater;
-  const char* const* parameters; /* a name includes everything below it ("D": "D", "D.weight") */
-  uint32_t parameters_count;     /* at least 1 */
-  uint32_t reserved;
-} tn_updater_group;
-
-typedef struct tn_train_options {
-  uint32_t size;
-  uint32_t outputs_count;
-  const tn_layer* outputs; /* costs, metrics, and any other layers to compute */
-  tn_parameters parameters;
-  tn_updater updater; /* train only */
-  tn_reader reader;   /* of minibatches */
-  const tn_feeding* feeding;
-  uint32_t feeding_count;
-  uint32_t immutable_parameters_count;
-  int64_t passes;           /* train only; those before a resume included */
-  uint64_t seed;            /* as in tn_machine_options */
-  tn_event_handler handler; /* or null */
-  void* user;
-  const char* device;                      /* null: "cpu"; as in tn_machine_options */
-  const char* const* immutable_parameters; /* train only: as in tn_machine_options */
-  const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
-  /* 0: a pass of the training is one of the reader. n: a pass ends after n minibatches, and the next one continues
-   * where the reader is, through any number of its passes; for readers whose passes are endless or very long. A test
-   * or inference ends after n minibatches, or with the reader's pass if that is shorter. */
-  int64_t pass_batches;
-  tn_cancel* cancel;                       /* ends the call from another thread; null: nothing does */
-  const tn_test_options* test;             /* train only; null: no tests while it trains */
-  const tn_early_stop_options* early_stop; /* train only; null: it does not end early */
-  const tn_average_options* average;       /* train only; null: no averages of the parameters */
-  /* Train only: updaters for groups of parameters. `updater` updates those that are in no group; learning_rate and
-   * scheduled_rate of events are its own. Checkpoints hold the states of all. TN_INVALID names a parameter of two
-   * groups, a name that no trained parameter has, or the group whose updater is given twice. */
-  const tn_updater_group* groups;
-  uint32_t groups_count;
-  uint32_t groups_reserved;
-  const char* const* devices; /* as in tn_machine_options; tests of a training, too, run on all of them */
-  uint32_t devices_count;
-  tn_dtype compute; /* as in tn_machine_options */
-} tn_train_options;
 
 typedef struct tn_test_result {
   uint32_t size;

@@ -209,21 +209,8 @@ class Host {
                                 const MachineOptions& options) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
     tn_machine_options c = {};
-    c.size = sizeof c;
-    c.compute = options.compute;
-    c.max_samples = options.max_samples;
-    c.training = options.training ? 1 : 0;
-    c.keep_all = options.keep_all ? 1 : 0;
-    c.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
-    c.seed = options.seed;
-    const auto immutable = detail::c_texts(options.immutable_parameters, "options.immutable_parameters");
-    c.immutable_parameters = immutable.data();
-    c.immutable_parameters_count = detail::count_of(immutable.size());
-    c.max_rows = options.max_rows;
-    c.flags = options.flags;
-    const std::vector<const char*> devices = detail::c_texts(options.devices, "options.devices");
-    c.devices = devices.data();
-    c.devices_count = detail::count_of(devices.size());
+    detail::OptionLists lists;
+    detail::fill(c, options, lists);
     return detail::made<Machine>(host_, [&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

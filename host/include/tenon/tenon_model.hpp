@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <tenon/tenon_base.hpp>
+#include <tenon/tenon_machine_options.hpp>
 #include <utility>
 #include <vector>
 
@@ -139,20 +140,6 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
 struct Model {
   Layers outputs;
   Parameters parameters;
-};
-
-struct MachineOptions {
-  int64_t max_samples = 1;
-  bool training = false;      // enables backward
-  bool keep_all = false;      // keeps every layer's output readable
-  tn_dtype compute = TN_F32;  // as in tn_machine_options: TN_F32, TN_F64, TN_BF16, TN_TF32
-  std::string device;         // empty: cpu
-  uint64_t seed = 0;          // of random numbers inside the model, as in tn_machine_options
-  // Parameters without gradient and buffers that keep their values; a name includes everything below it.
-  std::vector<std::string> immutable_parameters;
-  int64_t max_rows = 0;                   // bound of one ragged data layer's rows in a minibatch; 0: grows as needed
-  uint32_t flags = 0;                     // TN_MACHINE_*
-  std::vector<std::string> devices = {};  // in place of `device`: each computes a shard of the minibatch
 };
 
 struct Feed {

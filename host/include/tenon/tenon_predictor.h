@@ -8,6 +8,7 @@
 #define TENON_TENON_PREDICTOR_H
 
 #include <tenon/tenon_base.h>
+#include <tenon/tenon_machine_options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,21 +17,6 @@ extern "C" {
 typedef struct tn_predictor {
   uint32_t index, generation;
 } tn_predictor;
-
-typedef struct tn_predictor_options {
-  uint32_t size;
-  tn_dtype compute;    /* as in tn_machine_options */
-  int64_t max_samples; /* bound of the minibatch; 0: 1 */
-  /* Upper bound of the rows of one ragged data layer in a minibatch; 0: grows as needed, which plans again, under the
-   * lock that building layers takes. */
-  int64_t max_rows;
-  uint32_t machines; /* predictions at the same time, at most 1,024; further threads wait. 0: the host's threads */
-  /* 0: a prediction computes on the calling thread alone, the choice for many threads with small minibatches. 1: also
-   * on the host's compute threads when they are idle. The bits are the same. */
-  uint32_t parallel;
-  const char* device; /* null: "cpu" */
-  uint64_t seed;      /* of random numbers inside the model, as in tn_machine_options */
-} tn_predictor_options;
 
 /* options may be null. During a training of `parameters` on another thread the copy is made between two steps. */
 TENON_API tn_status tn_predictor_create(tn_host* host, tn_parameters parameters, const struct tn_layer* outputs,

@@ -14,17 +14,6 @@
 namespace tenon {
 inline namespace v0 {
 
-// As tn_predictor_options documents them.
-struct PredictorOptions {
-  int64_t max_samples = 1;
-  int64_t max_rows = 0;   // 0: grows as needed
-  uint32_t machines = 0;  // predictions at the same time; 0: the host's threads
-  bool parallel = false;  // whether a prediction also uses the host's compute threads
-  tn_dtype compute = TN_F32;
-  std::string device;  // empty: cpu
-  uint64_t seed = 0;
-};
-
 // A snapshot of parameters. Any number of threads may use one object.
 class Predictor : public detail::Owned<tn_predictor, tn_predictor_release> {
  public:
@@ -32,14 +21,8 @@ class Predictor : public detail::Owned<tn_predictor, tn_predictor_release> {
   Predictor(const Parameters& parameters, const Layers& outputs, const PredictorOptions& options = {})
       : Owned(parameters.host_ref()) {
     tn_predictor_options given = {};
-    given.size = sizeof given;
-    given.compute = options.compute;
-    given.max_samples = options.max_samples;
-    given.max_rows = options.max_rows;
-    given.machines = options.machines;
-    given.parallel = options.parallel ? 1 : 0;
-    given.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
-    given.seed = options.seed;
+    detail::OptionLists lists;
+    detail::fill(given, options, lists);
     const std::vector<tn_layer> list = detail::handles(outputs);
     make([&](tn_predictor* handle) {
       detail::checked([&](tn_error* error) {

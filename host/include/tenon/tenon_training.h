@@ -1,14 +1,13 @@
-/* Tenon: options of trainings. Include <tenon/tenon.h>. SPDX-License-Identifier: Apache-2.0 */
+/* Tenon: cancelling and resuming trainings. Include <tenon/tenon.h>. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENON_TENON_TRAINING_H
 #define TENON_TENON_TRAINING_H
 
 #include <tenon/tenon_base.h>
+#include <tenon/tenon_training_options.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct tn_feeding;
 
 /* ---- cancelling from another thread ---------------------------------------------------------------------------- */
 
@@ -32,35 +31,6 @@ TENON_API int32_t tn_cancel_is_requested(const tn_cancel* cancel);
 /* Frees the token. Calls that use it keep what they need of it. Null is ignored. */
 TENON_API void tn_cancel_release(tn_cancel* cancel);
 
-/* ---- tests within a training, early stopping ------------------------------------------------------------------- */
-
-/* A test that a training makes of its parameters: the handler receives TN_TEST with cost and metrics. The machine of
- * the test is kept while the training runs. */
-typedef struct tn_test_options {
-  uint32_t size;
-  uint32_t outputs_count;
-  const tn_layer* outputs;          /* costs and metrics; null: the outputs of the training */
-  tn_reader reader;                 /* of minibatches; another one than the training's. Must seek to start a pass. */
-  const struct tn_feeding* feeding; /* as in tn_train_options */
-  uint32_t feeding_count;
-  uint32_t reserved;
-  int64_t every_passes;  /* a test after each pass whose number is a multiple; 0: not by passes */
-  int64_t every_batches; /* a test after so many minibatches since the last one; 0: not by minibatches. Both 0: after
-                            each pass */
-  int64_t batches;       /* at most so many minibatches in a test; 0: a whole pass */
-} tn_test_options;
-
-/* Ends a training that has not improved for a while. A measurement is a test of tn_train_options.test, or without
- * that a pass of the training itself. */
-typedef struct tn_early_stop_options {
-  uint32_t size;
-  uint32_t best_is_highest; /* 0: the lowest value is the best */
-  const char* metric;       /* "cost", one of several costs (tn_machine_costs), or a metric */
-  int64_t patience;         /* the training ends after so many measurements in a row without improvement; at least 1 */
-  double min_delta; /* at least 0: a value improves if it is better than the best by more than this. One that is not
-                       finite never does. */
-} tn_early_stop_options;
-
 /* ---- checkpoints ----------------------------------------------------------------------------------------------- */
 
 enum {
@@ -72,59 +42,6 @@ enum {
   TN_START_RESUME_OR_FRESH = 3,
   TN_START_RESUME_INEXACTLY_OR_FRESH = 4
 };
-
-/* Checkpoints of a training (docs/checkpoints.md). One is written every so many minibatches, seconds or passes, and
- * whenever the training ends: after the last pass, because a handler stopped it, or because the reader failed. It is
- * complete and on disk under its name, or not there. None is written while the cost of the pass is not finite. If one
- * cannot be written, the training fails, and those before it are unchanged. A training has its folder alone: while
- * another one uses it, of whatever process, tn_train returns TN_IO and names the process. */
-typedef struct tn_checkpoint_options {
-  uint32_t size;
-  uint32_t keep;         /* the newest checkpoints that stay; 0: 3 */
-  const char* folder;    /* created if only it is missing */
-  int64_t every_batches; /* 0: not by minibatches; likewise below */
-  int64_t every_passes;
-  double every_seconds;
-  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off. With
-   * tn_train_options.test: of each test instead, and with averages the averaged model as best-average.safetensors. */
-  const char* best;         /* or one of several costs, by its name in tn_machine_costs */
-  uint32_t best_is_highest; /* 0: the lowest value is the best */
-  /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
-   * would have had without the interruption, and gives the same bits. The checkpoint replaces the values of
-   * `parameters` and the states and learning rate of `updater`, and moves `reader`. TN_INVALID lists all differences if
-   * it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device. TN_NOT_FOUND
-   * without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
-  uint32_t start;
-  const char* from; /* the checkpoint to resume from; null: the newest in the folder */
-  /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
-   * parameters of the set must belong to some output. */
-  const tn_layer* outputs;
-  uint32_t outputs_count;
-  uint32_t reserved;
-} tn_checkpoint_options;
-
-/* ---- averages of the parameters -------------------------------------------------------------------------------- */
-
-/* Parameter averages over the updates of a training, which often generalise better than the last values
- * (Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992). w_t are the parameters after
- * update t = 1, 2, ... since `begin` updates, a_t the averages:
- *   exponential (window 0)  a_t = d_t a_{t-1} + (1 - d_t) w_t  with d_t = min(decay, (t - 1) / t)
- *   window n                a_t = the mean of the last n to 2n - 1 updates: those of the present block of n updates
- *                           and of the whole block before it; of all updates in the first block
- * The bias correction by d_t makes the first 1 / (1 - decay) averages plain means: the first values w_0 have no
- * weight, and the weights always sum to 1. With decay 1 all of them are. Buffers, such as moving statistics, are copied
- * as they are. Each update reads and writes all parameters once more, of sparse tables too. */
-typedef struct tn_average_options {
-  uint32_t size;
-  uint32_t reserved;
-  /* The set that receives the averages after every update: made by tn_parameters_create from the same outputs, and
-   * another one than that of the training. It can be tested, used and saved like any other, also by a handler.
-   * tn_train_options.test tests it instead of the training's own. A resume replaces its values. */
-  tn_parameters parameters;
-  double decay;   /* in (0, 1]; 0: 1 */
-  int64_t window; /* 0: exponential. Needs memory for two more copies of the parameters. */
-  int64_t begin;  /* the updates of the training before the first that counts; until then the averages are w */
-} tn_average_options;
 
 #ifdef __cplusplus
 }

@@ -89,7 +89,7 @@ Held attribute(const JobType& of, const std::string& name) {
 
 TEST(JobTest, ReadsEverything) {
   const Job job = parse(kJob);
-  EXPECT_EQ(job.passes, 3);
+  EXPECT_EQ(job.training.passes, 3);
   EXPECT_EQ(job.seed, 7);
   EXPECT_EQ(job.threads, 0);
   EXPECT_EQ(job.save, "jobs/out/model.safetensors");
@@ -191,7 +191,7 @@ TEST(JobTest, Checkpoints) {
   const auto checkpoint = [](const std::string& keys) {
     return *parse_job(std::string(kJob) + "[checkpoint]\nfolder = \"saves\"\n" + keys, "jobs/mlp.toml", {}).checkpoint;
   };
-  const JobCheckpoint plain = checkpoint("");
+  const CheckpointOptions plain = checkpoint("");
   EXPECT_EQ(plain.folder, "jobs/saves");
   EXPECT_EQ(plain.every_passes, 1);
   EXPECT_EQ(plain.every_batches, 0);
@@ -227,13 +227,13 @@ TEST(JobTest, SyntaxErrorsNameTheLine) {
   EXPECT_THAT(refused(quoted + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
   std::string prose = "# " + std::string(100, '.') + "\n# ";
   for (int i = 0; i < 100; ++i) prose += "It ends. ";
-  EXPECT_EQ(parse(prose + "\n" + std::string(kJob)).passes, 3);
+  EXPECT_EQ(parse(prose + "\n" + std::string(kJob)).training.passes, 3);
   EXPECT_THAT(refused("[[[a]]]"), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("# \xC3\xA9\nx = '\xC3\xA9'\n\xC3\xA9 = 1\n"),
               HasSubstr("jobs/mlp.toml:3: a character outside ASCII"));
   EXPECT_THAT(refused("x = \"\"\"\n\\\"\xC3\xA9\n\"\"\" # \xC3\xA9\n\xFF"), HasSubstr("jobs/mlp.toml:4: "));
   EXPECT_THAT(refused("x = '''a'''''\n\xC3\xA9 = 1"), HasSubstr("jobs/mlp.toml:2: "));
-  EXPECT_EQ(parse("\xEF\xBB\xBF# caf\xC3\xA9\n" + std::string(kJob)).passes, 3);
+  EXPECT_EQ(parse("\xEF\xBB\xBF# caf\xC3\xA9\n" + std::string(kJob)).training.passes, 3);
 }
 
 TEST(JobTest, Files) {
@@ -246,7 +246,7 @@ TEST(SetTest, Overrides) {
       parse(kJob, {"passes=9", "layer.hidden.size=64", "layer.hidden.act=relu", "updater.learning_rate=0.25",
                    "reader.train.batch=8", "reader.train.slots.image.scale=2.0", "outputs=[\"hidden\"]",
                    "layer.cost.from_logits=false", "layer.hidden.param.bias.decay_multiplier=0", "save=b.safetensors"});
-  EXPECT_EQ(job.passes, 9);
+  EXPECT_EQ(job.training.passes, 9);
   EXPECT_EQ(attribute<int64_t>(job.layers[0], "size"), 64);
   EXPECT_EQ(attribute<std::string>(job.layers[0], "act"), "relu");
   EXPECT_EQ(attribute<int64_t>(job.layers[0], "param.bias.decay_multiplier"), 0);
@@ -259,7 +259,7 @@ TEST(SetTest, Overrides) {
   EXPECT_EQ(job.layers[0].places.at("size"), "--set layer.hidden.size=64");
 }
 
-TEST(SetTest, LaterOnesWin) { EXPECT_EQ(parse(kJob, {"passes=4", "passes=5"}).passes, 5); }
+TEST(SetTest, LaterOnesWin) { EXPECT_EQ(parse(kJob, {"passes=4", "passes=5"}).training.passes, 5); }
 
 TEST(SetTest, BadPaths) {
   EXPECT_EQ(bad_set("layer.hiden.size=1"),

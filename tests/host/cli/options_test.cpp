@@ -163,13 +163,13 @@ TEST_F(OptionsTest, JobOptionsReplaceWhatTheJobSays) {
   Job job = given.load(options, "job.toml");
   EXPECT_EQ(job.threads, 7);
   EXPECT_EQ(job.seed, 8);
-  EXPECT_EQ(job.passes, 9);
+  EXPECT_EQ(job.training.passes, 9);
   given.threads = given.seed = 0;
   given.passes = 1;
   job = given.load(options, "job.toml");
   EXPECT_EQ(job.threads, 0);
   EXPECT_EQ(job.seed, 0);
-  EXPECT_EQ(job.passes, 1);
+  EXPECT_EQ(job.training.passes, 1);
   given.threads = kMostThreads;
   EXPECT_EQ(given.load(options, "job.toml").threads, 1024);
   given.threads = kMostThreads + 1;

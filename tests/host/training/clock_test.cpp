@@ -73,10 +73,10 @@ TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
   const std::unique_ptr<Reader> reader = batch(open_source(std::move(source)), kSamples, false, host_.allocator);
   SampleBlock minibatch(reader->slots(), host_.allocator);
   SetGate gate;
-  const LoopInputs request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock, gate};
+  const LoopInputs request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock, gate, {2}};
   const auto updater = std::make_shared<Updater>(host_.registry.updater("sgd"), Values{{"learning_rate", 0.0}});
   std::vector<double> seconds;
-  train(request, UpdaterGroups(*machine_, updater, {}), 2, [&](Event& event) {
+  train(request, UpdaterGroups(*machine_, updater, {}), [&](Event& event) {
     seconds.push_back(event.seconds);
     clock_->time += 2;
   });

@@ -9,11 +9,13 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from tenon import _core, error
 
 _MOST = 2**63 - 1
+_MOST_OF = {"int64": _MOST, "uint64": 2**64 - 1, "uint32": 2**32 - 1}
 _Of = TypeVar("_Of")
 
 
@@ -99,6 +101,30 @@ def texts(value: Any, name: str, component: str) -> list[str]:
     if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
         refuse(value, "a text or several", name, component)
     return [text(each, name, component) for each in value]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a struct of the library: a number, a text or a truth value. least: of a number."""
+
+    kind: str
+    default: Any = None
+    least: int | None = None
+
+    def check(self, value: Any, name: str, component: str) -> Any:
+        """Returns a value of the option's kind."""
+        if self.kind == "text":
+            return text(value, name, component)
+        if self.kind == "double":
+            return number(value, name, component, self.least)
+        if self.kind == "bool":
+            return bool(value)
+        return whole(value, name, component, self.least or 0, _MOST_OF[self.kind])
+
+
+def options(known: Mapping[str, Option], given: Mapping[str, Any], component: str) -> dict[str, Any]:
+    """Returns all known options: those that are given, checked, and the defaults of the others."""
+    return {name: option.check(given.get(name, option.default), name, component) for name, option in known.items()}
 
 
 def devices(value: Any, component: str) -> list[str]:

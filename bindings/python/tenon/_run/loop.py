@@ -20,6 +20,7 @@ from tenon.event import unmeasured
 from tenon.gradient_machine import GradientMachine
 from tenon.parameters import ParameterSet
 
+OPTIONS = {"passes", "pass_batches", "seed"}  # those that are numbers
 _PASSES, _HANDLER, _EARLY = 1, 2, 4  # the reasons of EndTraining
 
 

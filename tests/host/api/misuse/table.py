@@ -1,5 +1,12 @@
 """What the generator cannot derive from the headers: valid arguments, exceptions, calls out of order.
 SPDX-License-Identifier: Apache-2.0"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "host/api/spec"))
+from generate_options import read as read_specs
+
+STRUCTS = [struct for spec in read_specs().values() for struct in spec.structs]
 
 # C++ expressions of valid values. Keys, the first that fits: "function.parameter" (members: "function.options.member"),
 # "struct.member", the name of a parameter, a type. Members without a value are 0. "nullptr": none is given.
@@ -32,14 +39,13 @@ VALUES = {
     # members
     "tn_allocator.allocate": "allocate",
     "tn_allocator.release": "release_memory",
-    "tn_checkpoint_options.folder": "world.new_folder.c_str()",
+    **{f"{struct.c}.{member.name}": member.misuse for struct in STRUCTS for member in struct.members if member.misuse},
     "tn_data_options.dtype": "TN_I64",
     "tn_data_options.index_limit": "2",
     "tn_data_options.name": '"new"',
     "tn_layer_options.attributes": '{integer("size", 2)}',
     "tn_layer_options.inputs": "{world.score}",
     "tn_layer_options.type": '"fc"',
-    "tn_machine_options.max_samples": "4",
     "tn_map_options.map": "keep_values",
     "tn_map_options.slots": "slots()",
     "tn_reader_options.attributes": "world.csv",
@@ -47,16 +53,9 @@ VALUES = {
     "tn_source_options.read_at": "read_at",
     "tn_source_options.samples": "8",
     "tn_source_options.slots": "slots()",
-    "tn_train_options.passes": "1",
-    "tn_train_options.groups": "{world.group}",
-    "tn_average_options.parameters": "world.make<tn_parameters>()",
-    "tn_early_stop_options.metric": '"cost"',
-    "tn_early_stop_options.patience": "1",
-    "tn_test_options.reader": "world.make<tn_reader>()",
     "tn_infer_options.feeds": "world.feeds",
     "tn_steps_options.feeds": "world.feeds",
     "tn_steps_options.samples": "4",
-    "tn_predictor_options.max_samples": "4",
     "tn_cond_options.rows": "world.rows_of_branches()",
     "tn_cond_options.over": "world.slope",
     "tn_scan_options.over": "world.rows",
@@ -147,8 +146,8 @@ SKIPPED = {
     "tn_layer_options.inputs: zero": "a zeroed input is one that is absent",
     "tn_generate_options.streams: zero": "0 is a stream like any other",
     "tn_map_options.release": "may be null, as in tn_source_options",
-    **{f"{function}.options.{member}": "train only" for function in ("tn_test", "tn_infer")
-       for member in ("updater", "immutable_parameters", "checkpoint", "test", "early_stop", "average", "groups")},
+    **{f"{function}.options.{member.name}": "train only" for function in ("tn_test", "tn_infer")
+       for struct in STRUCTS for member in struct.members if member.train_only},
     "tn_machine_backward_from.gradients: zero": "an array of a wrong type, not a wrong call",
     "tn_machine_commit_values.values: zero": "an array of a wrong type, not a wrong call",
     "tn_host_add_plugin.plugin: size": "a table of the plugin interface, which has rules of its own",

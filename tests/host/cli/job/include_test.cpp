@@ -62,7 +62,7 @@ TEST_F(Include, JoinsTheFiles) {
   const Job job = load({"seed=6"});
   EXPECT_THAT(names_of(job), ElementsAre("three", "one", "two", "own")) << "included ones first";
   EXPECT_EQ(job.layers[0].place, path("sub/deep/three.toml") + ":1");
-  EXPECT_EQ(job.passes, 2);
+  EXPECT_EQ(job.training.passes, 2);
   EXPECT_EQ(job.seed, 6);
   EXPECT_EQ(job.train->batch, 4);
   EXPECT_EQ(job.test->batch, 4);

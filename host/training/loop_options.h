@@ -1,0 +1,33 @@
+// The options of a training that its loop reads. Written by host/api/spec/generate_options.py.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "core/error.h"
+
+namespace tenon::host {
+
+struct LoopOptions {
+  // Train only. Passes over the data, those before a resume included.
+  int64_t passes = 1;
+  // Minibatches of a pass; 0: a pass of the training is one of the reader.
+  int64_t pass_batches = 0;
+};
+
+inline int64_t at_least(int64_t minimum, int64_t value, const char* name) {
+  if (value < minimum)
+    core::fail(TN_INVALID, core::SubjectName{name}, "options.", name, " is ", value, "; expected at least ", minimum);
+  return value;
+}
+
+// Takes them from tn_train_options. Throws TN_INVALID for one that is out of range.
+template <typename Options>
+LoopOptions loop_options(const Options& from, [[maybe_unused]] bool training) {
+  LoopOptions to;
+  if (training) to.passes = at_least(0, from.passes, "passes");
+  to.pass_batches = at_least(0, from.pass_batches, "pass_batches");
+  return to;
+}
+
+}  // namespace tenon::host
