@@ -64,7 +64,7 @@ tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, t
 tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                               tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
-    api::required(values, "values") = api::array(held.machine->gradient(api::string(parameter, "parameter")));
+    api::required(values, "values") = api::array(held.machine->step().gradient(api::string(parameter, "parameter")));
   });
 }
 
@@ -73,7 +73,7 @@ tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine, const ch
   return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
     api::required(ids, "ids");
     api::required(values, "values");
-    const Machine::SparseGradientView rows = held.machine->sparse_gradient(api::string(parameter, "parameter"));
+    const SparseGradientView rows = held.machine->step().sparse_gradient(api::string(parameter, "parameter"));
     *ids = api::array(rows.ids);
     *values = api::array(rows.values);
   });
@@ -147,8 +147,8 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
 }
 
 void api::end_step(Updater& updater, Machine& machine, const UsedNames& used) {
-  updater.update(machine, used.without(machine.updated()));
-  machine.commit(used);
+  updater.update(machine.step(), used.without(machine.step().updated()));
+  machine.step().commit(used);
 }
 
 namespace {

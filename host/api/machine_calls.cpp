@@ -80,8 +80,8 @@ class Inference {
     const std::shared_ptr<Device> device = host.device(api::device_kind(given.device));
     {
       const SetRead read(parameters_->gate);
-      machine_ = std::make_unique<Machine>(Topology::trace(outputs_), parameters_->set, host.registry, device,
-                                           host.parallel, options);
+      machine_ = std::make_unique<Machine>(Topology::trace(outputs_), parameters_->set, host.registry,
+                                           std::vector{device}, host.parallel, options);
     }
     arrays_ = by_number(machine_->feeds(), named, unknown);
     machine_->check_feeds(arrays_);

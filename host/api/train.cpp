@@ -114,7 +114,7 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Mac
           {updaters.at(group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
     });
   }
-  return {machine, updaters.at(options.updater), groups};
+  return {machine.step(), updaters.at(options.updater), groups};
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.

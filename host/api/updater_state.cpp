@@ -142,17 +142,17 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
   return api::call_updater(host, updater, error, [&](Host& it, Updater& updating) {
     const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
     const Use use(held->mark, "machine");
-    Machine& updated = *held->machine;
-    api::require_updatable(updated);
+    api::require_updatable(*held->machine);
+    StepGradients& gradients = held->machine->step();
     if (names_count == 0) fail(TN_INVALID, SubjectName{"names"}, "names is empty");
-    const std::set<std::string> parameters = updated.trained(api::strings(names, names_count, "names"));
-    if (!updated.has_gradients()) return;
+    const std::set<std::string> parameters = gradients.trained(api::strings(names, names_count, "names"));
+    if (!gradients.exist()) return;
     for (const std::string& parameter : parameters)
-      if (updated.updated().contains(parameter))
+      if (gradients.updated().contains(parameter))
         fail(TN_MISUSE, SubjectName{parameter}, "parameter \"", parameter, "\" has been updated in this step");
     const SetWrite write(held->parameters->gate);
-    updating.update(updated, UsedNames(parameters));
-    updated.add_updated(parameters);
+    updating.update(gradients, UsedNames(parameters));
+    gradients.add_updated(parameters);
   });
 }
 
@@ -176,8 +176,8 @@ tn_status tn_machine_commit_values(tn_host* host, tn_machine machine, const char
         fail(TN_INVALID, SubjectName{written[i]}, "parameter \"", written[i], "\" is given twice");
     }
     const SetWrite write(held.parameters->gate);
-    if (!held.machine->has_gradients()) return;
+    if (!held.machine->step().exist()) return;
     for (uint32_t i = 0; i < count; ++i) set.set(written[i], arrays[i]);
-    held.machine->commit(UsedNames());
+    held.machine->step().commit(UsedNames());
   });
 }

@@ -49,8 +49,8 @@ Generator::Generator(StepModel model, std::shared_ptr<ParameterSet> set, Registr
     fail(TN_INVALID, SubjectName{"max_samples"}, "option \"max_samples\" is ", options_.machine.max_samples,
          "; expected at least 1");
   if (!model_.outside.empty())
-    outside_ = std::make_unique<Machine>(Topology::trace(model_.outside), set_, registry_, device_, parallel_,
-                                         options_.machine);
+    outside_ = std::make_unique<Machine>(Topology::trace(model_.outside), set_, registry_, std::vector{device_},
+                                         parallel_, options_.machine);
   for (size_t i = 0; i < model_.inputs.size(); ++i) values_.emplace_back(set_->allocator());
   make_step(options_.machine.max_samples);
 }
@@ -59,8 +59,23 @@ void Generator::make_step(int64_t rows) {
   if (rows <= step_rows_) return;
   MachineOptions machine = options_.machine;
   machine.max_samples = rows;
-  step_ = std::make_unique<Machine>(Topology::trace(model_.outputs), set_, registry_, device_, parallel_, machine);
+  step_ = std::make_unique<Machine>(Topology::trace(model_.outputs), set_, registry_, std::vector{device_}, parallel_,
+                                    machine);
   step_rows_ = rows;
+  sources_.clear();
+  for (const Feed& feed : step_->feeds()) sources_.push_back(source_of(feed.name));
+}
+
+Generator::FeedSource Generator::source_of(const std::string& data_layer) const {
+  using Kind = FeedSource::Kind;
+  if (data_layer == model_.ids->name) return {Kind::kIds};
+  if (data_layer == model_.sources.position->name) return {Kind::kPosition};
+  if (!model_.histories.empty() && data_layer == model_.sources.past->name) return {Kind::kPast};
+  for (size_t i = 0; i < model_.inputs.size(); ++i)
+    if (data_layer == model_.inputs[i].data->name) return {Kind::kInput, i};
+  for (size_t i = 0; i < model_.histories.size(); ++i)
+    if (data_layer == model_.histories[i].data->name) return {Kind::kHistory, i};
+  fail(TN_INVALID, SubjectName{data_layer}, "data layer \"", data_layer, "\" is not fed");
 }
 
 // Returns what is fed first to each sample: the begin id and the prompt. Throws for prompts that cannot be continued.
@@ -254,16 +269,26 @@ void Generator::feed(const Part& part, const Rows& rows, bool first) {
   if (!model_.histories.empty()) first ? history_.begin(rows.ids.size()) : history_.advance(rows.parents);
 }
 
+ArrayView Generator::array_of(const FeedSource& source, const Rows& rows) const {
+  switch (source.kind) {
+    case FeedSource::Kind::kIds:
+      return {TN_I64, {static_cast<int64_t>(rows.ids.size())}, rows.ids.data()};
+    case FeedSource::Kind::kPosition:
+      return {TN_I64, {static_cast<int64_t>(position_.size())}, position_.data()};
+    case FeedSource::Kind::kPast:
+      return history_.past();
+    case FeedSource::Kind::kInput:
+      return values_[source.number].view();
+    case FeedSource::Kind::kHistory:
+      break;
+  }
+  return history_.value(source.number);
+}
+
 void Generator::forward(const Rows& rows) {
-  std::vector<NamedArray> feeds = {
-      {model_.ids->name, {TN_I64, {static_cast<int64_t>(rows.ids.size())}, rows.ids.data()}}};
-  feeds.push_back(
-      {model_.sources.position->name, {TN_I64, {static_cast<int64_t>(position_.size())}, position_.data()}});
-  if (!model_.histories.empty()) feeds.push_back({model_.sources.past->name, history_.past()});
-  for (size_t i = 0; i < values_.size(); ++i) feeds.push_back({model_.inputs[i].data->name, values_[i].view()});
-  for (size_t i = 0; i < model_.histories.size(); ++i)
-    feeds.push_back({model_.histories[i].data->name, history_.value(i)});
-  step_->forward(by_number(step_->feeds(), feeds, UnknownFeeds::kIgnored), FeedMode::kLent);
+  fed_.resize(sources_.size());
+  for (size_t i = 0; i < sources_.size(); ++i) fed_[i] = array_of(sources_[i], rows);
+  step_->forward(fed_, FeedMode::kLent);
 }
 
 // Reads the scores and lets the searches choose.

@@ -70,6 +70,12 @@ class Generator {
     std::vector<size_t> searches;  // of each row
     std::vector<size_t> parents;   // row of the step before
   };
+  // What a data layer of the step is fed.
+  struct FeedSource {
+    enum class Kind { kIds, kPosition, kPast, kInput, kHistory };
+    Kind kind = Kind::kIds;
+    size_t number = 0;  // of StepModel::inputs or ::histories
+  };
 
   [[nodiscard]] std::vector<std::vector<int64_t>> given_ids(const DecodingOptions& decoding, const NamedArray* prompts,
                                                             int64_t samples) const;
@@ -77,10 +83,12 @@ class Generator {
   [[nodiscard]] Search search_of(int64_t sample, const DecodingOptions& decoding, const GenerationInput& input,
                                  std::vector<int64_t> given);
   void make_step(int64_t rows);
+  [[nodiscard]] FeedSource source_of(const std::string& data_layer) const;
   void run_part(Part& part, const std::function<bool()>& poll);
   void check_length(const DecodingOptions& decoding) const;
   [[nodiscard]] static Rows rows_of(const std::vector<Search>& searches);
   void feed(const Part& part, const Rows& rows, bool first);
+  [[nodiscard]] ArrayView array_of(const FeedSource& source, const Rows& rows) const;
   void forward(const Rows& rows);
   void keep();
   void choose(Part& part, const Rows& rows);
@@ -95,6 +103,8 @@ class Generator {
   std::unique_ptr<Machine> outside_;  // null: the step reads nothing from outside
   std::unique_ptr<Machine> step_;
   int64_t step_rows_ = 0;            // that step_ was made for
+  std::vector<FeedSource> sources_;  // by number of the feed of step_
+  std::vector<ArrayView> fed_;       // the same
   std::vector<RowValues> values_;    // by StepModel::inputs
   History history_;                  // by StepModel::histories
   std::vector<int64_t> position_;    // of each row

@@ -189,6 +189,12 @@ bool MachineOptions::is_immutable(const std::string& name) const {
   return std::any_of(immutable.begin(), immutable.end(), [&](const std::string& of) { return is_below(name, of); });
 }
 
+const SparseGradient* CompiledModel::sparse_gradient(ValueId value) const {
+  for (const auto& gradient : sparse_gradients)
+    if (gradient->value() == value) return gradient.get();
+  return nullptr;
+}
+
 tn_random first_random(const MachineOptions& options) { return {options.seed, uint64_t{options.shard} << 32U}; }
 
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,

@@ -49,12 +49,12 @@ struct MachineOptions {
 // Bounds of the ragged dimensions that have grown beyond their first bound, by symbol.
 using RaggedBounds = std::map<int32_t, int64_t>;
 
-// Everything that depends on the bounds: a machine that grows replaces its CompiledModel by a larger one.
 // A layer through which no gradient passes, since its kernel has no backward: of a model that can only be described.
 struct UntrainableLayer {
   std::string layer, type, plugin, kernel, reason;
 };
 
+// Everything that depends on the bounds: a machine that grows replaces its CompiledModel by a larger one.
 struct CompiledModel {
   RaggedBounds ragged_bounds;
   std::vector<int64_t> bounds;  // per symbol
@@ -70,6 +70,9 @@ struct CompiledModel {
   std::vector<UntrainableLayer> untrainable;
   MemoryPlan memory_plan;
   MachineMemory memory;  // without a block if the set has no values: the model can be described, not run
+
+  // Returns the row-sparse gradient of a value; null if it is dense.
+  [[nodiscard]] const SparseGradient* sparse_gradient(ValueId value) const;
 };
 
 // The objects that a model is compiled for.

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "host/machine/machine.h"
-#include "host/machine/shards.h"
 #include "host/machine/widening.h"
 
 namespace tenon::host {
@@ -22,41 +21,64 @@ void check_gradient(const std::string& who, const std::string& subject, const Ar
   if (array.data == nullptr && !empty) fail(TN_MISUSE, SubjectName{subject}, "the gradient of ", who, ": null data");
 }
 
-}  // namespace
-
 // Returns the number of the given gradient of an output.
-size_t Machine::given_gradient(const LayerOutput& output) const {
+size_t number_of_given(const CompiledModel& model, const LayerOutput& output) {
   const std::string name = output_name(output);
-  const ValueId value = value_with_gradient(model_.calls->graph(), model_.lowered, output);
-  const auto found = std::find_if(model_.given.begin(), model_.given.end(),
+  const ValueId value = value_with_gradient(model.calls->graph(), model.lowered, output);
+  const auto found = std::find_if(model.given.begin(), model.given.end(),
                                   [&](const GivenGradient& given) { return given.value == value; });
-  if (value == kNoValue || found == model_.given.end())
+  if (value == kNoValue || found == model.given.end())
     fail(TN_NOT_FOUND, SubjectName{name}, "layer \"", name, "\" is no output of this machine with a gradient");
-  return static_cast<size_t>(found - model_.given.begin());
+  return static_cast<size_t>(found - model.given.begin());
 }
+
+// Returns the number of a data layer that has a gradient.
+size_t differentiated_feed(const std::vector<Feed>& feeds, const std::string& data_layer, bool has_gradients) {
+  std::vector<std::string> names;
+  for (const Feed& feed : feeds) names.push_back(feed.name);
+  const auto found = std::find(names.begin(), names.end(), data_layer);
+  if (found == names.end())
+    fail(TN_NOT_FOUND, SubjectName{data_layer}, "there is no data layer \"", data_layer, "\"",
+         suggestion(data_layer, names));
+  if (!has_gradients)
+    fail(TN_MISUSE, SubjectName{data_layer}, "this machine was made without gradients of data layers");
+  const auto number = static_cast<size_t>(found - names.begin());
+  const Feed& feed = feeds[number];
+  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue)
+    fail(TN_INVALID, SubjectName{data_layer}, "data layer \"", data_layer, "\", ", to_string(feed.spec),
+         ", has no gradient: only those of dense or ragged floats have one");
+  if (feed.gradient == kNoValue)
+    fail(TN_NOT_FOUND, SubjectName{data_layer}, "data layer \"", data_layer,
+         "\" has no gradient in this machine: backward begins at nothing that depends on it");
+  return number;
+}
+
+}  // namespace
 
 void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::vector<ArrayView>& gradients) {
   check_backward();
-  if (!options_.given_gradients)
+  if (!first().options().given_gradients)
     fail(TN_MISUSE, "this machine was made without given gradients; its backward begins with the costs");
-  std::vector<const ArrayView*> by_number(model_.given.size(), nullptr);
+  DeviceMachine& machine = *machines_.front();  // the only one: given gradients are not divided
+  const std::vector<GivenGradient>& given = model().given;
+  std::vector<const ArrayView*> by_number(given.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = output_name(outputs[i]);
-    const size_t number = given_gradient(outputs[i]);
-    check_gradient("layer \"" + name + "\"", name, gradients[i], described(model_.given[number].gradient));
+    const size_t number = number_of_given(model(), outputs[i]);
+    check_gradient("layer \"" + name + "\"", name, gradients[i], machine.described(given[number].gradient));
     if (by_number[number] != nullptr)
       fail(TN_INVALID, SubjectName{name}, "the gradient of layer \"", name, "\" is given twice");
     by_number[number] = &gradients[i];
   }
-  if (samples_ > 0) {
+  if (samples() > 0) {
     for (size_t i = 0; i < by_number.size(); ++i) {
-      auto* const to = static_cast<std::byte*>(model_.calls->memory(model_.given[i].gradient));
-      const ArrayView like = described(model_.given[i].gradient);
+      auto* const to = static_cast<std::byte*>(model().calls->memory(given[i].gradient));
+      const ArrayView like = machine.described(given[i].gradient);
       const uint64_t bytes = element_bytes(like);
       if (by_number[i] == nullptr)
-        access_->zero(to, bytes);
+        machine.access().zero(to, bytes);
       else
-        access_->write_by(to, bytes, [&](std::byte* at) { copy_widened(*by_number[i], like.dtype, at); });
+        machine.access().write_by(to, bytes, [&](std::byte* at) { copy_widened(*by_number[i], like.dtype, at); });
     }
   }
   run_backward();
@@ -64,51 +86,35 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
 
 void Machine::set_gradient(const std::string& parameter, const ArrayView& values) {
   require_own();
-  if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
-  if (!set_->has_values())
+  if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
+  if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const ParameterUse& use = with_gradient(parameter);
-  if (sparse_gradient(use.gradient) != nullptr)
+  step_.set(parameter, values);
+}
+
+void StepGradients::set(const std::string& parameter, const ArrayView& values) {
+  const ParameterUse& use = parameter_with_gradient(machine_.model().lowered, parameter);
+  if (machine_.model().sparse_gradient(use.gradient) != nullptr)
     fail_parameter(TN_INVALID, parameter, "parameter \"", parameter,
                    "\" has a row-sparse gradient; only dense ones can be set");
   if (updated_.contains(parameter))
     fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter,
                    "\" has been updated in this step; end the step first");
-  const ArrayView like = described(use.gradient);
+  const ArrayView like = machine_.described(use.gradient);
   check_gradient("parameter \"" + parameter + "\"", parameter, values, like);
-  if (!accumulated_) {
-    const MachineMemory& memory = model_.memory;
-    access_->zero(memory.block.data() + memory.sections.gradients, memory.sections.arena - memory.sections.gradients);
-    for (const auto& gradient : model_.sparse_gradients) gradient->clear();
-    accumulated_ = true;
+  if (!exist()) {
+    machine_.zero_gradients();
+    accumulate();
   }
-  access_->write_by(model_.calls->memory(use.gradient), element_bytes(like),
+  access().write_by(machine_.model().calls->memory(use.gradient), element_bytes(like),
                     [&](std::byte* to) { copy_widened(values, like.dtype, to); });
 }
 
 ArrayView Machine::data_gradient(const std::string& data_layer) const {
-  return shards_ == nullptr ? own_data_gradient(data_layer) : shards_->data_gradient(data_layer);
-}
-
-ArrayView Machine::own_data_gradient(const std::string& data_layer) const {
-  std::vector<std::string> names;
-  for (const Feed& feed : model_.lowered.feeds) names.push_back(feed.name);
-  const auto found = std::find(names.begin(), names.end(), data_layer);
-  if (found == names.end())
-    fail(TN_NOT_FOUND, SubjectName{data_layer}, "there is no data layer \"", data_layer, "\"",
-         suggestion(data_layer, names));
-  if (!options_.data_gradients)
-    fail(TN_MISUSE, SubjectName{data_layer}, "this machine was made without gradients of data layers");
-  const Feed& feed = model_.lowered.feeds[static_cast<size_t>(found - names.begin())];
-  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue)
-    fail(TN_INVALID, SubjectName{data_layer}, "data layer \"", data_layer, "\", ", to_string(feed.spec),
-         ", has no gradient: only those of dense or ragged floats have one");
-  if (feed.gradient == kNoValue)
-    fail(TN_NOT_FOUND, SubjectName{data_layer}, "data layer \"", data_layer,
-         "\" has no gradient in this machine: backward begins at nothing that depends on it");
-  if (!data_gradients_)
+  const size_t feed = differentiated_feed(feeds(), data_layer, first().options().data_gradients);
+  if (values_ != Values::kDifferentiated)
     fail(TN_MISUSE, SubjectName{data_layer}, "the gradient of a data layer needs a backward since the last forward");
-  return view(feed.gradient);
+  return shards_.data_gradient(feed, data_layer);
 }
 
 }  // namespace tenon::host

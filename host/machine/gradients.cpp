@@ -150,6 +150,18 @@ void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& 
     if (const ValueId value = differentiable(lowered, feed); value != kNoValue) feed.gradient = gradients.at(value);
 }
 
+const ParameterUse& parameter_with_gradient(const Lowered& lowered, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ParameterUse& use : lowered.parameters) {
+    names.push_back(use.name);
+    if (use.name != name) continue;
+    if (use.gradient == kNoValue)
+      fail_parameter(TN_NOT_FOUND, name, "parameter \"", name, "\" has no gradient in this machine");
+    return use;
+  }
+  fail_parameter(TN_NOT_FOUND, name, "the machine has no parameter \"", name, "\"", suggestion(name, names));
+}
+
 std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& lowered, const ParameterSet& set) {
   std::map<size_t, ValueId> by_entry;
   for (const ParameterUse& use : lowered.parameters)

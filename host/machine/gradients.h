@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -40,6 +41,9 @@ struct BackwardStart {
 // parameters are immutable and no other gradient is wanted. missing: as of differentiate.
 void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
                            Inverses& inverses, std::vector<MissingBackward>* missing);
+
+// Returns the parameter of that name, which has a gradient.
+[[nodiscard]] const ParameterUse& parameter_with_gradient(const Lowered& lowered, const std::string& name);
 
 // The place of a dense gradient in the section of gradients of a machine's memory.
 struct PlacedGradient {

@@ -2,90 +2,160 @@
 #include "host/machine/machine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <list>
+#include <nlohmann/json.hpp>
 
-#include "core/checked.h"
 #include "core/error.h"
-#include "core/floating_point_mode.h"
-#include "host/machine/shards.h"
+#include "host/machine/sample_range.h"
 
 namespace tenon::host {
 
-Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
-                 std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
-    : topology_(std::move(topology)),
-      set_(std::move(set)),
-      registry_(&registry),
-      device_(std::move(device)),
-      parallel_(parallel),
-      options_(options),
-      max_samples_(options.max_samples),
-      access_(std::make_unique<HostAccess>(device_, set_->allocator())),
-      model_(compile(topology_, target(), options_, {})),
-      memory_id_(std::make_shared<const MemoryId>()),
-      symbols_(model_.bounds.size(), 0),
-      errors_(device_->who(), device_->origin().tags) {}
+namespace {
 
-Machine::Machine(const Topology& topology, std::shared_ptr<ParameterSet> set, Registry& registry,
+std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
+  std::string result;
+  for (const std::shared_ptr<Device>& device : devices)
+    result += text(result.empty() ? "" : ", ", "\"", device->name(), "\"");
+  return result;
+}
+
+// Returns the options of the machine of shard `number`. Throws TN_INVALID listing the devices if a minibatch is smaller
+// than the list.
+MachineOptions options_of_shard(const MachineOptions& options, const std::vector<std::shared_ptr<Device>>& devices,
+                                size_t number) {
+  const auto shards = static_cast<int64_t>(devices.size());
+  if (shards > 1 && options.max_samples >= 1 && options.max_samples < shards)
+    fail(TN_INVALID, SubjectName{"devices"}, "a minibatch of at most ", options.max_samples,
+         options.max_samples == 1 ? " sample" : " samples", " is smaller than the list of devices, ", listed(devices),
+         ": each computes a shard of it");
+  MachineOptions result = options;
+  if (options.max_samples >= 1) result.max_samples = shard_range(options.max_samples, devices.size(), 0).count;
+  result.shard = static_cast<uint32_t>(number);
+  return result;
+}
+
+// Throws TN_UNSUPPORTED for what several shards cannot compute. on: says on which devices.
+void check_divisible(const CompiledModel& model, const MachineOptions& options, const std::string& on) {
+  const Graph& graph = model.calls->graph();
+  if (options.given_gradients)
+    fail(TN_UNSUPPORTED, SubjectName{"devices"}, "given gradients cannot be divided among shards ", on);
+  for (const CarriedUse& use : model.lowered.carried) {
+    const Shape& shape = graph.spec(use.now).shape;
+    if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE)
+      fail(TN_UNSUPPORTED, SubjectName{"devices"},
+           "a state that is carried to the next minibatch, and that all its samples share, cannot be divided ", on);
+  }
+  for (const Cost& cost : model.costs) {
+    const auto rows = graph.rows.find(graph.spec(cost.per_sample).shape[0].symbol);
+    if (rows == graph.rows.end() || rows->second.count == kNoValue) continue;
+    const int32_t maker = graph.values[static_cast<size_t>(cost.mean)].producer;
+    const std::string& layer = graph.layers[static_cast<size_t>(graph.nodes[static_cast<size_t>(maker)].layer)];
+    fail(TN_UNSUPPORTED, SubjectName{layer}, "cost layer \"", layer,
+         "\" is a mean over rows whose number a layer finds; it cannot be divided ", on);
+  }
+}
+
+std::vector<std::unique_ptr<DeviceMachine>> machines_on(const Topology& topology,
+                                                        const std::shared_ptr<ParameterSet>& set, Registry& registry,
+                                                        const std::vector<std::shared_ptr<Device>>& devices,
+                                                        const tn_parallel* parallel, const MachineOptions& options) {
+  std::vector<std::unique_ptr<DeviceMachine>> machines;
+  for (size_t i = 0; i < devices.size(); ++i)
+    machines.push_back(std::make_unique<DeviceMachine>(topology, set, registry, devices[i], parallel,
+                                                       options_of_shard(options, devices, i)));
+  if (devices.size() > 1) check_divisible(machines.front()->model(), options, "on several devices, " + listed(devices));
+  return machines;
+}
+
+std::vector<Shard*> shards_of(const std::vector<std::unique_ptr<DeviceMachine>>& machines) {
+  std::vector<Shard*> shards;
+  for (const auto& machine : machines) shards.push_back(machine.get());
+  return shards;
+}
+
+}  // namespace
+
+Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
                  const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
                  const MachineOptions& options)
-    : Machine(topology, std::move(set), registry, devices.front(), parallel, options_of_shard(options, devices, 0)) {
-  max_samples_ = options.max_samples;  // NOLINT(cppcoreguidelines-prefer-member-initializer): those of all shards
-  if (devices.size() == 1) return;
-  std::vector<std::unique_ptr<Machine>> others;
-  for (size_t i = 1; i < devices.size(); ++i)
-    others.push_back(std::make_unique<Machine>(topology, set_, registry, devices[i], parallel,
-                                               options_of_shard(options, devices, i)));
-  shards_ = std::make_unique<Shards>(*this, std::move(others));
-}
-
-Machine::~Machine() { access_->finish(); }
+    : max_samples_(options.max_samples),
+      machines_(machines_on(topology, set, registry, devices, parallel, options)),
+      shards_(shards_of(machines_), max_samples_, set->allocator()),
+      step_(*machines_.front()) {}
 
 std::vector<std::shared_ptr<Device>> Machine::devices() const {
-  return shards_ == nullptr ? std::vector{device_} : shards_->devices();
+  std::vector<std::shared_ptr<Device>> result;
+  for (const auto& machine : machines_) result.push_back(machine->device());
+  return result;
 }
-
-int64_t Machine::whole_samples() const { return shards_->samples(); }
 
 void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
-  static_cast<void>(FeedChecker(model_, std::numeric_limits<int64_t>::max()).check(arrays));
+  static_cast<void>(FeedChecker(model(), std::numeric_limits<int64_t>::max()).check(arrays));
 }
+
+// Starts all machines, then waits for all. start, finish: called with the number of the shard.
+template <typename Start, typename Finish>
+void Machine::compute(const Start& start, const Finish& finish) {
+  for (size_t i = 0; i < machines_.size(); ++i) start(i);
+  for (size_t i = 0; i < machines_.size(); ++i) finish(i);
+}
+
+namespace {
+
+// The shards of a minibatch. One that has all samples has the arrays as they are.
+class Division {
+ public:
+  // Borrows everything.
+  Division(const std::vector<std::unique_ptr<DeviceMachine>>& machines, const std::vector<ArrayView>& arrays,
+           const MinibatchSizes& sizes) {
+    const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
+    shards_.reserve(machines.size());
+    for (size_t i = 0; i < machines.size(); ++i) {
+      const ShardRange range = shard_range(samples, machines.size(), i);
+      if (range.count == samples) {
+        shards_.push_back({arrays, sizes, sizes.symbols, 0});
+      } else {
+        const Part& part = parts_.emplace_back(machines[i]->model(), arrays, range);
+        shards_.push_back({part.range.arrays(), part.sizes, sizes.symbols, range.first});
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<DeviceMachine::Minibatch>& shards() const { return shards_; }
+
+ private:
+  struct Part {
+    Part(const CompiledModel& model, const std::vector<ArrayView>& arrays, const ShardRange& cut)
+        : range(arrays, cut.first, cut.count), sizes(FeedChecker(model, cut.count).sizes(range.arrays())) {}
+    SampleRange range;
+    MinibatchSizes sizes;
+  };
+  std::list<Part> parts_;
+  std::vector<DeviceMachine::Minibatch> shards_;
+};
+
+}  // namespace
 
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   require_own();
-  if (!set_->has_values())
+  if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const MinibatchSizes sizes = FeedChecker(model_, max_samples_).check(arrays);
-  if (shards_ != nullptr) return shards_->forward(arrays, sizes.symbols, mode);
-  start_forward(arrays, sizes, sizes.symbols, mode);
-  finish_forward();
-}
-
-void Machine::start_forward(const std::vector<ArrayView>& arrays, const MinibatchSizes& sizes,
-                            const std::vector<int64_t>& whole, FeedMode mode) {
-  const std::vector<int64_t>& symbols = sizes.symbols;
-  grow(symbols);
+  const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
+  const Division division(machines_, arrays, sizes);
+  const std::vector<DeviceMachine::Minibatch>& shards = division.shards();
+  grow(shards);
   drop_outputs();
-  begin_step(symbols, whole);
-  const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
-  if (samples == 0) return;
-  take_feeds(model_, *access_, arrays, sizes, mode);
-  advance_carried(samples);
-  run_once();
-  start(Phase::kForward);
-}
-
-void Machine::finish_forward() {
-  const int64_t samples = symbols_[TN_SYMBOL_SAMPLES];
-  if (samples > 0) {
-    finish(Phase::kForward);
-    settle_rows();
-    check_numbers();
-    carried_samples_ = samples;
+  shards_.drop_copies();
+  shards_.cut_carried(sizes.symbols[TN_SYMBOL_SAMPLES]);
+  try {
+    compute([&](size_t i) { machines_[i]->start_forward(shards[i], mode, version_); },
+            [&](size_t i) { machines_[i]->finish_forward(); });
+  } catch (...) {
+    for (const auto& machine : machines_) machine->abandon_forward();
+    throw;
   }
-  samples_ = samples;
-  fresh_ = true;
+  values_ = Values::kForwarded;
 }
 
 void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode) {
@@ -94,297 +164,97 @@ void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedM
   forward(arrays, mode);
 }
 
-namespace {
-
-// Returns a bound doubled as often as needed for `rows`.
-int64_t doubled(int64_t bound, int64_t rows) {
-  while (bound < rows) bound = checked_multiply(bound, int64_t{2}, "rows");
-  return bound;
-}
-
-}  // namespace
-
-// Compiles again with larger bounds if a minibatch has more rows than fit.
-void Machine::grow(const std::vector<int64_t>& symbols) {
-  RaggedBounds bounds = model_.ragged_bounds;
-  bool fits = true;
-  for (const RaggedUse& rows : model_.lowered.rows) {
-    const auto at = static_cast<size_t>(rows.symbol);
-    if (symbols[at] <= model_.bounds[at]) continue;
-    if (options_.max_rows > 0)
-      fail(TN_INVALID, SubjectName{rows.name}, "data layer \"", rows.name, "\": ", symbols[at],
-           " rows in a minibatch; the machine was made for at most ", options_.max_rows);
-    fits = false;
-    if (rows.name.empty()) continue;  // derived: its bound follows from the others
-    bounds[rows.symbol] = doubled(model_.bounds[at], symbols[at]);
-  }
-  const Graph& graph = model_.calls->graph();
-  const StepRows* seen = nullptr;
-  for (const StepRows& each : graph.step_rows) {
-    const auto at = static_cast<size_t>(each.rows.symbol);
-    if (symbols[at] <= model_.bounds[at]) continue;
-    fits = false;
-    if (!each.whole) continue;
-    seen = &each;
-    bounds[each.rows.symbol] = doubled(model_.bounds[at], symbols[at]);
-  }
-  if (fits) return;
+// Makes room for the rows of a minibatch. Changes nothing on failure, unless a machine before has lost its outputs.
+void Machine::grow(const std::vector<DeviceMachine::Minibatch>& shards) {
   try {
-    replace_model(compile(topology_, target(), options_, std::move(bounds)));
-  } catch (const Error& error) {
-    if (seen == nullptr || error.code() == TN_PLUGIN_FAULT) throw;
-    fail(error.code(), ComponentName{text("layer \"", graph.layers[static_cast<size_t>(seen->layer)], "\"")},
-         "its steps see ", symbols[static_cast<size_t>(seen->rows.symbol)],
-         " rows of whole sequences in a minibatch, for which the machine cannot grow: ", error.message());
-  }
-}
-
-// Replaces the compiled model by a larger one; keeps the gradients. Changes nothing on failure.
-void Machine::replace_model(CompiledModel larger) {
-  auto memory_id = std::make_shared<const MemoryId>();
-  std::vector<int64_t> symbols(larger.bounds.size(), 0);
-  if (accumulated_) {
-    const MachineMemory &from = model_.memory, &to = larger.memory;
-    access_->move(to.block.data() + to.sections.gradients, from.block.data() + from.sections.gradients,
-                  from.sections.arena - from.sections.gradients);
-    for (size_t i = 0; i < model_.sparse_gradients.size(); ++i) {
-      const SparseGradient& kept = *model_.sparse_gradients[i];
-      SparseGradient& gradient = *larger.sparse_gradients[i];
-      if (gradient.capacity() < kept.count()) {
-        gradient.resize(kept.count());
-        larger.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
-      }
-      gradient.copy(kept);
-    }
-  }
-  copy_carried(larger);
-  access_->wait();  // before the former memory is released
-  model_ = std::move(larger);
-  access_->drop_views();
-  memory_id_ = std::move(memory_id);
-  symbols_ = std::move(symbols);
-}
-
-// Throws if a layer got numbers that it does not take.
-void Machine::check_numbers() const {
-  const auto is_other = [&](ValueId value, int64_t element) {
-    return number_at(value, element) > -std::numeric_limits<double>::infinity();
-  };
-  for (const NumberCheck& check : model_.lowered.number_checks) {
-    if (!is_other(check.any, 0)) continue;
-    int64_t row = 0;
-    while (!is_other(check.by_row, row)) ++row;
-    check.refuse(number_at(check.by_row, row), row, first_sample_);
-  }
-}
-
-// Returns an element of a kept value of the compute type.
-double Machine::number_at(ValueId value, int64_t element) const {
-  const auto at = static_cast<size_t>(element);
-  if (options_.compute == TN_F64)
-    return *static_cast<const double*>(
-        access_->view(static_cast<const double*>(model_.calls->memory(value)) + at, sizeof(double)));
-  return *static_cast<const float*>(
-      access_->view(static_cast<const float*>(model_.calls->memory(value)) + at, sizeof(float)));
-}
-
-// Takes the sizes that calls have written.
-void Machine::settle_rows() {
-  for (const RaggedUse& rows : model_.lowered.rows)
-    if (rows.is_written()) symbols_[static_cast<size_t>(rows.symbol)] = model_.memory.symbols[rows.symbol];
-}
-
-void Machine::begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole) {
-  const bool changed = symbols != symbols_;
-  symbols_ = symbols;
-  bring_residents(model_.memory);
-  if (options_.training) model_.memory.random->step = first_random(options_).step + set_->updates();
-  std::copy(symbols.begin(), symbols.end(), model_.memory.symbols);
-  for (const auto& by_symbol : model_.inverses.by_symbol()) {
-    const int32_t symbol = by_symbol.first;
-    const int64_t size = whole[static_cast<size_t>(symbol)];  // so that the costs of shards add up
-    const double inverse = size > 0 ? 1.0 / static_cast<double>(size) : 0.0;
-    std::byte* const to = model_.memory.inverses + static_cast<size_t>(symbol) * sizeof(double);
-    if (options_.compute == TN_F64)
-      *reinterpret_cast<double*>(to) = inverse;
-    else
-      *reinterpret_cast<float*>(to) = static_cast<float>(inverse);
-  }
-  put_control(model_.memory, *access_);
-  if (changed) model_.calls->resize(symbols);
-}
-
-tn_execution Machine::execution() const {
-  tn_execution execution = {};
-  execution.size = sizeof execution;
-  execution.device = device_->instance();
-  execution.stream = access_->stream();
-  execution.symbols = model_.memory.device_symbols;
-  execution.host_symbols = model_.memory.symbols;
-  execution.random = model_.memory.device_random;
-  execution.parallel = parallel_;
-  execution.errors = errors_.get();
-  return execution;
-}
-
-void Machine::start(Phase phase) {
-  const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
-  try {
-    model_.calls->run(phase, execution(), errors_);
-  } catch (const Error& error) {
-    end_failed(phase, error);
-    throw;
+    for (size_t i = 0; i < shards.size(); ++i) machines_[i]->grow(shards[i].sizes.symbols, i == 0 && step_.exist());
   } catch (...) {
-    access_->finish();
+    const bool lost =
+        std::any_of(machines_.begin(), machines_.end(), [](const auto& machine) { return machine->samples() < 0; });
+    if (lost) drop_outputs();
     throw;
   }
-}
-
-void Machine::finish(Phase phase) {
-  try {
-    access_->wait();
-  } catch (const Error& error) {
-    end_failed(phase, error);
-    throw;
-  }
-}
-
-void Machine::end_failed(Phase phase, const Error& error) {
-  access_->finish();
-  const bool late = !access_->is_direct() && error.component() == device_->who();
-  if (late && phase == Phase::kForward) name_failure();
-}
-
-// Runs a forward again of which work failed later than its run, to throw the failure with its component. A backward
-// has overwritten what it read.
-void Machine::name_failure() {
-  const FloatingPointMode mode;
-  std::copy(symbols_.begin(), symbols_.end(), model_.memory.symbols);
-  put_control(model_.memory, *access_);
-  model_.calls->resize(symbols_);
-  try {
-    model_.calls->run_stepwise(Phase::kForward, execution(), errors_);
-  } catch (...) {
-    access_->finish();
-    throw;
-  }
-}
-
-void Machine::run_once() {
-  if (!model_.calls->has_once() || (version_ && model_.version == version_)) return;
-  model_.version.reset();
-  start(Phase::kOnce);
-  finish(Phase::kOnce);
-  model_.version = version_;
 }
 
 void Machine::drop_outputs() {
-  if (shards_ != nullptr) shards_->drop_outputs();
-  samples_ = -1;
-  fresh_ = used_ = data_gradients_ = false;
+  for (const auto& machine : machines_) machine->drop_outputs();
+  values_ = Values::kNone;
+  step_.forget_used();
 }
 
 void Machine::require_own() const {
   if (lent_) fail(TN_MISUSE, "the machine belongs to a training, whose handler may only read it");
 }
 
+void Machine::reset_carried() {
+  require_own();
+  shards_.reset_carried();
+}
+
 void Machine::check_backward() const {
   require_own();
-  if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
-  if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
-  if (!updated_.empty())
-    fail(TN_MISUSE, SubjectName{*updated_.begin()}, "backward would add to gradients of which parameter \"",
-         *updated_.begin(), "\" has been updated; end the step first");
+  if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no backward");
+  if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
+  if (!step_.updated().empty()) {
+    const std::string& name = *step_.updated().begin();
+    fail(TN_MISUSE, SubjectName{name}, "backward would add to gradients of which parameter \"", name,
+         "\" has been updated; end the step first");
+  }
 }
 
 void Machine::backward() {
   check_backward();
-  if (options_.given_gradients)
+  if (first().options().given_gradients)
     fail(TN_MISUSE, "this machine was made for given gradients; its backward begins with gradients of outputs");
   run_backward();
 }
 
+// The other machines write their gradients anew each time, to be added to those of the first.
 void Machine::run_backward() {
-  if (shards_ != nullptr) return shards_->backward();
-  start_backward();
-  finish_backward();
-}
-
-void Machine::start_backward() {
-  if (samples_ > 0 && accumulated_)
-    for (const auto& gradient : model_.sparse_gradients)  // may fail: nothing has changed yet
-      reserve_rows(*gradient, model_.calls->contributions(gradient->value(), symbols_));
-  bring_residents(model_.memory);  // the application may have set some since the forward
-  fresh_ = false;
-  data_gradients_ = samples_ == 0;
-  if (samples_ == 0) return;
-  const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
-  for (const ParameterUse& use : model_.lowered.parameters)
-    if (use.gradient != kNoValue) model_.calls->request(use.gradient, request);
-  accumulated_ = false;
-  start(Phase::kBackward);
-}
-
-void Machine::finish_backward() {
-  if (samples_ == 0) return;
-  finish(Phase::kBackward);
-  accumulated_ = true;
-  data_gradients_ = true;
-}
-
-// Makes room before `added` rows are added to a row-sparse gradient: all may be new ones.
-void Machine::reserve_rows(SparseGradient& gradient, int64_t added) {
-  const int64_t most = std::min(gradient.height(), checked_add(gradient.count(), added, "rows"));
-  if (most <= gradient.capacity()) return;
-  auto memory_id = std::make_shared<const MemoryId>();
-  gradient.resize(std::min(gradient.height(), std::max(most, gradient.capacity() * 2)));
-  model_.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
-  memory_id_ = std::move(memory_id);
-}
-
-void Machine::commit(const UsedNames& used) {
-  if (!accumulated_) return;
-  bool changed = false;
-  for (size_t i = 0; i < model_.lowered.buffers.size(); ++i) {
-    const BufferUse& buffer = model_.lowered.buffers[i];
-    if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;
-    if (!used.contains(buffer.name) || skipped_) continue;
-    commit_buffer(i);
-    changed = true;
+  const bool adds = step_.exist();
+  for (size_t i = 0; i < machines_.size(); ++i) machines_[i]->prepare_backward(adds && i == 0);
+  values_ = Values::kOverwritten;
+  if (samples() > 0) {
+    step_.drop();
+    try {
+      compute([&](size_t i) { machines_[i]->start_backward(adds && i == 0); },
+              [&](size_t i) { machines_[i]->finish_backward(); });
+      shards_.add_up();
+    } catch (...) {
+      for (const auto& machine : machines_) machine->access().finish();
+      throw;
+    }
+    step_.accumulate();
   }
-  if (changed) access_->wait();  // other machines may read the buffers now
-  accumulated_ = false;
-  skipped_ = false;
-  updated_.clear();
-  used_ = true;
-  set_->count_update();
+  values_ = Values::kDifferentiated;
 }
 
-// Makes the next values of a buffer the present ones. number: in Lowered::buffers.
-void Machine::commit_buffer(size_t number) {
-  const MachineMemory::Resident& kept = model_.memory.residents[model_.lowered.parameters.size() + number];
-  const void* const next = model_.calls->memory(model_.lowered.buffers[number].next);
-  if (options_.compute == TN_F32) {
-    access_->move(kept.data(), next, kept.part.bytes);
-  } else {
-    const uint64_t count = kept.part.bytes / sizeof(float);
-    const auto* const wide = static_cast<const double*>(access_->view(next, count * sizeof(double)));
-    access_->write_by(kept.data(), kept.part.bytes, [&](std::byte* to) {
-      std::transform(wide, wide + count, reinterpret_cast<float*>(to),
-                     [](double value) { return static_cast<float>(value); });
-    });
-  }
-  kept.residence.changed(kept.part);
+std::vector<std::string> Machine::cost_names() const {
+  std::vector<std::string> names;
+  for (const Cost& cost : model().costs) names.push_back(cost.name);
+  return names;
 }
 
-std::vector<GradientRun> Machine::gradient_runs(const UsedNames& used) const {
-  return host::gradient_runs(model_, *set_, used);
+ArrayView Machine::output(const LayerOutput& output) const {
+  if (machines_.size() > 1) check_divided(output);
+  return shards_.output(output);
 }
 
-std::vector<const SparseGradient*> Machine::sparse_gradients(const UsedNames& used) const {
-  std::vector<const SparseGradient*> result;
-  for (const auto& gradient : model_.sparse_gradients)
-    if (used.contains(set_->entries()[gradient->entry()].name)) result.push_back(gradient.get());
+void Machine::check_divided(const LayerOutput& output) const {
+  static_cast<void>(first().output(output));  // what else is wrong with it comes first
+  const Shape& shape = model().calls->graph().spec(model().lowered.value_of(output)).shape;
+  if (!shape.empty() && shape[0].symbol != TN_SYMBOL_NONE) return;
+  const std::string name = output_name(output);
+  fail(TN_UNSUPPORTED, SubjectName{name}, "the output of layer \"", name,
+       "\" has no dimension of samples: each of the devices ", listed(devices()), " has one of its shard");
+}
+
+nlohmann::json Machine::describe() const {
+  nlohmann::json result = first().describe();
+  if (machines_.size() == 1) return result;
+  result["max_samples"] = max_samples_;
+  for (const auto& machine : machines_) result["devices"].push_back(machine->device()->name());
+  result["shard_samples"] = first().options().max_samples;
   return result;
 }
 

@@ -117,7 +117,8 @@ void Predictor::make(Side& side, const ParameterSet& source) {
   set->replace(values_of(*set, source));
   std::vector<std::unique_ptr<Machine>> machines;
   for (uint32_t i = 0; i < options_.machines; ++i)
-    machines.push_back(std::make_unique<Machine>(topology_, set, registry_, device_, parallel_, options_.machine));
+    machines.push_back(
+        std::make_unique<Machine>(topology_, set, registry_, std::vector{device_}, parallel_, options_.machine));
   for (uint32_t i = 0; i < options_.machines; ++i) side.slots[i].machine = std::move(machines[i]);
   side.set = std::move(set);
 }

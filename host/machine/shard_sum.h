@@ -5,25 +5,25 @@
 #include <vector>
 
 #include "host/compile/operand_call.h"
-#include "host/machine/machine.h"
+#include "host/machine/device_machine.h"
 
 namespace tenon::host {
 
 using namespace core;
 
-// Adds the gradients of one machine to those of another one of the same topology and set, and merges the next values of
-// their buffers by the rules that their layers state (TN_MERGE_*). The calls run on the device of the sum; what lies on
-// another device is copied through memory of the host. Borrows the machines.
+// Adds the gradients of a shard to those of the machine of another one, and merges the next values of their buffers by
+// the rules that their layers state (TN_MERGE_*). The calls run on the device of the sum; what they do not reach in
+// place is copied through memory of the host. Borrows both.
 class ShardSum {
  public:
-  ShardSum(Machine& to, Machine& from) : to_(to), from_(from) {}
+  ShardSum(DeviceMachine& to, Shard& from) : to_(to), from_(from) {}
 
   // Enqueues the work, in the stream of the machine `to`. Both have run backward. share: the samples of `from` among
   // those of both, the weight of its buffers in a mean.
   void start(double share);
 
  private:
-  // What lies on the device of `from`, and a copy of it on the device of the sum.
+  // What lies out of reach of the device of the sum, and a copy of it there.
   struct Copied {
     const void* from;
     DeviceMemory here;
@@ -32,17 +32,17 @@ class ShardSum {
   };
   void reserve_rows();
   void prepare();
-  void add_dense();
-  void add_rows(size_t number);
-  void merge_buffers();
+  void add_dense(const ShardTerms& terms);
+  void add_rows(size_t number, const ShardTerms::Rows& from);
+  void merge_buffers(const ShardTerms& terms);
   void* here(const void* from, uint64_t bytes, int64_t capacity = 1, const int64_t* rows = nullptr);
   void put_control(double share);
   static constexpr uint64_t kShareAt = 16, kSymbolsAt = 64;  // bytes into control_, which begins with tn_random
   static_assert(sizeof(tn_random) <= kShareAt);
   [[nodiscard]] int64_t& rows_of(size_t gradient) { return symbols_[TN_SYMBOL_FIRST_RAGGED + gradient]; }
 
-  Machine& to_;
-  Machine& from_;
+  DeviceMachine& to_;
+  Shard& from_;
   std::shared_ptr<const MemoryId> to_id_, from_id_;  // for which the calls are prepared
   std::vector<int64_t> symbols_;  // the first ragged ones: rows of the row-sparse gradients of `from`
   std::vector<Copied> copied_;

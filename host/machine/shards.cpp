@@ -2,37 +2,10 @@
 #include "host/machine/shards.h"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
 
 #include "core/error.h"
-#include "host/machine/sample_range.h"
 
 namespace tenon::host {
-
-namespace {
-
-std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
-  std::string result;
-  for (const std::shared_ptr<Device>& device : devices)
-    result += text(result.empty() ? "" : ", ", "\"", device->name(), "\"");
-  return result;
-}
-
-}  // namespace
-
-MachineOptions options_of_shard(const MachineOptions& options, const std::vector<std::shared_ptr<Device>>& devices,
-                                size_t number) {
-  const auto shards = static_cast<int64_t>(devices.size());
-  if (shards > 1 && options.max_samples >= 1 && options.max_samples < shards)
-    fail(TN_INVALID, SubjectName{"devices"}, "a minibatch of at most ", options.max_samples,
-         options.max_samples == 1 ? " sample" : " samples", " is smaller than the list of devices, ", listed(devices),
-         ": each computes a shard of it");
-  MachineOptions result = options;
-  if (options.max_samples >= 1) result.max_samples = shard_range(options.max_samples, devices.size(), 0).count;
-  result.shard = static_cast<uint32_t>(number);
-  return result;
-}
 
 ShardRange shard_range(int64_t samples, size_t shards, size_t number) {
   const auto parts = static_cast<int64_t>(shards), at = static_cast<int64_t>(number);
@@ -40,243 +13,180 @@ ShardRange shard_range(int64_t samples, size_t shards, size_t number) {
   return {at * least + std::min(at, larger), least + (at < larger ? 1 : 0)};
 }
 
-Shards::Shards(Machine& first, std::vector<std::unique_ptr<Machine>> others) : others_(std::move(others)) {
-  machines_.push_back(&first);
-  for (const auto& other : others_) machines_.push_back(other.get());
-  check();
-}
+Shards::Shards(std::vector<Shard*> shards, int64_t max_samples, std::shared_ptr<Allocator> allocator)
+    : shards_(std::move(shards)), max_samples_(max_samples), allocator_(std::move(allocator)) {}
 
-void Shards::check() const {
-  const Machine& first = *machines_.front();
-  const Graph& graph = first.model_.calls->graph();
-  const std::string on = "on several devices, " + listed(devices());
-  if (first.options_.given_gradients)
-    fail(TN_UNSUPPORTED, SubjectName{"devices"}, "given gradients cannot be divided among shards ", on);
-  for (const CarriedUse& use : first.model_.lowered.carried) {
-    const Shape& shape = graph.spec(use.now).shape;
-    if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE)
-      fail(TN_UNSUPPORTED, SubjectName{"devices"},
-           "a state that is carried to the next minibatch, and that all its samples share, cannot be divided ", on);
-  }
-  for (const Cost& cost : first.model_.costs) {
-    const auto rows = graph.rows.find(graph.spec(cost.per_sample).shape[0].symbol);
-    if (rows == graph.rows.end() || rows->second.count == kNoValue) continue;
-    const int32_t maker = graph.values[static_cast<size_t>(cost.mean)].producer;
-    const std::string& layer = graph.layers[static_cast<size_t>(graph.nodes[static_cast<size_t>(maker)].layer)];
-    fail(TN_UNSUPPORTED, SubjectName{layer}, "cost layer \"", layer,
-         "\" is a mean over rows whose number a layer finds; it cannot be divided ", on);
-  }
-}
-
-std::vector<std::shared_ptr<Device>> Shards::devices() const {
-  std::vector<std::shared_ptr<Device>> result;
-  for (const Machine* machine : machines_) result.push_back(machine->device());
-  return result;
-}
-
-// Starts all machines, then waits for all. start, finish: called with the number of the shard.
-template <typename Start, typename Finish>
-void Shards::compute(const Start& start, const Finish& finish) {
-  try {
-    for (size_t i = 0; i < machines_.size(); ++i) start(i);
-    for (size_t i = 0; i < machines_.size(); ++i) finish(i);
-  } catch (...) {
-    for (const Machine* machine : machines_) machine->access_->finish();
-    throw;
-  }
-}
-
-void Shards::forward(const std::vector<ArrayView>& arrays, const std::vector<int64_t>& whole, FeedMode mode) {
-  const int64_t samples = whole[TN_SYMBOL_SAMPLES];
-  machines_.front()->drop_outputs();
-  joined_.clear();
-  cut_carried(samples);
-  if (samples > 0) carried_samples_ = samples;
-  try {
-    const auto start = [&](size_t i) {
-      Machine& machine = *machines_[i];
-      const ShardRange part = shard_range(samples, machines_.size(), i);
-      const SampleRange range(arrays, part.first, part.count);
-      machine.version_ = machines_.front()->version_;
-      machine.first_sample_ = part.first;
-      machine.start_forward(range.arrays(), FeedChecker(machine.model_, part.count).sizes(range.arrays()), whole, mode);
-    };
-    compute(start, [&](size_t i) { machines_[i]->finish_forward(); });
-  } catch (...) {
-    for (Machine* machine : machines_)  // the next forward begins with the states with which this one began
-      if (machine->samples_ >= 0) machine->carried_samples_ = 0;
-    machines_.front()->drop_outputs();
-    throw;
-  }
-}
-
-void Shards::backward() {
-  try {
-    compute([&](size_t i) { machines_[i]->start_backward(); }, [&](size_t i) { machines_[i]->finish_backward(); });
-    add_up();
-  } catch (...) {
-    for (Machine* machine : machines_) {
-      machine->access_->finish();
-      machine->accumulated_ = false;
-    }
-    throw;
-  }
-}
-
-// Adds up gradients and merges buffers in a tree: shard 1 into shard 0, 3 into 2, ..., then 2 into 0, 6 into 4, ...;
-// the machines of one level compute at the same time. Shards without samples, the last ones, have nothing to add.
-void Shards::add_up() {
-  std::vector<int64_t> samples;  // of the shards that each sum has
-  for (const Machine* machine : machines_)
-    if (machine->samples_ > 0) samples.push_back(machine->samples_);
-  const size_t count = samples.size();
-  for (size_t step = 1; step < count; step *= 2) {
-    for (size_t i = step; i < count; i += 2 * step) {
-      std::unique_ptr<ShardSum>& sum = sums_[i];
-      if (sum == nullptr) sum = std::make_unique<ShardSum>(*machines_[i - step], *machines_[i]);
-      samples[i - step] += samples[i];
-      sum->start(static_cast<double>(samples[i]) / static_cast<double>(samples[i - step]));
-    }
-    for (size_t i = step; i < count; i += 2 * step) machines_[i - step]->access_->wait();
-  }
-  for (const auto& other : others_) other->accumulated_ = false;
-}
-
-void Shards::drop_outputs() {
-  for (const auto& other : others_) other->drop_outputs();
-}
+// ---- sums
 
 int64_t Shards::samples() const {
   int64_t sum = 0;
-  for (const Machine* machine : machines_) sum += machine->samples_;
-  return machines_.front()->samples_ < 0 ? -1 : sum;
+  for (const Shard* shard : shards_) sum += shard->samples();
+  return shards_.front()->samples() < 0 ? -1 : sum;
 }
 
 double Shards::cost() const {
   double sum = 0;
-  for (const Machine* machine : machines_) sum += machine->own_cost();
+  for (const Shard* shard : shards_) sum += shard->cost();
   return sum;
 }
 
+namespace {
+
+void add_to(std::vector<double>& sums, const std::vector<double>& values) {
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
+}
+
+}  // namespace
+
 std::vector<double> Shards::costs() const {
-  std::vector<double> sums;
-  for (const Machine* machine : machines_) {
-    const std::vector<double> costs = machine->own_costs();
-    sums.resize(costs.size());
-    for (size_t i = 0; i < costs.size(); ++i) sums[i] += costs[i];
-  }
+  std::vector<double> sums = shards_.front()->costs();
+  for (size_t i = 1; i < shards_.size(); ++i) add_to(sums, shards_[i]->costs());
   return sums;
 }
 
 std::vector<double> Shards::metric_state(const LayerRef& metric) const {
-  std::vector<double> sum = machines_.front()->own_metric_state(metric);
-  for (const auto& other : others_) {
-    const std::vector<double> state = other->own_metric_state(metric);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += state[i];
-  }
-  return sum;
+  std::vector<double> sums = shards_.front()->metric_state(metric);
+  for (size_t i = 1; i < shards_.size(); ++i) add_to(sums, shards_[i]->metric_state(metric));
+  return sums;
 }
 
+// Works in a tree: adds shard 1 to shard 0, 3 to 2, ..., then 2 to 0, 6 to 4, ...; the shards of one level compute at
+// the same time. Shards without samples, the last ones, have nothing to add.
+void Shards::add_up() const {
+  std::vector<int64_t> samples;  // of the shards that each sum has
+  for (const Shard* shard : shards_)
+    if (shard->samples() > 0) samples.push_back(shard->samples());
+  const size_t count = samples.size();
+  for (size_t step = 1; step < count; step *= 2) {
+    for (size_t i = step; i < count; i += 2 * step) {
+      samples[i - step] += samples[i];
+      shards_[i - step]->add(*shards_[i], static_cast<double>(samples[i]) / static_cast<double>(samples[i - step]));
+    }
+    for (size_t i = step; i < count; i += 2 * step) shards_[i - step]->wait();
+  }
+}
+
+// ---- carried states
+
 void Shards::reset_carried() {
-  for (Machine* machine : machines_) machine->reset_own_carried();
+  for (Shard* shard : shards_) shard->reset_carried();
   carried_samples_ = 0;
 }
 
-Machine::Carried Shards::carried() const {
-  Machine::Carried result = machines_.front()->own_carried();
-  for (const auto& other : others_) {
-    const Machine::Carried part = other->own_carried();
+CarriedStates Shards::carried() const {
+  CarriedStates result = shards_.front()->carried();
+  for (size_t i = 1; i < shards_.size(); ++i) {
+    const CarriedStates part = shards_[i]->carried();
     result.samples += part.samples;
-    for (size_t i = 0; i < result.values.size(); ++i)
-      result.values[i].insert(result.values[i].end(), part.values[i].begin(), part.values[i].end());
+    for (size_t k = 0; k < result.values.size(); ++k)
+      result.values[k].insert(result.values[k].end(), part.values[k].begin(), part.values[k].end());
   }
   return result;
 }
 
-// The states of a machine with as many samples at most, cut for the next minibatch of as many samples.
-void Shards::set_carried(const Machine::Carried& carried) {
-  const int64_t most = machines_.front()->max_samples_;
-  if (carried.samples < 0 || carried.samples > most)
-    fail(TN_BAD_DATA, "carried states of ", carried.samples, " samples; the machine has room for ", most);
-  std::vector<Machine::Carried> parts;
-  for (size_t i = 0; i < machines_.size(); ++i) {
-    const ShardRange range = shard_range(carried.samples, machines_.size(), i);
-    Machine::Carried& part = parts.emplace_back();
-    part.samples = range.count;
-    for (const std::vector<std::byte>& values : carried.values) {
-      const size_t samples = static_cast<size_t>(std::max<int64_t>(carried.samples, 1)),
-                   sample = values.size() / samples;
-      if (values.size() % samples != 0)
-        fail(TN_BAD_DATA, "a carried state of ", samples, " samples has ", values.size(), " bytes");
-      const auto first = values.begin() + static_cast<std::ptrdiff_t>(sample * static_cast<size_t>(range.first));
-      part.values.emplace_back(first, first + static_cast<std::ptrdiff_t>(sample * static_cast<size_t>(range.count)));
-    }
+namespace {
+
+// Returns the states of a part of the samples.
+CarriedStates cut(const CarriedStates& carried, const ShardRange& range) {
+  if (range.count == carried.samples) return carried;
+  CarriedStates part;
+  part.samples = range.count;
+  for (const std::vector<std::byte>& values : carried.values) {
+    const auto samples = static_cast<size_t>(carried.samples);
+    const size_t sample = values.size() / samples;
+    if (values.size() % samples != 0)
+      fail(TN_BAD_DATA, "a carried state of ", samples, " samples has ", values.size(), " bytes");
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(sample * static_cast<size_t>(range.first));
+    part.values.emplace_back(first, first + static_cast<std::ptrdiff_t>(sample * static_cast<size_t>(range.count)));
   }
-  for (size_t i = 0; i < machines_.size(); ++i) machines_[i]->set_own_carried(parts[i]);
+  return part;
+}
+
+}  // namespace
+
+void Shards::set_carried(const CarriedStates& carried) {
+  if (carried.samples < 0 || carried.samples > max_samples_)
+    fail(TN_BAD_DATA, "carried states of ", carried.samples, " samples; the machine has room for ", max_samples_);
+  std::vector<CarriedStates> parts;
+  for (size_t i = 0; i < shards_.size(); ++i)
+    parts.push_back(cut(carried, shard_range(carried.samples, shards_.size(), i)));
+  for (size_t i = 0; i < shards_.size(); ++i) shards_[i]->set_carried(parts[i]);
   carried_samples_ = carried.samples;
 }
 
-// Gives each shard the states of its samples if the minibatch is cut otherwise than the one before.
 void Shards::cut_carried(int64_t samples) {
-  const bool carries = !machines_.front()->model_.lowered.carried.empty() && carried_samples_ > 0;
-  if (!carries || samples == 0 || samples == carried_samples_) return;
-  Machine::Carried whole = carried();
-  if (whole.samples == 0) return reset_carried();
-  const auto before = static_cast<size_t>(whole.samples), now = static_cast<size_t>(samples);
-  for (std::vector<std::byte>& values : whole.values)
-    values.resize(values.size() / before * now);  // zeros for samples that it did not have
-  whole.samples = samples;
-  set_carried(whole);
+  if (samples == 0) return;
+  const bool fits = carried_samples_ == 0 || is_cut_alike(samples, carried_samples_);
+  if (!fits) {
+    CarriedStates states = carried();
+    if (states.values.empty() || states.samples == 0) {
+      reset_carried();
+    } else {
+      const auto before = static_cast<size_t>(states.samples), now = static_cast<size_t>(samples);
+      for (std::vector<std::byte>& values : states.values)
+        values.resize(values.size() / before * now);  // zeros for samples that it did not have
+      states.samples = samples;
+      set_carried(states);
+    }
+  }
+  carried_samples_ = samples;
 }
 
-// ---- outputs
-
-ArrayView Shards::output(const LayerOutput& output) {
-  const std::string name = output_name(output);
-  std::vector<ArrayView> parts{machines_.front()->own_output(output)};
-  const Graph& graph = machines_.front()->model_.calls->graph();
-  const Shape& shape = graph.spec(machines_.front()->model_.lowered.value_of(output)).shape;
-  if (shape.empty() || shape[0].symbol == TN_SYMBOL_NONE)
-    fail(TN_UNSUPPORTED, SubjectName{name}, "the output of layer \"", name,
-         "\" has no dimension of samples: each of the devices ", listed(devices()), " has one of its shard");
-  for (const auto& other : others_)
-    if (other->samples_ > 0) parts.push_back(other->own_output(output));
-  return join(name, parts);
+// Whether each shard begins with the same sample in two minibatches, or has none in both.
+bool Shards::is_cut_alike(int64_t samples, int64_t before) const {
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const ShardRange range = shard_range(samples, shards_.size(), i), other = shard_range(before, shards_.size(), i);
+    const bool has_samples = range.count > 0, had_samples = other.count > 0;
+    if (has_samples != had_samples || (has_samples && range.first != other.first)) return false;
+  }
+  return true;
 }
 
-ArrayView Shards::data_gradient(const std::string& data_layer) {
-  std::vector<ArrayView> parts{machines_.front()->own_data_gradient(data_layer)};
-  for (const auto& other : others_)
-    if (other->samples_ > 0) parts.push_back(other->own_data_gradient(data_layer));
-  return join("gradient of " + data_layer, parts);
+// ---- joined values
+
+ArrayView Shards::output(const LayerOutput& output) const {
+  const auto part = [&](const Shard& shard) { return shard.output(output); };
+  return joined([&] { return output_name(output); }, part);
 }
 
-// Returns the parts one behind the other, copied.
-ArrayView Shards::join(const std::string& name, const std::vector<ArrayView>& parts) {
-  Joined& joined = joined_[name];
+ArrayView Shards::data_gradient(size_t feed, const std::string& name) const {
+  const auto part = [&](const Shard& shard) { return shard.data_gradient(feed); };
+  return joined([&] { return "gradient of " + name; }, part);
+}
+
+// Returns the parts one behind the other, copied unless the first shard has them all. name: returns that of the value.
+template <typename Name, typename Part>
+ArrayView Shards::joined(const Name& name, const Part& part) const {
+  std::vector<const Shard*> others;  // with samples
+  for (size_t i = 1; i < shards_.size(); ++i)
+    if (shards_[i]->samples() > 0) others.push_back(shards_[i]);
+  if (others.empty()) return part(*shards_.front());
+  std::vector<ArrayView> parts{part(*shards_.front())};
+  for (const Shard* shard : others) parts.push_back(part(*shard));
+  Joined& copy = joined_[name()];
   ArrayView result = parts.front();
   result.shape[0] = result.samples = 0;
-  for (std::vector<int64_t>& offsets : joined.offsets) offsets.assign(1, 0);
-  for (const ArrayView& part : parts) {
-    result.shape[0] += part.shape[0];
-    result.samples += part.samples;
-    int64_t count = part.samples;  // of sequences at this level
-    for (size_t level = 0; level < part.levels; ++level) {
-      const int64_t* const from = part.offsets[level];
-      std::vector<int64_t>& to = joined.offsets[level];
+  for (std::vector<int64_t>& offsets : copy.offsets) offsets.assign(1, 0);
+  for (const ArrayView& each : parts) {
+    result.shape[0] += each.shape[0];
+    result.samples += each.samples;
+    int64_t count = each.samples;  // of sequences at this level
+    for (size_t level = 0; level < each.levels; ++level) {
+      const int64_t* const from = each.offsets[level];
+      std::vector<int64_t>& to = copy.offsets[level];
       const int64_t before = to.back();
       for (int64_t i = 1; i <= count; ++i) to.push_back(before + from[i]);
       count = count == 0 ? 0 : from[count];
     }
   }
-  joined.values = Buffer(machines_.front()->access_->allocator(), element_bytes(result));
-  std::byte* to = joined.values.data();
-  for (const ArrayView& part : parts) {
-    copy_elements(part, to);
-    to += element_bytes(part);
+  copy.values = Buffer(allocator_, element_bytes(result));
+  std::byte* to = copy.values.data();
+  for (const ArrayView& each : parts) {
+    copy_elements(each, to);
+    to += element_bytes(each);
   }
-  result.data = joined.values.data();
-  for (size_t level = 0; level < result.levels; ++level) result.offsets[level] = joined.offsets[level].data();
+  result.data = copy.values.data();
+  for (size_t level = 0; level < result.levels; ++level) result.offsets[level] = copy.offsets[level].data();
   return result;
 }
 

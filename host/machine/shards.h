@@ -1,5 +1,4 @@
-// The shards of a machine of several devices: each computes a part of the samples of a minibatch.
-// SPDX-License-Identifier: Apache-2.0
+// The shards of a minibatch: each has a part of its samples. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
@@ -7,17 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "host/machine/machine.h"
-#include "host/machine/shard_sum.h"
+#include "core/system.h"
+#include "host/machine/shard.h"
 
 namespace tenon::host {
 
 using namespace core;
-
-// Returns the options of the machine of shard `number`. Throws TN_INVALID listing the devices if a minibatch is smaller
-// than the list.
-[[nodiscard]] MachineOptions options_of_shard(const MachineOptions& options,
-                                              const std::vector<std::shared_ptr<Device>>& devices, size_t number);
 
 // A part of the samples of a minibatch.
 struct ShardRange {
@@ -27,50 +21,47 @@ struct ShardRange {
 // Those beyond the samples are empty. It depends on these two numbers alone.
 [[nodiscard]] ShardRange shard_range(int64_t samples, size_t shards, size_t number);
 
-// Drives the machines of all shards, the first of which is the machine of the application. The inverse sizes by which
-// costs become means are those of the whole minibatch, so that costs and gradients of the shards add up to those of the
-// minibatch. The functions are those of Machine. They throw what the first machine that fails throws, after all have
-// ended.
+// The values of a minibatch from those of its shards: sums, and parts that are joined or cut. A single shard has the
+// whole minibatch.
 class Shards {
  public:
-  // others[i]: the machine of shard i + 1. Borrows `first`. Throws TN_UNSUPPORTED for what shards cannot compute.
-  Shards(Machine& first, std::vector<std::unique_ptr<Machine>> others);
-
-  // arrays: checked ones of the whole minibatch, whose sizes by symbol are `whole`.
-  void forward(const std::vector<ArrayView>& arrays, const std::vector<int64_t>& whole, FeedMode mode);
-  // Leaves the sums of the gradients, and the merged next values of buffers, in the first machine.
-  void backward();
-  void drop_outputs();
-  void reset_carried();
-  [[nodiscard]] Machine::Carried carried() const;
-  void set_carried(const Machine::Carried& carried);
+  // Borrows the shards. max_samples: of a minibatch. allocator: for joined copies.
+  Shards(std::vector<Shard*> shards, int64_t max_samples, std::shared_ptr<Allocator> allocator);
 
   [[nodiscard]] int64_t samples() const;
   [[nodiscard]] double cost() const;
   [[nodiscard]] std::vector<double> costs() const;
   [[nodiscard]] std::vector<double> metric_state(const LayerRef& metric) const;
-  // Joined copies in the order of the samples, borrowed until the next forward or the next call for the same name.
-  [[nodiscard]] ArrayView output(const LayerOutput& output);
-  [[nodiscard]] ArrayView data_gradient(const std::string& data_layer);
-  [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const;
+  // Of several shards with samples: joined copies in the order of the samples, borrowed until the next call for the
+  // same name or drop_copies(). name: of the data layer.
+  [[nodiscard]] ArrayView output(const LayerOutput& output) const;
+  [[nodiscard]] ArrayView data_gradient(size_t feed, const std::string& name) const;
+  void drop_copies() { joined_.clear(); }
+
+  void reset_carried();
+  [[nodiscard]] CarriedStates carried() const;
+  // Cuts the states of a minibatch for the shards of one with as many samples.
+  void set_carried(const CarriedStates& carried);
+  // Gives each shard the states of its samples in a minibatch of `samples`, if they are not those that it has.
+  void cut_carried(int64_t samples);
+
+  // Adds up gradients, and merges the next values of buffers, in shard 0.
+  void add_up() const;
 
  private:
   struct Joined {
     Buffer values;
     std::vector<int64_t> offsets[2];
   };
-  void check() const;
-  template <typename Start, typename Finish>
-  void compute(const Start& start, const Finish& finish);
-  void cut_carried(int64_t samples);
-  void add_up();
-  [[nodiscard]] ArrayView join(const std::string& name, const std::vector<ArrayView>& parts);
+  template <typename Name, typename Part>
+  [[nodiscard]] ArrayView joined(const Name& name, const Part& part) const;
+  [[nodiscard]] bool is_cut_alike(int64_t samples, int64_t before) const;
 
-  std::vector<std::unique_ptr<Machine>> others_;
-  std::vector<Machine*> machines_;                    // by shard
-  std::map<size_t, std::unique_ptr<ShardSum>> sums_;  // by the shard that is added
-  std::map<std::string, Joined> joined_;              // by name of the output or data layer
-  int64_t carried_samples_ = 0;                       // of the minibatch that left the carried states; 0: none
+  std::vector<Shard*> shards_;
+  int64_t max_samples_;
+  std::shared_ptr<Allocator> allocator_;
+  mutable std::map<std::string, Joined> joined_;  // by name of the output or data layer
+  int64_t carried_samples_ = 0;                   // of the minibatch that left the carried states; 0: none
 };
 
 }  // namespace tenon::host

@@ -14,6 +14,7 @@ SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntr
     : value_(value),
       entry_(number),
       access_(access),
+      shape_(entry.shape),
       height_(entry.shape[0]),
       width_(height_ == 0 ? 0 : static_cast<int64_t>(entry.count) / height_),
       dtype_(dtype) {}
@@ -60,6 +61,29 @@ void SparseGradient::copy(const SparseGradient& from) {
   access_.move(rows_.ids, from.rows_.ids, rows * sizeof(int64_t));
   access_.move(values_, from.values_, rows * row_bytes());
   access_.wait();
+}
+
+SparseGradientView SparseGradient::view() const {
+  const int64_t rows = count();
+  SparseGradientView result;
+  result.ids = {TN_I64, {rows}};
+  result.ids.data = access_.view(rows_.ids, element_bytes(result.ids));
+  result.values = {dtype_, shape_};
+  result.values.shape[0] = rows;
+  result.values.data = access_.view(values_, element_bytes(result.values));
+  return result;
+}
+
+ArrayView SparseGradient::dense_copy(Buffer& buffer) const {
+  const uint64_t bytes = checked_multiply(static_cast<uint64_t>(height_), row_bytes(), "gradient");
+  if (buffer.size() < bytes) buffer = Buffer(access_.allocator(), bytes);
+  if (bytes > 0) std::memset(buffer.data(), 0, bytes);
+  const SparseGradientView rows = view();
+  const auto* const ids = static_cast<const int64_t*>(rows.ids.data);
+  for (int64_t i = 0; i < rows.ids.shape[0]; ++i)
+    std::memcpy(buffer.data() + static_cast<uint64_t>(ids[i]) * row_bytes(),
+                static_cast<const std::byte*>(rows.values.data) + static_cast<uint64_t>(i) * row_bytes(), row_bytes());
+  return {dtype_, shape_, buffer.data()};
 }
 
 }  // namespace tenon::host

@@ -14,6 +14,11 @@ namespace tenon::host {
 
 using namespace core;
 
+// Borrowed: ids int64 [count], values [count, ...] in the shape of the parameter.
+struct SparseGradientView {
+  ArrayView ids, values;
+};
+
 // ids int64 [count], values [count, width]. Not movable: calls hold the address of rows().
 class SparseGradient {
  public:
@@ -42,7 +47,11 @@ class SparseGradient {
   [[nodiscard]] int64_t capacity() const { return rows_.capacity; }
   [[nodiscard]] const tn_row_sparse& rows() const { return rows_; }
   [[nodiscard]] void* values() const { return values_; }
-  // After resize() only. Waits for what the device writes.
+  // After resize() only, like the functions below. Valid until the next call of a machine on the gradient.
+  [[nodiscard]] SparseGradientView view() const;
+  // Returns the gradient with zeros for all other rows, in `buffer`, which grows as needed.
+  [[nodiscard]] ArrayView dense_copy(Buffer& buffer) const;
+  // Waits for what the device writes.
   [[nodiscard]] int64_t count() const {
     int64_t count = 0;
     access_.read(&count, rows_.count, sizeof count);
@@ -58,6 +67,7 @@ class SparseGradient {
   ValueId value_;
   size_t entry_;
   HostAccess& access_;
+  std::vector<int64_t> shape_;  // of the parameter
   int64_t height_, width_;
   tn_dtype dtype_;
   tn_row_sparse rows_ = {};

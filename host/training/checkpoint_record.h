@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/machine/machine.h"
+#include "host/machine/shard.h"
 
 namespace tenon::host {
 
@@ -52,7 +52,7 @@ struct LoopState {
   TrainingPlace place;
   double seconds = 0;  // since the pass began
   PassSums sums;       // of the pass; of the last one if the place is the beginning of a pass
-  Machine::Carried carried;
+  CarriedStates carried;
   TestState tests;
   EarlyStopState early_stop;
   DataDigest data;  // of the newest pass of the reader that began at its first sample

@@ -264,8 +264,8 @@ class Training {
       const SetWrite step(inputs_.gate);
       inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
       inputs_.machine.backward();
-      updater_.update(inputs_.machine);
-      inputs_.machine.commit(all_);
+      updater_.update(inputs_.machine.step());
+      inputs_.machine.step().commit(all_);
       if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
       if (averages_ != nullptr) update_averages();
     });

@@ -14,12 +14,13 @@ namespace tenon::host {
 namespace {
 
 // Returns the stretches of parameters that one call each may update: whole runs, or single tensors.
-std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<GradientRun>& runs, int32_t grain) {
+std::vector<GradientRun> stretches_of(const StepGradients& gradients, const std::vector<GradientRun>& runs,
+                                      int32_t grain) {
   if (grain == TN_GRAIN_ELEMENT) return runs;
   std::vector<GradientRun> result;
   for (const GradientRun& run : runs)
     for (const size_t number : run.entries) {
-      const ParameterEntry& entry = machine.set()->entries()[number];
+      const ParameterEntry& entry = gradients.set()->entries()[number];
       const uint64_t within = entry.offset - run.offset;
       GradientRun part = run;
       part.gradients = static_cast<const std::byte*>(run.gradients) + tn_dtype_storage(run.gradient_dtype, within);
@@ -61,15 +62,15 @@ StateLayout::StateLayout(const ParameterSet& set) {
   for (const ParameterSlab& slab : set.slabs()) sizes_[TN_FULL].push_back(slab.padded_elements);
 }
 
-UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan,
+UpdateCalls::UpdateCalls(StepGradients& gradients, const UsedNames& used, const UpdatePlan& plan,
                          std::vector<SlabStates>& states, ErrorSink& sink)
-    : memory_id_(machine.memory_id()),
+    : memory_id_(gradients.memory_id()),
       used_(used),
-      runs_(machine.gradient_runs(used)),
-      sparse_(machine.sparse_gradients(used)),
-      layout_(*machine.set()),
+      runs_(gradients.runs(used)),
+      sparse_(gradients.row_sparse(used)),
+      layout_(*gradients.set()),
       skips_(plan.skips) {
-  const SharedObjects::Stream stream(machine.device()->shared(), &machine.access());
+  const SharedObjects::Stream stream(gradients.device()->shared(), &gradients.access());
   for (size_t i = 0; i < plan.scalars.size(); ++i) {
     const tn_program_input& input = plan.program.inputs[2 + plan.states.size() + i];
     scalars_.push_back({plan.scalars[i], input.kind == TN_INT ? TN_I64 : TN_F32});
@@ -81,19 +82,19 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
     dense_bytes_ += states_[TN_FULL] * run.elements * sizeof(float);
     for (const size_t entry : run.entries)
       for (const uint8_t extent : {TN_PER_ROW, TN_PER_COLUMN})
-        dense_bytes_ += states_[extent] * StateLayout::count(machine.set()->entries()[entry], extent) * sizeof(float);
+        dense_bytes_ += states_[extent] * StateLayout::count(gradients.set()->entries()[entry], extent) * sizeof(float);
   }
-  lay_out(stretches_of(machine, runs_, plan.grain).size() + sparse_.size());
-  control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
-  add_dense(machine, plan, states, sink);
-  for (const SparseGradient* gradient : sparse_) add_sparse(machine, *gradient, plan, states, sink);
-  if (plan.clip_norm > 0 || plan.skips) add_sums(*machine.device(), sink);
-  if (plan.clip_norm > 0) add_clipping(*machine.device(), sink, plan.clip_norm);
+  lay_out(stretches_of(gradients, runs_, plan.grain).size() + sparse_.size());
+  control_ = DeviceMemory(gradients.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
+  add_dense(gradients, plan, states, sink);
+  for (const SparseGradient* gradient : sparse_) add_sparse(gradients, *gradient, plan, states, sink);
+  if (plan.clip_norm > 0 || plan.skips) add_sums(*gradients.device(), sink);
+  if (plan.clip_norm > 0) add_clipping(*gradients.device(), sink, plan.clip_norm);
   std::vector<OperandCall*> calls;
   for (const Stretch& stretch : stretches_) calls.push_back(stretch.call.get());
   for (const auto& call : sums_) calls.push_back(call.get());
   if (clipping_ != nullptr) calls.push_back(clipping_.get());
-  workspace_ = shared_workspace(machine.device(), calls);
+  workspace_ = shared_workspace(gradients.device(), calls);
   host_sizes_ = std::any_of(calls.begin(), calls.end(), [](OperandCall* call) { return call->reads_host_sizes(); });
 }
 
@@ -114,14 +115,14 @@ std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandC
   return inputs;
 }
 
-std::vector<OperandCall::Operand> UpdateCalls::changed_by(Machine& machine, const UpdatePlan& plan,
+std::vector<OperandCall::Operand> UpdateCalls::changed_by(StepGradients& gradients, const UpdatePlan& plan,
                                                           std::vector<SlabStates>& states,
                                                           const std::vector<size_t>& entries) {
-  ParameterSet& set = *machine.set();
+  ParameterSet& set = *gradients.set();
   const size_t slab = set.entries()[entries[0]].slab;
   std::vector<OperandCall::Operand> operands;
   const auto add = [&](Home& home, const auto& part_of) {  // a run of elements begins with its first entry
-    const Residence residence(home, machine.access());
+    const Residence residence(home, gradients.access());
     operands.push_back({TN_F32, residence.data() + part_of(entries[0]).offset});
     for (const size_t entry : entries) changed_.push_back({residence, part_of(entry)});
   };
@@ -131,34 +132,34 @@ std::vector<OperandCall::Operand> UpdateCalls::changed_by(Machine& machine, cons
   return operands;
 }
 
-void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, std::vector<SlabStates>& states,
+void UpdateCalls::add_dense(StepGradients& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states,
                             ErrorSink& sink) {
-  for (const GradientRun& part : stretches_of(machine, runs_, plan.grain)) {
-    const std::vector<OperandCall::Operand> changed = changed_by(machine, plan, states, part.entries);
+  for (const GradientRun& part : stretches_of(gradients, runs_, plan.grain)) {
+    const std::vector<OperandCall::Operand> changed = changed_by(gradients, plan, states, part.entries);
     std::vector<OperandCall::Operand> inputs = changed;
     inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
     const auto elements = static_cast<int64_t>(part.elements);
-    const int64_t height = StateLayout::rows(machine.set()->entries()[part.entries[0]]);
+    const int64_t height = StateLayout::rows(gradients.set()->entries()[part.entries[0]]);
     const int64_t row_elements = height == 0 ? 0 : elements / height;
     const bool by_row = plan.grain == TN_GRAIN_ROW || plan.grain == TN_GRAIN_MATRIX;
     const Dim rows = tn_dim_constant(by_row ? height : 1);
     const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
-    stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, TN_F32, rows, columns,
+    stretches_.push_back({OperandCall::over_grid(*gradients.device(), sink, plan.program, TN_F32, rows, columns,
                                                  with_scalars(std::move(inputs)), changed),
                           part.multipliers, static_cast<double>(row_elements)});
   }
 }
 
-void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
+void UpdateCalls::add_sparse(StepGradients& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
                              std::vector<SlabStates>& states, ErrorSink& sink) {
-  const ParameterEntry& entry = machine.set()->entries()[gradient.entry()];
+  const ParameterEntry& entry = gradients.set()->entries()[gradient.entry()];
   if (plan.grain == TN_GRAIN_TENSOR || plan.grain == TN_GRAIN_MATRIX)
     fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
          "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
-  const std::vector<OperandCall::Operand> changed = changed_by(machine, plan, states, {gradient.entry()});
+  const std::vector<OperandCall::Operand> changed = changed_by(gradients, plan, states, {gradient.entry()});
   std::vector<OperandCall::Operand> inputs = changed;
   inputs.insert(inputs.begin() + 1, {gradient.dtype(), gradient.values(), &gradient.rows()});
-  stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.capacity(),
+  stretches_.push_back({OperandCall::over_rows(*gradients.device(), sink, plan.program, gradient.capacity(),
                                                gradient.width(), with_scalars(std::move(inputs)), changed),
                         entry.multipliers, static_cast<double>(gradient.width())});
 }
@@ -196,8 +197,8 @@ bool UpdateCalls::is_finite(HostAccess& access) const {
   return std::all_of(sums, sums + sums_.size(), [](float sum) { return std::isfinite(sum); });
 }
 
-bool UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
-  HostAccess& access = machine.access();
+bool UpdateCalls::run(StepGradients& gradients, double learning_rate, uint64_t step, ErrorSink& sink) {
+  HostAccess& access = gradients.access();
   std::byte* at = staged_.data() + scalars_at_;
   for (const Stretch& stretch : stretches_) {
     const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate(),
@@ -223,12 +224,12 @@ bool UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
     access.move(symbols + TN_SYMBOL_FIRST_RAGGED + i, sparse_[i]->rows().count, sizeof(int64_t));
   tn_execution execution = {};
   execution.size = sizeof execution;
-  execution.device = machine.device()->instance();
+  execution.device = gradients.device()->instance();
   execution.stream = access.stream();
   execution.symbols = symbols;
   execution.host_symbols = host_symbols;
   execution.random = &control()->random;
-  execution.parallel = machine.parallel();
+  execution.parallel = gradients.parallel();
   execution.errors = sink.get();
   const int64_t* rows = nullptr;
   const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions

@@ -11,7 +11,7 @@
 #include "core/program.h"
 #include "core/system.h"
 #include "host/compile/operand_call.h"
-#include "host/machine/machine.h"
+#include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
 #include "host/training/updater_options.h"
 
@@ -63,17 +63,17 @@ class UpdateCalls {
  public:
   // Prepares one call for each stretch of neighbouring parameters and each row-sparse gradient, for the parameters that
   // `used` contains. The calls work in place: outputs are the memory of the inputs.
-  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, std::vector<SlabStates>& states,
+  UpdateCalls(StepGradients& gradients, const UsedNames& used, const UpdatePlan& plan, std::vector<SlabStates>& states,
               ErrorSink& sink);
 
   // Whether the calls are bound to the machine's present memory and to `used`.
-  [[nodiscard]] bool is_for(const Machine& machine, const UsedNames& used) const {
-    return memory_id_ == machine.memory_id() && used_ == used;
+  [[nodiscard]] bool is_for(const StepGradients& gradients, const UsedNames& used) const {
+    return memory_id_ == gradients.memory_id() && used_ == used;
   }
   [[nodiscard]] bool is_empty() const { return runs_.empty() && sparse_.empty(); }
   [[nodiscard]] uint64_t workspace_bytes() const { return control_.size() + workspace_.size(); }
   // Returns false, and changes nothing, if the step is to be skipped.
-  [[nodiscard]] bool run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink);
+  [[nodiscard]] bool run(StepGradients& gradients, double learning_rate, uint64_t step, ErrorSink& sink);
   // Of the last run: the rows that row-sparse gradients updated, and the bytes of parameters and states written.
   struct Written {
     uint64_t rows = 0, bytes = 0;
@@ -91,12 +91,12 @@ class UpdateCalls {
     Multipliers multipliers;
     double row_elements = 0;
   };
-  void add_dense(Machine& machine, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
-  void add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
+  void add_dense(StepGradients& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
+  void add_sparse(StepGradients& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
                   std::vector<SlabStates>& states, ErrorSink& sink);
   // Returns the parameter and the states of a run of entries, given by their numbers in the set, as operands of the
   // call that changes them.
-  std::vector<OperandCall::Operand> changed_by(Machine& machine, const UpdatePlan& plan,
+  std::vector<OperandCall::Operand> changed_by(StepGradients& gradients, const UpdatePlan& plan,
                                                std::vector<SlabStates>& states, const std::vector<size_t>& entries);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
   void add_sums(Device& device, ErrorSink& sink);

@@ -337,27 +337,27 @@ void Updater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, dou
   sets_.push_back(states);
 }
 
-UpdateCalls& Updater::calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink) {
+UpdateCalls& Updater::calls_for(SetState& state, StepGradients& gradients, const UsedNames& used, ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
-    if (calls->is_for(machine, used)) return *calls;
-  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm, machine.skips_steps()};
-  auto made = std::make_unique<UpdateCalls>(machine, used, plan, state.slabs, sink);
+    if (calls->is_for(gradients, used)) return *calls;
+  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm, gradients.skips_steps()};
+  auto made = std::make_unique<UpdateCalls>(gradients, used, plan, state.slabs, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
   return *state.calls.back();
 }
 
-void Updater::update(Machine& machine, const UsedNames& used) {
-  if (!machine.has_gradients()) return;
+void Updater::update(StepGradients& gradients, const UsedNames& used) {
+  if (!gradients.exist()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
-  SetState& state = state_for(machine.set());
-  UpdateCalls& calls = calls_for(state, machine, used, sink);
+  SetState& state = state_for(gradients.set());
+  UpdateCalls& calls = calls_for(state, gradients, used, sink);
   if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
-  if (!calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink)) {
+  if (!calls.run(gradients, learning_rate_ * options_.schedule.factor(step), step, sink)) {
     ++state.skipped;
-    return machine.skip_step();
+    return gradients.skip();
   }
   state.step = step;
   state.written = calls.written();

@@ -10,7 +10,7 @@
 
 #include "core/attribute.h"
 #include "core/program.h"
-#include "host/machine/machine.h"
+#include "host/machine/step_gradients.h"
 #include "host/plugins/registry.h"
 #include "host/training/update_calls.h"
 #include "host/training/updater_options.h"
@@ -28,11 +28,10 @@ class Updater {
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
-  // Updates the machine's parameters that `used` contains; call Machine::commit afterwards to end the step. Does
-  // nothing if the machine has no gradients (an empty minibatch). On failure no step is counted. Of a machine that
-  // skips steps with gradients that are not finite, nothing changes by such a step, which is counted by skipped()
-  // alone.
-  void update(Machine& machine, const UsedNames& used);
+  // Updates the machine's parameters that `used` contains; call StepGradients::commit afterwards to end the step. Does
+  // nothing if there are no gradients (an empty minibatch). On failure no step is counted. Of a machine that skips
+  // steps with gradients that are not finite, nothing changes by such a step, which is counted by skipped() alone.
+  void update(StepGradients& gradients, const UsedNames& used);
 
   [[nodiscard]] const std::string& type() const { return type_.description.type; }
   [[nodiscard]] double learning_rate() const { return learning_rate_; }
@@ -91,7 +90,7 @@ class Updater {
   SetState& state_for(const std::shared_ptr<ParameterSet>& set);
   void add_slabs(SetState& state, const ParameterSet& set) const;
   [[nodiscard]] std::vector<StateValues> views(SetState* state, const ParameterSet& set) const;
-  UpdateCalls& calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink);
+  UpdateCalls& calls_for(SetState& state, StepGradients& gradients, const UsedNames& used, ErrorSink& sink);
   [[nodiscard]] const SetState* known(const std::shared_ptr<ParameterSet>& set) const;
 
   const UpdaterType& type_;

@@ -8,7 +8,8 @@
 
 namespace tenon::host {
 
-UpdaterGroups::UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> rest, const std::vector<Group>& groups) {
+UpdaterGroups::UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Updater> rest,
+                             const std::vector<Group>& groups) {
   parts_.push_back({std::move(rest), {}, {}});
   std::set<std::string> grouped;
   for (const Group& group : groups) {
@@ -20,7 +21,7 @@ UpdaterGroups::UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> re
            "its updater has other parameters already; make another one");
     std::set<std::string> parameters;
     try {
-      parameters = machine.trained(group.names);
+      parameters = gradients.trained(group.names);
     } catch (const Error& error) {
       throw error.with_component(who);
     }
@@ -33,8 +34,8 @@ UpdaterGroups::UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> re
   parts_[0].used = UsedNames().without(grouped);
 }
 
-void UpdaterGroups::update(Machine& machine) const {
-  for (const Part& part : parts_) part.updater->update(machine, part.used);
+void UpdaterGroups::update(StepGradients& gradients) const {
+  for (const Part& part : parts_) part.updater->update(gradients, part.used);
 }
 
 uint64_t UpdaterGroups::skipped(const std::shared_ptr<ParameterSet>& set) const {

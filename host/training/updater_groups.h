@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "host/machine/machine.h"
+#include "host/machine/step_gradients.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/updater.h"
 
@@ -25,10 +25,10 @@ class UpdaterGroups {
   };
   // rest: the updater of the parameters that are in no group. Throws TN_INVALID naming the group and a name that no
   // parameter trained by the machine has, a parameter that another group has, or an updater that is given twice.
-  UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> rest, const std::vector<Group>& groups);
+  UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Updater> rest, const std::vector<Group>& groups);
 
-  // Updates all parameters of the machine; call Machine::commit afterwards to end the step.
-  void update(Machine& machine) const;
+  // Updates all parameters of the machine; call StepGradients::commit afterwards to end the step.
+  void update(StepGradients& gradients) const;
 
   // Those of the updater `rest`.
   [[nodiscard]] double learning_rate() const { return rest().learning_rate(); }

@@ -373,6 +373,24 @@ TEST_F(ShardsRefuse, BadFeedsBeforeAnythingRuns) {
             "data layer \"x\": 7 samples; the machine was made for at most 6");
 }
 
+// Also if only one shard has more rows than there is room for: the forward before stays, and its backward.
+TEST_F(ShardsRefuse, RowsBeyondTheBoundBeforeAnythingRuns) {
+  SequenceModel model(*host_);
+  for (const auto& [devices, max_rows] : {std::pair{Names{"cpu"}, 100}, std::pair{Names{"cpu", "cpu"}, 77}}) {
+    MachineOptions options;
+    options.max_samples = kSamples, options.training = true, options.devices = devices, options.max_rows = max_rows;
+    const Machine machine = host_->machine(host_->parameters({model.cost}, 1), {model.cost, model.states}, options);
+    machine.forward(model.feeds(1));
+    const double cost = machine.cost();
+    const std::vector<uint8_t> states = bytes_of(machine.output(model.states));
+    EXPECT_THAT(text(refused([&] { machine.forward(model.feeds(2)); })),
+                HasSubstr(" rows in a minibatch; the machine was made for at most " + std::to_string(max_rows)));
+    EXPECT_EQ(machine.cost(), cost);
+    EXPECT_EQ(bytes_of(machine.output(model.states)), states);
+    machine.backward();
+  }
+}
+
 }  // namespace
 
 }  // namespace tenon_tests

@@ -38,8 +38,8 @@ class AddedParameters : public testing::Test {
     MachineOptions options;
     options.max_samples = kRows;
     options.training = true;
-    return std::make_unique<Machine>(Topology::trace(costs), set_, host_.registry, host_.device("cpu"), host_.parallel,
-                                     options);
+    return std::make_unique<Machine>(Topology::trace(costs), set_, host_.registry, std::vector{host_.device("cpu")},
+                                     host_.parallel, options);
   }
   // Sets every number of a table to 1; `step` computes the expected number by the formula.
   void begin(const std::string& name) {
@@ -52,8 +52,8 @@ class AddedParameters : public testing::Test {
     machine.forward(by_number(
         machine.feeds(), {{"ids", {TN_I32, {kRows}, ids.data()}}, {"zeros", {TN_F32, {kRows, kRows}, zeros.data()}}}));
     machine.backward();
-    updater.update(machine, UsedNames());
-    machine.commit(UsedNames());
+    updater.update(machine.step(), UsedNames());
+    machine.step().commit(UsedNames());
     for (const std::string& name : names) {
       Number& number = expected_[name];
       number.velocity = kMomentum * number.velocity + 2 * number.value / kRows;

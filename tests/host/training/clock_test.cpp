@@ -39,7 +39,8 @@ class Seams : public testing::Test {
     std::fill_n(set_->change("line.weight"), kColumns, 0.0F);
     MachineOptions wanted;
     wanted.max_samples = kSamples, wanted.training = true;
-    machine_ = std::make_unique<Machine>(topology, set_, host_.registry, host_.device("cpu"), host_.parallel, wanted);
+    machine_ = std::make_unique<Machine>(topology, set_, host_.registry, std::vector{host_.device("cpu")},
+                                         host_.parallel, wanted);
   }
 
   static HostOptions options(const std::shared_ptr<Clock>& clock) {
@@ -76,7 +77,7 @@ TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
   const LoopInputs request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock, gate, {2}};
   const auto updater = std::make_shared<Updater>(host_.registry.updater("sgd"), Values{{"learning_rate", 0.0}});
   std::vector<double> seconds;
-  train(request, UpdaterGroups(*machine_, updater, {}), [&](Event& event) {
+  train(request, UpdaterGroups(machine_->step(), updater, {}), [&](Event& event) {
     seconds.push_back(event.seconds);
     clock_->time += 2;
   });
@@ -102,9 +103,9 @@ TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
                       mode);
     std::fill(std::begin(memory), std::end(memory), 2.0F);
     machine_->backward();
-    const auto* const data = static_cast<const float*>(machine_->gradient("line.weight").data);
+    const auto* const data = static_cast<const float*>(machine_->step().gradient("line.weight").data);
     std::vector<float> gradient(data, data + kColumns);
-    machine_->commit(UsedNames());  // drops the gradients
+    machine_->step().commit(UsedNames());  // drops the gradients
     return gradient;
   };
   const std::vector<float> copied = gradient_after(memory, FeedMode::kCopied);

@@ -105,7 +105,8 @@ class StepCount : public testing::Test {
     std::fill_n(set_->change("line.weight"), kColumns, 0.0F);
     MachineOptions wanted;
     wanted.max_samples = 1, wanted.training = true;
-    machine_ = std::make_unique<Machine>(topology, set_, host_.registry, host_.device("cpu"), host_.parallel, wanted);
+    machine_ = std::make_unique<Machine>(topology, set_, host_.registry, std::vector{host_.device("cpu")},
+                                         host_.parallel, wanted);
     for (int64_t i = 0; i < kColumns; ++i) x_.push_back(0.25F * static_cast<float>(i - kColumns / 2) + 0.1F);
   }
 
@@ -122,7 +123,7 @@ class StepCount : public testing::Test {
     machine_->forward(
         by_number(machine_->feeds(), {{"x", {TN_F32, {1, kColumns}, x_.data()}}, {"label", {TN_F32, {1, 1}, &one}}}));
     machine_->backward();
-    const auto* gradient = static_cast<const float*>(machine_->gradient("line.weight").data);
+    const auto* gradient = static_cast<const float*>(machine_->step().gradient("line.weight").data);
     gradients_.assign(gradient, gradient + kColumns);
     const Recorded recorded = Recorded::of(host_.registry.updater(type), attributes);
     std::vector<SlabStates> states(1);
@@ -133,8 +134,8 @@ class StepCount : public testing::Test {
     }
     ErrorSink sink("updater");
     const UpdatePlan plan = {recorded.program, recorded.scalars, recorded.states, TN_GRAIN_ELEMENT, 0, false};
-    UpdateCalls calls(*machine_, UsedNames(), plan, states, sink);
-    EXPECT_TRUE(calls.run(*machine_, 0.5, step, sink));
+    UpdateCalls calls(machine_->step(), UsedNames(), plan, states, sink);
+    EXPECT_TRUE(calls.run(machine_->step(), 0.5, step, sink));
     const float* weights = set_->values("line.weight");
     return {weights, weights + kColumns};
   }

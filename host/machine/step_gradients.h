@@ -1,0 +1,79 @@
+// The gradients of a step, as updaters see them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/array_view.h"
+#include "core/parameter_set.h"
+#include "host/machine/device_machine.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// The gradients since the last update, on the device that has the sums over all shards. A step begins with the first
+// backward and ends with commit().
+class StepGradients {
+ public:
+  // Borrows the machine that has the sums.
+  explicit StepGradients(DeviceMachine& machine) : machine_(machine) {}
+
+  // Whether backward has run since the last commit.
+  [[nodiscard]] bool exist() const { return state_ == State::kAccumulated || state_ == State::kSkipped; }
+  // Return the gradients of the parameters in `used`. Pointers are valid while memory_id() returns the same object.
+  [[nodiscard]] std::vector<GradientRun> runs(const UsedNames& used) const;
+  [[nodiscard]] std::vector<const SparseGradient*> row_sparse(const UsedNames& used) const;
+  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return machine_.memory_id(); }
+  [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return machine_.set(); }
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return machine_.device(); }
+  [[nodiscard]] HostAccess& access() const { return machine_.access(); }
+  [[nodiscard]] const tn_parallel* parallel() const { return machine_.parallel(); }
+  // Returns the names of the parameters with gradients that are `names` or lie below them ("D": "D.weight"). Throws
+  // TN_INVALID naming those that no such parameter has.
+  [[nodiscard]] std::set<std::string> trained(const std::vector<std::string>& names) const;
+  // The parameters that a part of this step has updated: a step updates each of them once.
+  [[nodiscard]] const std::set<std::string>& updated() const { return updated_; }
+  void add_updated(const std::set<std::string>& names) { updated_.insert(names.begin(), names.end()); }
+  // Whether updates skip steps with gradients that are not finite.
+  [[nodiscard]] bool skips_steps() const { return machine_.options().precision != TN_PRECISION_FULL; }
+  // Lets commit keep all buffers: an update has skipped the step.
+  void skip() { state_ = State::kSkipped; }
+  // Ends the step: copies the next values of the buffers in `used` into the set, drops the gradients, and counts an
+  // update of the set. Does nothing without gradients.
+  void commit(const UsedNames& used);
+
+  // Returns a gradient of this step or, until the next forward, the one that the last update used; of a row-sparse
+  // gradient a dense copy, valid until the next call.
+  [[nodiscard]] ArrayView gradient(const std::string& parameter);
+  // Throws TN_INVALID if the gradient is dense.
+  [[nodiscard]] SparseGradientView sparse_gradient(const std::string& parameter) const;
+  // As Machine::set_gradient.
+  void set(const std::string& parameter, const ArrayView& values);
+
+  // For the machine: a backward has added its gradients; it drops them if it fails; a forward ends the reading of those
+  // that an update used.
+  void accumulate() { state_ = State::kAccumulated; }
+  void drop() { state_ = State::kNone; }
+  void forget_used() {
+    if (state_ == State::kUsed) drop();
+  }
+
+ private:
+  enum class State {
+    kNone,
+    kAccumulated,  // since the last commit
+    kSkipped,      // the same, and an update has skipped the step
+    kUsed,         // by the last update, and no forward has run since
+  };
+  [[nodiscard]] const ParameterUse& readable(const std::string& parameter) const;
+
+  DeviceMachine& machine_;
+  State state_ = State::kNone;
+  std::set<std::string> updated_;
+  Buffer dense_copy_;  // returned by gradient()
+};
+
+}  // namespace tenon::host
