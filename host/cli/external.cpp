@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <system_error>
@@ -19,11 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "tenon-";
-
-fs::path this_program() {
-  std::error_code failed;
-  return fs::read_symlink("/proc/self/exe", failed);
-}
 
 // The folders that are searched. A relative folder of PATH is left out: where a command runs is no reason to trust it.
 std::vector<fs::path> folders() {
@@ -48,6 +42,11 @@ bool is_program(const fs::path& file) {
 }
 
 }  // namespace
+
+fs::path this_program() {
+  std::error_code failed;
+  return fs::read_symlink("/proc/self/exe", failed);
+}
 
 std::string hyphenated(std::string words) {
   std::replace(words.begin(), words.end(), ' ', '-');

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct ExternalVerb {
   std::string file;  // the path of the program
 };
 
+// Returns the path of this program; empty if the system does not tell.
+[[nodiscard]] std::filesystem::path this_program();
 // Returns the words of a verb with hyphens between them.
 [[nodiscard]] std::string hyphenated(std::string words);
 // Returns the verbs beside this program and in the absolute folders of PATH, by name. The first of a name counts.

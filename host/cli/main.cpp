@@ -33,8 +33,8 @@ void print_help(std::ostream& out, const std::string& group = "") {
     if (name.rfind(group, 0) != 0) continue;
     out << "  " << name << std::string(longest + 2 - name.size(), ' ') << verb.help << "\n";
   }
-  const std::vector<ExternalVerb> further = further_verbs();
-  if (group.empty() && !further.empty()) {
+  const std::vector<ExternalVerb> further = group.empty() ? further_verbs() : std::vector<ExternalVerb>();
+  if (!further.empty()) {
     out << "\nverbs of other programs:\n";
     for (const ExternalVerb& verb : further) {
       const size_t width = verb.name.size() < longest ? longest + 2 - verb.name.size() : 2;
@@ -79,8 +79,9 @@ int no_verb(const Arguments& arguments) {
     names.push_back(name);
     if (name.rfind(given + " ", 0) == 0) group.push_back(name);
   }
-  for (const ExternalVerb& verb : further_verbs()) names.push_back(verb.name);
-  if (!group.empty()) {
+  if (group.empty()) {
+    for (const ExternalVerb& verb : further_verbs()) names.push_back(verb.name);
+  } else {
     if (arguments.size() > 1 && is_help(arguments[1])) {
       print_help(std::cout, given + " ");
       return kDone;

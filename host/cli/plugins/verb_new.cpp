@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "host/cli/external.h"
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/replace.h"
 #include "host/cli/suggest.h"
@@ -70,7 +71,7 @@ const Row& chosen(const Row (&table)[kCount], const Options& options, const char
 
 // Returns the folder of the templates, which lies at the same place beside the program in each installation.
 fs::path template_folder() {
-  fs::path folder = (fs::read_symlink("/proc/self/exe").parent_path() / TENON_TEMPLATES).lexically_normal();
+  fs::path folder = (this_program().parent_path() / TENON_TEMPLATES).lexically_normal();
   std::error_code error;
   if (!fs::is_directory(folder, error))
     throw Failure(kNotFound, "no folder \"" + folder.string() + "\": the SDK is not installed beside this program");

@@ -36,8 +36,8 @@ class _Part:
         return hash((type(self), self._core.number()))
 
 
-class Variable(_Part):
-    """An output of an operator, a place for one, or a Parameter."""
+class _Named(_Part):
+    """A part that has a name and belongs to a block."""
 
     @property
     def name(self) -> str:
@@ -48,6 +48,10 @@ class Variable(_Part):
     def block(self) -> Block:
         """The block that it belongs to."""
         return Block(self.program, self._core.block())
+
+
+class Variable(_Named):
+    """An output of an operator, a place for one, or a Parameter."""
 
     @property
     def op(self) -> Operator | None:
@@ -100,21 +104,12 @@ class Parameter(Variable):
         return [Operator(self.program, each) for each in self._core.users()]
 
 
-class Operator(_Part):
+class Operator(_Named):
     """A layer; or, of the types "initialize" and "load", how a parameter begins."""
-
-    @property
-    def name(self) -> str:
-        return str(self._core.name())
 
     @property
     def type(self) -> str:
         return str(self._core.type())
-
-    @property
-    def block(self) -> Block:
-        """The block that it belongs to."""
-        return Block(self.program, self._core.block())
 
     @property
     def inputs(self) -> dict[str, list[Variable]]:
