@@ -97,7 +97,7 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
 constexpr const char* kCheckpointTensors = "tenon.checkpoint/";
 struct CheckpointTensor {
   std::string name;
-  std::string type;  // "F32" or "U8"
+  std::string type;  // as in the file: "F32"
   std::vector<int64_t> shape;
   const void* values;
   uint64_t bytes;
@@ -106,6 +106,9 @@ struct CheckpointParts {
   std::map<std::string, std::string> metadata;
   std::vector<CheckpointTensor> tensors;
 };
+
+// Returns the name of a type in model files, such as "F32"; "" if they lack it.
+[[nodiscard]] std::string element_type_name(tn_dtype dtype);
 
 // Writes the entries `names`, in the order of the set, and the topology unchanged. The same arguments and values give
 // the same bytes. The file appears under its name only when it is complete and on disk.

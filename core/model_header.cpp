@@ -249,6 +249,12 @@ std::string json_string(const std::string& value) {
 
 }  // namespace
 
+std::string element_type_name(tn_dtype dtype) {
+  for (const ElementType& type : kTypes)
+    if (type.dtype == dtype && dtype != TN_COMPUTE) return type.name;
+  return "";
+}
+
 ModelHeader parse_model_header(const std::string& json, uint64_t data_bytes, const std::string& file) {
   // The parser stops at a NUL and accepts any white space around the object; the format allows spaces at the end only.
   if (json.empty() || json.front() != '{') fail(TN_BAD_DATA, file, ": the header does not begin with {");

@@ -106,7 +106,7 @@ tn_status call_updater(tn_host* host, tn_updater updater, tn_error* error, Work&
   return call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldUpdater> held = it.updaters.at(updater);
     const Use use(held->mark, "updater", Reentry::kAllowed);
-    work(it, held->updater);
+    work(it, *held->updater);
   });
 }
 template <typename Work>
@@ -193,10 +193,12 @@ std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, con
 // Takes over a member `compute`: a type, or float32 and the precision of products.
 void read_compute(tn_dtype compute, MachineOptions* options);
 nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe
-// Throws TN_MISUSE unless the application may end steps of the machine: its own one, for training.
-void require_updatable(const Machine& machine);
-// Updates the parameters in `used` that the parts of this step have left, and ends the step. The caller has entered the
-// gate for writing.
+// Updates parameters of a machine in a call of its own: those in `used` that the parts of this step have left, and ends
+// the step, or only `part`, a part of it. Within the rule of an updater of the application (StepGradients::rule) it
+// updates what that is to update, and the training ends the step.
+void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used);
+void update_part(Host& host, Updater& updater, tn_machine machine, const std::vector<std::string>& part);
+// Updates and ends a step in a call that has entered the gate for writing.
 void end_step(Updater& updater, Machine& machine, const UsedNames& used);
 
 }  // namespace tenon::host::api

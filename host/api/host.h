@@ -30,8 +30,8 @@
 #include "host/plugins/thread_tags.h"
 #include "host/readers/reader.h"
 #include "host/threads/thread_pool.h"
+#include "host/training/program_updater.h"
 #include "host/training/training_loop.h"
-#include "host/training/updater.h"
 
 namespace tenon::host {
 
@@ -121,10 +121,10 @@ struct HeldGenerator {
 };
 
 struct HeldUpdater {
-  HeldUpdater(const UpdaterType& type, const Values& attributes) : updater(type, attributes) {}
+  explicit HeldUpdater(std::unique_ptr<Updater> made) : updater(std::move(made)) {}
   void set_name(std::string name) { mark.set_name(std::move(name)); }
 
-  Updater updater;
+  const std::unique_ptr<Updater> updater;
   UseMark mark;
 };
 

@@ -132,46 +132,12 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 // ---- updaters
 
-void api::require_updatable(const Machine& machine) {
-  machine.require_own();
-  if (!machine.is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
-}
-
 tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(
-        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes")));
-  });
-}
-
-void api::end_step(Updater& updater, Machine& machine, const UsedNames& used) {
-  updater.update(machine.step(), used.without(machine.step().updated()));
-  machine.step().commit(used);
-}
-
-namespace {
-
-void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used) {
-  const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
-  const Use use(held->mark, "machine");
-  api::require_updatable(*held->machine);
-  const SetWrite write(held->parameters->gate);
-  api::end_step(updater, *held->machine, used);
-}
-
-}  // namespace
-
-tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
-  return api::call_updater(host, updater, error,
-                           [&](Host& it, Updater& with) { update(it, with, machine, UsedNames()); });
-}
-
-tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
-                                  tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& with) {
-    update(it, with, machine, UsedNames(Topology::trace({it.layers.at(output)})));
+    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(std::make_unique<ProgramUpdater>(
+        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes"))));
   });
 }
 

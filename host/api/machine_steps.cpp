@@ -16,13 +16,17 @@ tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_opt
     const tn_steps_options given = api::sized(options, "options");
     if (given.samples < 1)
       fail(TN_INVALID, SubjectName{"options.samples"}, "options.samples is ", given.samples, "; expected at least 1");
+    const std::shared_ptr<HeldUpdater> with = it.updaters.at(given.updater);
+    if (with->updater->calls_application())
+      fail(TN_UNSUPPORTED, SubjectName{"options.updater"}, "options.updater is one of the application, which ",
+           "tn_machine_steps does not call; use tn_updater_update");
     Machine& trained = *held.machine;
     const std::vector<ArrayView> arrays =
         by_number(trained.feeds(), api::named_arrays(given.feeds, given.feeds_count, "options.feeds"),
                   api::unknown_feeds(given.flags));
-    const std::shared_ptr<HeldUpdater> with = it.updaters.at(given.updater);
     const Use use(with->mark, "updater", Reentry::kAllowed);
-    api::require_updatable(trained);
+    trained.require_own();
+    trained.require_updatable();
     held.require_unleased();
     trained.check_feeds(arrays);
     const int64_t samples = arrays.empty() ? 0 : samples_of(arrays.front());
@@ -38,7 +42,7 @@ tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn_steps_opt
       trained.forward(minibatch.arrays());
       costs[updated] = trained.cost();
       trained.backward();
-      api::end_step(with->updater, trained, UsedNames());
+      api::end_step(*with->updater, trained, UsedNames());
     };
     try {
       for (updated = 0; updated < count; ++updated) step(updated * given.samples);

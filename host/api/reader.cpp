@@ -4,6 +4,7 @@
 
 #include "core/shape.h"
 #include "host/api/api.h"
+#include "host/api/application.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
@@ -55,40 +56,12 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, co
   *reader = made;
 }
 
-// The application's pointer for its functions, which share it. Released at the end only if use() was called: as long as
-// a call may fail, the application owns it.
-class User {
- public:
-  User(void* user, void (*release)(void*)) : user_(user), release_(release) {}
-  ~User() {
-    if (used_ && release_ != nullptr) release_(user_);
-  }
-  User(const User&) = delete;
-  User& operator=(const User&) = delete;
-
-  [[nodiscard]] void* get() const { return user_; }
-  void use() { used_ = true; }
-
- private:
-  void* user_;
-  void (*release_)(void*);
-  bool used_ = false;
-};
-
 // Calls a function of the application that fills arrays; turns its failure into an Error.
 template <typename Call>
 void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
   std::vector<tn_array> arrays;
   for (const ArrayView& value : values) arrays.push_back(api::array(value));
-  tn_error error = {};
-  error.size = sizeof error;
-  const tn_status status = call(arrays.data(), &error);
-  error.message[sizeof error.message - 1] = '\0';
-  error.subject[sizeof error.subject - 1] = '\0';
-  if (status != TN_OK)
-    fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID},
-         ComponentName{who}, SubjectName{error.subject},
-         error.message[0] != '\0' ? error.message : status_text(status));
+  api::call_application(who, [&](tn_error* error) { return call(arrays.data(), error); });
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = api::view(arrays[i], [&] { return text(who, ": slot ", i + 1); });
 }
@@ -100,7 +73,7 @@ std::vector<Slot> slots_of(const tn_slot* const* slots, uint32_t count, const ch
   return adopt_slots(slots, count, TN_INVALID, who);
 }
 
-Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
+Source source_of(const tn_source_options& given, const std::shared_ptr<api::User>& user) {
   static constexpr char kWho[] = "the application's reader";
   Source source;
   source.slots = slots_of(given.slots, given.slots_count, kWho);
@@ -177,7 +150,7 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
   return api::call(host, error, [&](Host& it) {
     const tn_source_options given = api::sized(options, "options");
     api::required(reader, "reader");
-    const auto user = std::make_shared<User>(given.user, given.release);
+    const auto user = std::make_shared<api::User>(given.user, given.release);
     *reader = hold(it, open_source(source_of(given, user)), json::array({{{"type", "of the application"}}}));
     user->use();
   });
@@ -283,7 +256,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
   return api::call(host, error, [&](Host& it) {
     const tn_map_options given = api::sized(options, "options");
     api::required(given.map, "options.map");
-    const auto user = std::make_shared<User>(given.user, given.release);
+    const auto user = std::make_shared<api::User>(given.user, given.release);
     const auto function = [given, user](const std::vector<ArrayView>& from, int64_t samples,
                                         std::vector<ArrayView>& to) {
       std::vector<tn_array> inputs;

@@ -3,6 +3,8 @@
 
 #include "host/api/api.h"
 #include "host/api/cancel.h"
+#include "host/api/lent_machine.h"
+#include "host/api/rule_updater.h"
 #include "host/training/averages.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
@@ -74,10 +76,19 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   return run;
 }
 
-// The updaters of a call. Each is marked as used by the call while a pointer to it lives.
+// Calls `call` with a handle of the machine of a training, which is stale afterwards, so that no thread meets the
+// machine while it computes.
+template <typename Call>
+void lend_machine(Host& host, Run& run, Machine::Lending lending, const Call& call) {
+  const auto handle = host.machines.add<tn_machine>(run.machine);
+  api::while_lent(
+      *run.machine, run.machine_use, lending, [&] { call(handle); }, [&] { host.machines.take(handle); });
+}
+
+// The updaters of a training. Each is marked as used by the call while a pointer to it lives.
 class UpdatersInUse {
  public:
-  explicit UpdatersInUse(Host& host) : host_(host) {}
+  UpdatersInUse(Host& host, Run& run) : host_(host), run_(run) {}
 
   // Returns one pointer however often the updater is asked for.
   std::shared_ptr<Updater> at(tn_updater updater) {
@@ -85,7 +96,11 @@ class UpdatersInUse {
     std::shared_ptr<Updater>& known = known_[held.get()];
     if (known == nullptr) {
       const auto used = std::make_shared<Used>(held);
-      known = {used, &used->held->updater};
+      if (auto* const rule = dynamic_cast<RuleUpdater*>(held->updater.get()))
+        rule->set_lend([&host = host_, &run = run_](const std::function<void(tn_machine)>& call) {
+          lend_machine(host, run, Machine::Lending::kUpdating, call);
+        });
+      known = {used, used->held->updater.get()};
     }
     return known;
   }
@@ -93,17 +108,23 @@ class UpdatersInUse {
  private:
   struct Used {
     explicit Used(std::shared_ptr<HeldUpdater> of) : held(std::move(of)), use(held->mark, "updater") {}
+    Used(const Used&) = delete;
+    Used& operator=(const Used&) = delete;
+    ~Used() {
+      if (auto* const rule = dynamic_cast<RuleUpdater*>(held->updater.get())) rule->set_lend({});
+    }
     std::shared_ptr<HeldUpdater> held;
     Use use;
   };
 
   Host& host_;
+  Run& run_;
   std::map<const HeldUpdater*, std::shared_ptr<Updater>> known_;
 };
 
-UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Machine& machine) {
+UpdaterGroups updaters_of(Host& host, const tn_train_options& options, Run& run) {
   if (options.groups_count > 0) api::required(options.groups, "options.groups");
-  UpdatersInUse updaters(host);
+  UpdatersInUse updaters(host, run);
   std::vector<UpdaterGroups::Group> groups;
   for (uint32_t i = 0; i < options.groups_count; ++i) {
     const tn_updater_group& group = options.groups[i];
@@ -114,7 +135,7 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Mac
           {updaters.at(group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
     });
   }
-  return {machine.step(), updaters.at(options.updater), groups};
+  return {run.machine->machine->step(), updaters.at(options.updater), groups};
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.
@@ -285,32 +306,6 @@ class Parts {
   std::optional<Saving> saving_;
 };
 
-// Lends the machine of a training to a handler, for reading: under a handle that is stale afterwards, so that no thread
-// meets the machine while it computes.
-class LentMachine {
- public:
-  LentMachine(Host& host, Run& run) : host_(host), run_(run), handle_(host.machines.add<tn_machine>(run.machine)) {
-    run_.machine->machine->lend(true);
-    run_.machine_use.reset();
-  }
-  // Throws TN_MISUSE if another thread is in a call on the machine.
-  void take_back() {
-    host_.machines.take(handle_);
-    run_.machine_use = std::make_unique<Use>(run_.machine->mark, "machine of the training");
-    run_.machine->machine->lend(false);
-    run_.machine->require_unleased();
-  }
-  LentMachine(const LentMachine&) = delete;
-  LentMachine& operator=(const LentMachine&) = delete;
-
-  [[nodiscard]] tn_machine handle() const { return handle_; }
-
- private:
-  Host& host_;
-  Run& run_;
-  const tn_machine handle_;
-};
-
 // Calls the application's handler and takes over what it has set.
 void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   const std::vector<tn_metric> metrics = table_of(event.metrics);
@@ -332,10 +327,10 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   const std::vector<tn_metric> costs = table_of(event.costs);
   told.costs = costs.data();
   told.costs_count = static_cast<uint32_t>(costs.size());
-  LentMachine lent(host, run);
-  told.machine = lent.handle();
-  options.handler(options.user, &told);
-  lent.take_back();
+  lend_machine(host, run, Machine::Lending::kReading, [&](tn_machine machine) {
+    told.machine = machine;
+    options.handler(options.user, &told);
+  });
   event.learning_rate = told.learning_rate;
   event.stop = told.stop != 0;
 }
@@ -347,7 +342,7 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const tn_train_options given = api::sized(options, "options");
     if (given.updater.generation == 0) fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     Run run = prepare(it, given, true);
-    const UpdaterGroups updaters = updaters_of(it, given, *run.machine->machine);
+    const UpdaterGroups updaters = updaters_of(it, given, run);
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
     Parts parts(it, given, run, updaters);

@@ -1,9 +1,8 @@
-// The public C API: the state of updaters, and steps of several updaters. SPDX-License-Identifier: Apache-2.0
+// The public C API: the state of updaters. SPDX-License-Identifier: Apache-2.0
 #include <tenon/tenon_updater.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "host/api/api.h"
 #include "host/training/updater_file.h"
@@ -38,15 +37,15 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
 
 tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                             tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& asked) {
     api::required(write, "write");
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     nlohmann::json list = nlohmann::json::array();
-    for (const Updater::StateValues& state : asked.state_shapes(*held->set))
+    for (const Updater::StateValues& state : asked.state_shapes(held->set))
       list.push_back({{"state", state.state},
                       {"parameter", state.parameter},
                       {"shape", state.shape},
-                      {"dtype", dtype_name(TN_F32)}});
+                      {"dtype", dtype_name(state.dtype)}});
     const std::string text = list.dump();
     write(user, text.data(), text.size());
   });
@@ -58,7 +57,7 @@ tn_status tn_updater_get_state(tn_host* host, tn_updater updater, tn_parameters 
     api::required(values, "values");
     const Updater::StateValues found = state_of(asked, with_values(it, parameters)->set, api::string(state, "state"),
                                                 api::string(parameter, "parameter"));
-    *values = api::array({TN_F32, found.shape, found.values});
+    *values = api::array({found.dtype, found.shape, found.values});
   });
 }
 
@@ -66,6 +65,8 @@ tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters 
                                const char* parameter, const tn_array* values, tn_error* error) {
   return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {
     const ArrayView given = api::view(api::required(values, "values"), [] { return "values"; });
+    if (changed.calls_application())
+      fail(TN_UNSUPPORTED, "the states of updater \"", changed.type(), "\" are the application's own");
     const Updater::StateValues found = state_of(changed, with_values(it, parameters)->set, api::string(state, "state"),
                                                 api::string(parameter, "parameter"));
     if (given.dtype != TN_F32 || given.storage != TN_DENSE || given.shape != found.shape)
@@ -75,7 +76,7 @@ tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters 
            to_string(given.shape));
     if (found.count == 0) return;
     if (given.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
-    copy_elements(given, reinterpret_cast<std::byte*>(found.values));
+    copy_elements(given, static_cast<std::byte*>(found.values));
     found.changed();
   });
 }
@@ -134,50 +135,5 @@ tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parameters param
     const std::shared_ptr<HeldParameters> held = with_values(it, parameters);
     const SetWrite write(held->gate);
     load_updater(*it.files, api::string(path, "path"), loaded, held->set);
-  });
-}
-
-tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_machine machine, const char* const* names,
-                                       uint32_t names_count, tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& updating) {
-    const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
-    const Use use(held->mark, "machine");
-    api::require_updatable(*held->machine);
-    StepGradients& gradients = held->machine->step();
-    if (names_count == 0) fail(TN_INVALID, SubjectName{"names"}, "names is empty");
-    const std::set<std::string> parameters = gradients.trained(api::strings(names, names_count, "names"));
-    if (!gradients.exist()) return;
-    for (const std::string& parameter : parameters)
-      if (gradients.updated().contains(parameter))
-        fail(TN_MISUSE, SubjectName{parameter}, "parameter \"", parameter, "\" has been updated in this step");
-    const SetWrite write(held->parameters->gate);
-    updating.update(gradients, UsedNames(parameters));
-    gradients.add_updated(parameters);
-  });
-}
-
-tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error) {
-  return tn_machine_commit_values(host, machine, nullptr, nullptr, 0, error);
-}
-
-tn_status tn_machine_commit_values(tn_host* host, tn_machine machine, const char* const* names, const tn_array* values,
-                                   uint32_t count, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
-    api::require_updatable(*held.machine);
-    const std::vector<std::string> written = api::strings(names, count, "names");
-    if (count > 0) api::required(values, "values");
-    ParameterSet& set = *held.parameters->set;
-    std::vector<ArrayView> arrays;
-    std::set<std::string> once;
-    for (uint32_t i = 0; i < count; ++i) {
-      arrays.push_back(api::view(values[i], [&] { return "the values of parameter \"" + written[i] + "\""; }));
-      set.check(written[i], arrays[i]);
-      if (!once.insert(written[i]).second)
-        fail(TN_INVALID, SubjectName{written[i]}, "parameter \"", written[i], "\" is given twice");
-    }
-    const SetWrite write(held.parameters->gate);
-    if (!held.machine->step().exist()) return;
-    for (uint32_t i = 0; i < count; ++i) set.set(written[i], arrays[i]);
-    held.machine->step().commit(UsedNames());
   });
 }

@@ -85,8 +85,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
 }
 
 void Machine::set_gradient(const std::string& parameter, const ArrayView& values) {
-  require_own();
-  if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
+  require_updatable();
   if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   step_.set(parameter, values);

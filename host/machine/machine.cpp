@@ -183,7 +183,15 @@ void Machine::drop_outputs() {
 }
 
 void Machine::require_own() const {
-  if (lent_) fail(TN_MISUSE, "the machine belongs to a training, whose handler may only read it");
+  if (lending_ == Lending::kUpdating)
+    fail(TN_MISUSE, "the machine belongs to a training, whose updater may read it and end its step, no more");
+  if (lending_ == Lending::kReading)
+    fail(TN_MISUSE, "the machine belongs to a training, whose handler may only read it");
+}
+
+void Machine::require_updatable() const {
+  if (lending_ != Lending::kUpdating) require_own();
+  if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
 }
 
 void Machine::reset_carried() {

@@ -68,10 +68,13 @@ class Machine {
   // Takes over the states of an equal machine. Throws TN_BAD_DATA if they are of another machine; changes nothing then.
   void set_carried(const CarriedStates& carried) { shards_.set_carried(carried); }
 
-  // While the machine is lent to a handler, whoever gets it may read it: require_own() throws TN_MISUSE, and so do
-  // forward, backward and reset_carried.
-  void lend(bool on) { lent_ = on; }
+  // A training lends its machine to handlers, which may read it, and to updaters of the application, which may also
+  // change its gradients and end its step. Meanwhile require_own() throws TN_MISUSE, and so do forward, backward and
+  // reset_carried; require_updatable() throws it for handlers, and for a machine without gradients.
+  enum class Lending { kNone, kReading, kUpdating };
+  void lend(Lending lending) { lending_ = lending; }
   void require_own() const;
+  void require_updatable() const;
   // Forgets the values of the last forward, and the gradients that the last update used.
   void drop_outputs();
 
@@ -119,7 +122,7 @@ class Machine {
   StepGradients step_;
   std::optional<uint64_t> version_;  // of the parameters
   Values values_ = Values::kNone;
-  bool lent_ = false;  // to a handler, which may read
+  Lending lending_ = Lending::kNone;
 };
 
 }  // namespace tenon::host

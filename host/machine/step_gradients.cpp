@@ -16,11 +16,17 @@ std::vector<const SparseGradient*> StepGradients::row_sparse(const UsedNames& us
   return result;
 }
 
+std::set<std::string> StepGradients::trained() const {
+  std::set<std::string> names;
+  for (const ParameterUse& use : machine_.model().lowered.parameters)
+    if (use.gradient != kNoValue) names.insert(use.name);
+  return names;
+}
+
 std::set<std::string> StepGradients::trained(const std::vector<std::string>& names) const {
   std::set<std::string> result;
-  std::vector<std::string> known;
-  for (const ParameterUse& use : machine_.model().lowered.parameters)
-    if (use.gradient != kNoValue) known.push_back(use.name);
+  const std::set<std::string> all = trained();
+  const std::vector<std::string> known(all.begin(), all.end());
   std::string missing, first;
   for (const std::string& name : names) {
     bool found = false;

@@ -1,6 +1,8 @@
 // The gradients of a step, as updaters see them. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,7 +33,9 @@ class StepGradients {
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return machine_.device(); }
   [[nodiscard]] HostAccess& access() const { return machine_.access(); }
   [[nodiscard]] const tn_parallel* parallel() const { return machine_.parallel(); }
-  // Returns the names of the parameters with gradients that are `names` or lie below them ("D": "D.weight"). Throws
+  // Returns the names of the parameters with gradients.
+  [[nodiscard]] std::set<std::string> trained() const;
+  // Returns the names of those that are `names` or lie below them ("D": "D.weight"). Throws
   // TN_INVALID naming those that no such parameter has.
   [[nodiscard]] std::set<std::string> trained(const std::vector<std::string>& names) const;
   // The parameters that a part of this step has updated: a step updates each of them once.
@@ -50,6 +54,16 @@ class StepGradients {
   [[nodiscard]] ArrayView gradient(const std::string& parameter);
   // Throws TN_INVALID if the gradient is dense.
   [[nodiscard]] SparseGradientView sparse_gradient(const std::string& parameter) const;
+  // The part of a step whose updates the application computes: the parameters, and the values that it has given for
+  // them, which are written when the step ends.
+  struct Rule {
+    std::set<std::string> names;
+    std::map<std::string, std::vector<std::byte>> values;  // float32, in the order of a dense array
+  };
+  // The rule that runs at present; null: none. Meanwhile updates are of its parameters alone, and do not end the step.
+  [[nodiscard]] Rule* rule() const { return rule_; }
+  void set_rule(Rule* rule) { rule_ = rule; }
+
   // As Machine::set_gradient.
   void set(const std::string& parameter, const ArrayView& values);
 
@@ -73,6 +87,7 @@ class StepGradients {
   DeviceMachine& machine_;
   State state_ = State::kNone;
   std::set<std::string> updated_;
+  Rule* rule_ = nullptr;
   Buffer dense_copy_;  // returned by gradient()
 };
 

@@ -52,7 +52,8 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& path, cons
     parts.tensors.push_back(
         {record_name(i), "U8", {static_cast<int64_t>(records[i].size())}, records[i].data(), records[i].size()});
   const auto add = [&](const char* kind, const Updater::StateValues& state) {
-    parts.tensors.push_back({tensor_name(kind, state), "F32", state.shape, state.values, state.count * sizeof(float)});
+    parts.tensors.push_back(
+        {tensor_name(kind, state), element_type_name(state.dtype), state.shape, state.values, state.bytes()});
   };
   for (const Updater::StateValues& state : states) add(kState, state);
   for (const Updater::StateValues& average : averages) add(kAverage, average);
@@ -116,12 +117,18 @@ std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name,
   return tensors_.read(*tensor);
 }
 
-nlohmann::json CheckpointFile::state_shapes() const {
+std::vector<Updater::StateValues> CheckpointFile::states() const {
   const std::string prefix = text(kCheckpointTensors, kState, "/");
-  nlohmann::json shapes = nlohmann::json::object();
-  for (const ModelTensor& tensor : header_.tensors)
-    if (tensor.name.rfind(prefix, 0) == 0) shapes[tensor.name.substr(prefix.size())] = to_string(tensor.shape);
-  return shapes;
+  std::vector<Updater::StateValues> result;
+  for (const ModelTensor& tensor : header_.tensors) {
+    const size_t end = tensor.name.find('/', prefix.size());
+    if (tensor.name.rfind(prefix, 0) != 0 || end == std::string::npos) continue;
+    uint64_t count = 1;  // the header is checked: the product fits
+    for (const int64_t dimension : tensor.shape) count *= static_cast<uint64_t>(dimension);
+    result.push_back({tensor.name.substr(prefix.size(), end - prefix.size()), tensor.name.substr(end + 1), tensor.shape,
+                      nullptr, count, tensor.dtype});
+  }
+  return result;
 }
 
 UpdaterProgress CheckpointFile::group(size_t number) {
@@ -129,12 +136,8 @@ UpdaterProgress CheckpointFile::group(size_t number) {
   return {record.steps, record.learning_rate};
 }
 
-void CheckpointFile::read(const Updater::StateValues& state) { read(kState, state); }
-
-void CheckpointFile::read_average(const Updater::StateValues& average) { read(kAverage, average); }
-
 void CheckpointFile::read(const char* kind, const Updater::StateValues& state) {
-  const auto values = values_of(tensor_name(kind, state), "F32", &state.shape);
+  const auto values = values_of(tensor_name(kind, state), element_type_name(state.dtype).c_str(), &state.shape);
   if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());
 }
 

@@ -30,25 +30,27 @@ void write_model_of(FileSystem& files, const std::filesystem::path& path, const 
 
 // An open checkpoint, whose checksum and record are checked. Errors are TN_BAD_DATA and name the file, the field or
 // tensor, and what was expected.
-class CheckpointFile {
+class CheckpointFile final : public Updater::StateSource {
  public:
   CheckpointFile(FileSystem& files, std::filesystem::path path, const std::shared_ptr<Allocator>& allocator);
 
   [[nodiscard]] const CheckpointRecord& record() const { return record_; }
   [[nodiscard]] const nlohmann::json& run() const { return run_; }
   [[nodiscard]] const nlohmann::json& topology() const { return topology_; }
-  // Returns {"STATE/PARAMETER": "[2, 3]"}, the shapes of all states in the file.
-  [[nodiscard]] nlohmann::json state_shapes() const;
   // Reads the progress of the updater of a group, whose number begins with 1.
   [[nodiscard]] UpdaterProgress group(size_t number);
-  // Read the values of a state of the updater, and of one of the averages.
-  void read(const Updater::StateValues& state);
-  void read_average(const Updater::StateValues& average);
+  // The states of the updater.
+  [[nodiscard]] std::vector<Updater::StateValues> states() const override;
+  void read(const Updater::StateValues& state) override { read(kState, state); }
+  // Reads the values of one of the averages.
+  void read_average(const Updater::StateValues& average) { read(kAverage, average); }
   // Reads the parameters, all at once: if it fails, the set is unchanged.
   void load(ParameterSet& set) const;
 
  private:
   [[nodiscard]] CheckpointRecord record_of(const std::string& tensor);
+  static constexpr const char* kState = "state";  // kinds of tensors
+  static constexpr const char* kAverage = "average";
   void read(const char* kind, const Updater::StateValues& state);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& given) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,

@@ -177,8 +177,7 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   stored["topology"] = without_names(checkpoint.topology());
   present["topology"] = without_names(training_.topology.to_json());
   check_same_run(file.string(), stored, present, resumes_inexactly());
-  const auto states =
-      training_.updater.read_states(set, [&](const Updater::StateValues& state) { checkpoint.read(state); });
+  const auto states = training_.updater.read_states(set, checkpoint);
   std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};
   for (size_t i = 1; i <= training_.updater.groups(); ++i) progress.push_back(checkpoint.group(i));
   std::shared_ptr<Averages::Restored> averages;

@@ -261,9 +261,14 @@ class Training {
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
     at_minibatch(pass_, batch_, [this] {
-      const SetWrite step(inputs_.gate);
+      std::optional<SetWrite> step(inputs_.gate);
       inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
       inputs_.machine.backward();
+      if (updater_.calls_application()) {
+        step.reset();
+        updater_.prepare(inputs_.machine.step());
+        step.emplace(inputs_.gate);
+      }
       updater_.update(inputs_.machine.step());
       inputs_.machine.step().commit(all_);
       if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());

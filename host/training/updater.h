@@ -1,57 +1,36 @@
-// Updaters: recorded programs that run over the parameters of a set. SPDX-License-Identifier: Apache-2.0
+// What updates the parameters of a set by their gradients. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "core/attribute.h"
-#include "core/program.h"
+#include "core/home.h"
 #include "host/machine/step_gradients.h"
-#include "host/plugins/registry.h"
 #include "host/training/update_calls.h"
-#include "host/training/updater_options.h"
 
 namespace tenon::host {
 
 using namespace core;
 
-// One updater with its attributes. It keeps states and a step count for each ParameterSet.
+// One updater. It keeps states and a step count for each ParameterSet. A plugin's is a ProgramUpdater, an application's
+// a RuleUpdater (host/api/rule_updater.h).
 class Updater {
  public:
-  // Records the program. Errors name the updater and the attribute.
-  Updater(const UpdaterType& type, const Values& attributes);
-  ~Updater();
-  Updater(const Updater&) = delete;
-  Updater& operator=(const Updater&) = delete;
-
-  // Updates the machine's parameters that `used` contains; call StepGradients::commit afterwards to end the step. Does
-  // nothing if there are no gradients (an empty minibatch). On failure no step is counted. Of a machine that skips
-  // steps with gradients that are not finite, nothing changes by such a step, which is counted by skipped() alone.
-  void update(StepGradients& gradients, const UsedNames& used);
-
-  [[nodiscard]] const std::string& type() const { return type_.description.type; }
-  [[nodiscard]] double learning_rate() const { return learning_rate_; }
-  void set_learning_rate(double rate);
-  // Returns the learning rate of the set's last update or, before any, of the first one.
-  [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const;
-  // Returns the bytes of the states for a set, which are allocated at its first update.
-  [[nodiscard]] uint64_t state_bytes(const ParameterSet& set) const;
-  // Returns type, plugin, attributes and options as JSON: what must be equal for the same updates.
-  [[nodiscard]] nlohmann::json describe() const;
-
-  // For checkpoints. One state of one parameter: a number per element, or per row of its first dimension.
+  // One state of one parameter, for checkpoints.
   struct StateValues {
     std::string state, parameter;
     std::vector<int64_t> shape;
-    float* values;
-    uint64_t count;
+    void* values;    // in the order of a dense array
+    uint64_t count;  // of elements
+    tn_dtype dtype = TN_F32;
     Home* home = nullptr;  // of `values`, if machines of devices change them
     Home::Part part = {};
 
+    [[nodiscard]] uint64_t bytes() const { return count * tn_dtype_bytes(dtype); }
     void bring_home() const {
       if (home != nullptr) home->bring_home(part);
     }
@@ -60,50 +39,74 @@ class Updater {
       if (home != nullptr) home->changed(part);
     }
   };
+  // Stored states, such as those of a checkpoint.
+  class StateSource {
+   public:
+    StateSource() = default;
+    virtual ~StateSource() = default;
+    StateSource(const StateSource&) = delete;
+    StateSource& operator=(const StateSource&) = delete;
+    // Returns all of them without values.
+    [[nodiscard]] virtual std::vector<StateValues> states() const = 0;
+    // Fills state.values. Throws TN_BAD_DATA if the stored state is missing or of another type or shape.
+    virtual void read(const StateValues& state) = 0;
+  };
+  // States to replace those of a set.
+  struct SetState {
+    SetState() = default;
+    virtual ~SetState() = default;
+    SetState(const SetState&) = delete;
+    SetState& operator=(const SetState&) = delete;
+  };
+
+  Updater() = default;
+  virtual ~Updater() = default;
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+
+  // Whether an update calls the application: prepare() then does so, before update() and outside of the gate of the
+  // set, whose values the application may read.
+  [[nodiscard]] virtual bool calls_application() const { return false; }
+  virtual void prepare(StepGradients& /*gradients*/, const UsedNames& /*used*/) {}
+  // Updates the parameters that `used` contains; call StepGradients::commit afterwards to end the step. Does nothing if
+  // there are no gradients (an empty minibatch). On failure no step is counted. Of a machine that skips steps with
+  // gradients that are not finite, nothing changes by such a step, which is counted by skipped() alone.
+  virtual void update(StepGradients& gradients, const UsedNames& used) = 0;
+
+  [[nodiscard]] virtual const std::string& type() const = 0;
+  [[nodiscard]] virtual double learning_rate() const = 0;
+  virtual void set_learning_rate(double rate) = 0;
+  // Returns the learning rate of the set's last update or, before any, of the first one.
+  [[nodiscard]] virtual double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const = 0;
+  // Returns the bytes of the states for a set, which are allocated at its first update.
+  [[nodiscard]] virtual uint64_t state_bytes(const ParameterSet& set) const = 0;
+  // Returns type, plugin, attributes and options as JSON: what must be equal for the same updates.
+  [[nodiscard]] virtual nlohmann::json describe() const = 0;
+
   // Returns the states of all parameters of a set, brought home; allocates them if no update has. Valid until the next
   // update.
-  [[nodiscard]] std::vector<StateValues> states(const std::shared_ptr<ParameterSet>& set);
-  // Returns the same list without values: names and shapes.
-  [[nodiscard]] std::vector<StateValues> state_shapes(const ParameterSet& set) const { return views(nullptr, set); }
-  [[nodiscard]] uint64_t steps(const std::shared_ptr<ParameterSet>& set) const;
-  [[nodiscard]] uint64_t skipped(const std::shared_ptr<ParameterSet>& set) const;
+  [[nodiscard]] virtual std::vector<StateValues> states(const std::shared_ptr<ParameterSet>& set) = 0;
+  // Returns the same list without values: names, types and shapes.
+  [[nodiscard]] virtual std::vector<StateValues> state_shapes(const std::shared_ptr<ParameterSet>& set) = 0;
+  [[nodiscard]] virtual uint64_t steps(const std::shared_ptr<ParameterSet>& set) const = 0;
+  [[nodiscard]] virtual uint64_t skipped(const std::shared_ptr<ParameterSet>& set) const = 0;
   // Sets the number of updates of a set so far. Programs read it as a signed integer: TN_INVALID from 2^63 on.
-  void set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps);
-  // States to replace those of a set. `read` fills them, one call per state; if it throws, nothing has changed.
-  struct SetState;
-  [[nodiscard]] std::shared_ptr<SetState> read_states(const std::shared_ptr<ParameterSet>& set,
-                                                      const std::function<void(const StateValues&)>& read) const;
-  void adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate);
+  virtual void set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps) = 0;
+  // Reads states for a set; changes nothing.
+  [[nodiscard]] virtual std::shared_ptr<SetState> read_states(const std::shared_ptr<ParameterSet>& set,
+                                                              StateSource& source) const = 0;
+  // Takes over what read_states of this updater has returned.
+  virtual void adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) = 0;
 
   // Returns the rows and bytes that the last update of the set wrote.
-  [[nodiscard]] UpdateCalls::Written written(const std::shared_ptr<ParameterSet>& set) const;
+  [[nodiscard]] virtual UpdateCalls::Written written(const std::shared_ptr<ParameterSet>& /*set*/) const { return {}; }
   // Returns the bytes of workspace held at present for machines on a set.
-  [[nodiscard]] uint64_t workspace_bytes(const std::shared_ptr<ParameterSet>& set) const;
-
- private:
-  friend struct UpdateRecording;
-
-  int32_t declare(const tn_state* given);
-  void set_program(const tn_update* update);
-  void check_program() const;
-  void check_grain() const;
-  SetState& state_for(const std::shared_ptr<ParameterSet>& set);
-  void add_slabs(SetState& state, const ParameterSet& set) const;
-  [[nodiscard]] std::vector<StateValues> views(SetState* state, const ParameterSet& set) const;
-  UpdateCalls& calls_for(SetState& state, StepGradients& gradients, const UsedNames& used, ErrorSink& sink);
-  [[nodiscard]] const SetState* known(const std::shared_ptr<ParameterSet>& set) const;
-
-  const UpdaterType& type_;
-  std::vector<Value> attributes_;
-  Values given_;  // as in the constructor, options included
-  UpdaterOptions options_;
-  double learning_rate_ = 0;
-  std::vector<StateDeclaration> declared_;
-  Program program_;
-  std::vector<int32_t> scalars_;
-  int32_t grain_ = TN_GRAIN_ELEMENT;
-  bool recorded_ = false;
-  std::vector<std::shared_ptr<SetState>> sets_;  // one per set
+  [[nodiscard]] virtual uint64_t workspace_bytes(const std::shared_ptr<ParameterSet>& /*set*/) const { return 0; }
 };
+
+// Throws TN_INVALID for a number of updates that programs cannot read.
+void check_steps(uint64_t steps);
+// Throws TN_INVALID for a rate that is not a number of at least 0.
+void check_learning_rate(double rate);
 
 }  // namespace tenon::host

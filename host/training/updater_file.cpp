@@ -28,13 +28,20 @@ void save_updater(FileSystem& files, const std::filesystem::path& path, Updater&
 void load_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,
                   const std::shared_ptr<ParameterSet>& set) {
   CheckpointFile file(files, path, set->allocator());
-  nlohmann::json stored = {{kStates, file.state_shapes()}}, present = {{kUpdater, updater.describe()}};
+  const auto shapes = [](const std::vector<Updater::StateValues>& states) {
+    nlohmann::json result = nlohmann::json::object();
+    for (const Updater::StateValues& state : states)
+      result[state.state + "/" + state.parameter] = to_string(state.shape);
+    return result;
+  };
+  nlohmann::json stored = nlohmann::json::object(), present = {{kUpdater, updater.describe()}};
+  if (!updater.calls_application()) {  // whose states may be any
+    stored[kStates] = shapes(file.states());
+    present[kStates] = shapes(updater.state_shapes(set));
+  }
   if (file.run().contains(kUpdater)) stored[kUpdater] = file.run()[kUpdater];
-  present[kStates] = nlohmann::json::object();
-  for (const Updater::StateValues& state : updater.state_shapes(*set))
-    present[kStates][state.state + "/" + state.parameter] = to_string(state.shape);
   check_same_run(path.string(), stored, present, false);
-  const auto states = updater.read_states(set, [&](const Updater::StateValues& state) { file.read(state); });
+  const auto states = updater.read_states(set, file);
   updater.adopt(states, file.record().steps, file.record().learning_rate);
   set->set_updates(file.record().updates);
 }

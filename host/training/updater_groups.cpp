@@ -34,6 +34,14 @@ UpdaterGroups::UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Upd
   parts_[0].used = UsedNames().without(grouped);
 }
 
+bool UpdaterGroups::calls_application() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.updater->calls_application(); });
+}
+
+void UpdaterGroups::prepare(StepGradients& gradients) const {
+  for (const Part& part : parts_) part.updater->prepare(gradients, part.used);
+}
+
 void UpdaterGroups::update(StepGradients& gradients) const {
   for (const Part& part : parts_) part.updater->update(gradients, part.used);
 }
@@ -62,13 +70,35 @@ std::vector<Updater::StateValues> UpdaterGroups::states(const std::shared_ptr<Pa
   return result;
 }
 
+namespace {
+
+// The stored states of some parameters; those of others keep the values that they have.
+class PartOfStates final : public Updater::StateSource {
+ public:
+  PartOfStates(Updater::StateSource& whole, const UsedNames& used) : whole_(whole), used_(used) {}
+  [[nodiscard]] std::vector<Updater::StateValues> states() const override {
+    std::vector<Updater::StateValues> result = whole_.states();
+    std::erase_if(result, [&](const Updater::StateValues& state) { return !used_.contains(state.parameter); });
+    return result;
+  }
+  void read(const Updater::StateValues& state) override {
+    if (used_.contains(state.parameter)) whole_.read(state);
+  }
+
+ private:
+  Updater::StateSource& whole_;
+  const UsedNames& used_;
+};
+
+}  // namespace
+
 UpdaterGroups::States UpdaterGroups::read_states(const std::shared_ptr<ParameterSet>& set,
-                                                 const std::function<void(const Updater::StateValues&)>& read) const {
+                                                 Updater::StateSource& source) const {
   States result;
-  for (const Part& part : parts_)
-    result.push_back(part.updater->read_states(set, [&](const Updater::StateValues& state) {
-      if (part.used.contains(state.parameter)) read(state);
-    }));
+  for (const Part& part : parts_) {
+    PartOfStates states(source, part.used);
+    result.push_back(part.updater->read_states(set, states));
+  }
   return result;
 }
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
@@ -27,6 +26,9 @@ class UpdaterGroups {
   // parameter trained by the machine has, a parameter that another group has, or an updater that is given twice.
   UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Updater> rest, const std::vector<Group>& groups);
 
+  // Whether an updater calls the application, by prepare(), before update() and outside of the gate of the set.
+  [[nodiscard]] bool calls_application() const;
+  void prepare(StepGradients& gradients) const;
   // Updates all parameters of the machine; call StepGradients::commit afterwards to end the step.
   void update(StepGradients& gradients) const;
 
@@ -45,8 +47,7 @@ class UpdaterGroups {
   // For checkpoints: as those of Updater. Each parameter has the states of its own updater only.
   [[nodiscard]] std::vector<Updater::StateValues> states(const std::shared_ptr<ParameterSet>& set) const;
   using States = std::vector<std::shared_ptr<Updater::SetState>>;
-  [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set,
-                                   const std::function<void(const Updater::StateValues&)>& read) const;
+  [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set, Updater::StateSource& source) const;
   // One for each updater: that of `rest`, then those of the groups in their order.
   [[nodiscard]] std::vector<UpdaterProgress> progress(const std::shared_ptr<ParameterSet>& set) const;
   void adopt(const States& states, const std::vector<UpdaterProgress>& progress) const;

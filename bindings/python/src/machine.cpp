@@ -104,7 +104,55 @@ void bind_machines(nb::module_& module) {
       });
 }
 
+// An updater written in Python, by tenon._run.rule.Rule.
+class PythonRule final : public tenon::UpdateRule {
+ public:
+  explicit PythonRule(nb::object rule) : rule_(std::move(rule)) {}
+
+  void update(const tenon::RuleStep& step) override {
+    const Entered entered;
+    rule_.get().attr("update")(nb::cast(step.machine), nb::cast(step.names));
+  }
+  [[nodiscard]] double learning_rate() const override {
+    try {
+      const Entered entered;
+      return nb::cast<double>(rule_.get().attr("learning_rate")());
+    } catch (const std::exception&) {  // an attribute that is no number
+      return 0;
+    }
+  }
+  void set_learning_rate(double rate) override {
+    const Entered entered;
+    rule_.get().attr("set_learning_rate")(rate);
+  }
+  [[nodiscard]] std::vector<tenon::RuleState> states() override {
+    const Entered entered;
+    std::vector<tenon::RuleState> result;
+    lent_.emplace(rule_.get().attr("states")());
+    for (const nb::handle each : lent_->get())
+      result.push_back(
+          {nb::cast<std::string>(each[0]), nb::cast<std::string>(each[1]), nb::cast<const Values&>(each[2]).array});
+    return result;
+  }
+  void set_states(const std::vector<tenon::RuleState>& states) override {
+    const Entered entered;
+    nb::list list;
+    for (const tenon::RuleState& each : states)
+      list.append(nb::make_tuple(each.state, each.parameter, python_array(each.values)));
+    rule_.get().attr("set_states")(list);
+  }
+
+ private:
+  Held rule_;
+  std::optional<Held> lent_;  // the states of the last call
+};
+
 void bind_updaters(nb::module_& module) {
+  module.def("rule_updater",
+             [](const Parameters& parameters, const std::string& type, const std::string& attributes, nb::object rule) {
+               auto made = std::make_shared<PythonRule>(std::move(rule));
+               return unlocked([&] { return tenon::updater_of(parameters, type, std::move(made), attributes); });
+             });
   nb::class_<Updater>(module, "Updater")
       .def("update", [](const Updater& updater, const Machine& machine) { unlocked([&] { updater.update(machine); }); })
       .def("update_model", [](const Updater& updater, const Machine& machine,

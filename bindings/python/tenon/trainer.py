@@ -19,11 +19,11 @@ from tenon._base import caller as _caller
 from tenon._base import check as _check
 from tenon._base import host as _host
 from tenon._model import layer as layers
-from tenon._model.layer import LayerLike
-from tenon._run import loop as _loop
+from tenon._model.layer import Layer, LayerLike
 from tenon._run import options as _options
 from tenon._run.feeding import open_reader
 from tenon._run.generation import BeamSearch
+from tenon._run.rule import Rule
 from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
 
@@ -168,30 +168,17 @@ class SGD:
         self.updater = self._chosen(updater)
         given = {"seed": seed, "passes": passes, "pass_batches": pass_batches}
         options = _check.options(_options.TRAIN, given, "train")
-        allowed = _arrays.allows_nan(nan, "train")
-        options["devices"] = _check.devices(device, "train")
+        options.update(outputs=cores, parameters=used, devices=_check.devices(device, "train"))
+        options.update(compute=compute_code(compute, "train"), immutable_parameters=_names(immutable_parameters, parameters))
+        options.update(self._updaters(parameters, chosen))
+        options.update(_parts(checkpoint, early_stop, average))
         handle = _handler(event_handler)
-        early = None if early_stop is None else _early_stop(early_stop)
         opened = functools.partial(
-            open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=allowed
+            open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=_arrays.allows_nan(nan, "train")
         )
-        if hasattr(self.updater, "core"):
-            options.update(outputs=cores, parameters=used, updater=self.updater.core, **_readers(opened, reader, test))
-            options["compute"] = compute_code(compute, "train")
-            options["immutable_parameters"] = _names(immutable_parameters, parameters)
-            options.update(self._further_options(checkpoint, early, average))
-            with parameters.training():
-                _core.train(options, handle, _warn)
-        else:
-            other = compute if compute != "float32" else ""
-            own = {name: options.pop(name) for name in _options.TRAIN.keys() - _loop.OPTIONS}  # of the library's loop
-            changed = {name: value != _options.TRAIN[name].default for name, value in own.items()}
-            self._refuse(checkpoint=checkpoint, average=average, groups=self.groups, compute=other, **changed)
-            measure = None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding, nan=nan)
-            stream = _loop.Stream(*opened(reader))
-            with parameters.training():
-                options.update(immutable=_names(immutable_parameters, parameters), early_stop=early, nan=allowed)
-                _loop.train(self.updater, chosen, parameters, stream, handle, test=measure, spoilt=_warn, **options)
+        options.update(_readers(opened, reader, test))
+        with parameters.training():
+            _core.train(options, handle, _warn)
         _warn_of_names(parameters)
 
     def _chosen(self, updater: Any) -> Any:
@@ -199,29 +186,17 @@ class SGD:
         given = self.updater if updater is None else updater
         return _updaters.make("adam", {}) if given is None else _updaters.as_updater(given)
 
-    def _further_options(self, checkpoint: Any, early_stop: Any, average: Any) -> dict[str, Any]:
-        """Returns the options of the library's training that are left out unless they are stated."""
-        options: dict[str, Any] = {}
-        if self.groups:
-            options["groups"] = [(_updaters.as_updater(each).core, [name]) for name, each in self.groups.items()]
-        if checkpoint is not None:
-            options["checkpoint"] = _checkpoint(checkpoint)
-        if early_stop is not None:
-            options["early_stop"] = early_stop
-        if average is not None:
-            options["average"] = _average(average)
-        return options
+    def _updaters(self, parameters: ParameterSet, outputs: Sequence[Layer]) -> dict[str, Any]:
+        """Returns the options of a training that are its updaters."""
 
-    def _refuse(self, **options: Any) -> None:
-        """Refuses the options that an updater written in Python does not have."""
-        for name, value in options.items():
-            if value:
-                raise error.UnsupportedError(
-                    f"{name} is offered with updaters of plugins alone, such as tenon.updater.Adam(); the updater "
-                    f"is the Python class {type(self.updater).__name__}",
-                    "train",
-                    name,
-                )
+        def core(given: Any) -> Any:
+            of_plugin = getattr(given, "core", None)
+            return Rule(given, parameters, outputs).core() if of_plugin is None else of_plugin
+
+        options = {"updater": core(self.updater)}
+        if self.groups:
+            options["groups"] = [(core(_updaters.as_updater(each)), [name]) for name, each in self.groups.items()]
+        return options
 
     @_host.follows_parameters
     def test(
@@ -254,6 +229,18 @@ class SGD:
 
 _updaters = updater
 Updater = updater.Base
+
+
+def _parts(checkpoint: Any, early_stop: Any, average: Any) -> dict[str, Any]:
+    """Returns the parts of a training that are left out unless they are stated."""
+    options: dict[str, Any] = {}
+    if checkpoint is not None:
+        options["checkpoint"] = _checkpoint(checkpoint)
+    if early_stop is not None:
+        options["early_stop"] = _early_stop(early_stop)
+    if average is not None:
+        options["average"] = _average(average)
+    return options
 
 
 def _set(parameters: Any) -> Any:

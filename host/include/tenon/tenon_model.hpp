@@ -222,15 +222,17 @@ class Updater : public detail::Owned<tn_updater, tn_updater_release> {
   using Owned::Owned;
   // Updates only the parameters that `output` depends on; drops the other gradients.
   void update(const Machine& machine, const Layer& output) const {
-    detail::checked([&](tn_error* error) {
+    detail::checked(*host_ref(), [&](tn_error* error) {
       return tn_updater_update_model(host(), handle(), machine.handle(), output.handle(), error);
     });
   }
   void update(const Machine& machine) const {
-    detail::checked([&](tn_error* error) { return tn_updater_update(host(), handle(), machine.handle(), error); });
+    detail::checked(*host_ref(),
+                    [&](tn_error* error) { return tn_updater_update(host(), handle(), machine.handle(), error); });
   }
   void set_learning_rate(double rate) const {
-    detail::checked([&](tn_error* error) { return tn_updater_set_learning_rate(host(), handle(), rate, error); });
+    detail::checked(*host_ref(),
+                    [&](tn_error* error) { return tn_updater_set_learning_rate(host(), handle(), rate, error); });
   }
   // JSON: {type, learning_rate, state_bytes, workspace_bytes, last_update}, as tn_updater_describe documents it.
   [[nodiscard]] std::string describe(const Parameters& parameters) const {

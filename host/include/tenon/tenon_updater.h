@@ -82,6 +82,65 @@ TENON_API tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_erro
 TENON_API tn_status tn_machine_commit_values(tn_host* host, tn_machine machine, const char* const* names,
                                              const tn_array* values, uint32_t count, tn_error* error);
 
+/* ---- updaters of the application -------------------------------------------------------------------------------- */
+
+/* An updater that the application implements: wherever an updater of a plugin can be, in trainings, for groups, in
+ * steps of the application, with averages, checkpoints and tn_updater_save; not in tn_machine_steps. Since 0.4. */
+
+/* The update of one step. */
+typedef struct tn_rule_step {
+  uint32_t size;
+  uint32_t names_count;
+  /* The parameters to update, in the order of the set: those with gradients, of a group its own. */
+  const char* const* names;
+  /* The machine that has the gradients, for tn_machine_gradient, tn_machine_output, tn_machine_set_gradient and the
+   * like; not for a forward or backward. In a training the handle is stale when `update` has returned. */
+  tn_machine machine;
+  uint64_t step; /* the number of this update by this updater, from 1 */
+} tn_rule_step;
+
+/* One state of one parameter, such as a moment. */
+typedef struct tn_rule_state {
+  const char* state; /* without "/" */
+  const char* parameter;
+  tn_array values; /* dense, of any type and shape; a number has rank 0 */
+} tn_rule_state;
+typedef void (*tn_rule_states_sink)(void* to, const tn_rule_state* state);
+
+/* Functions return TN_OK or fill *error: message and subject; the call around them then fails so. They are called one
+ * at a time, on the thread of the call that updates, saves or resumes. */
+typedef struct tn_rule_options {
+  uint32_t size;
+  uint32_t reserved;
+  /* The name of the rule, in messages and checkpoints: a training resumes with an equal one alone. */
+  const char* type;
+  /* A JSON object of what else must be equal then, such as coefficients; null: nothing. */
+  const char* attributes;
+  void* user;
+  /* Computes the values after the step, and hands them over by tn_machine_commit_values on step->machine, in any number
+   * of calls; a parameter that it leaves out keeps its value. The host copies them, and writes all when it has
+   * returned, as one unit for those who read the set; nothing if it fails. It may call this host: read the set and the
+   * machine, and let updaters of plugins compute parts by tn_updater_update_parameters or all by tn_updater_update,
+   * which neither end the step nor keep the unit. Not called for a step without gradients, nor for one that a machine
+   * of TN_BF16 or TN_TF32 skips. */
+  tn_status (*update)(void* user, const tn_rule_step* step, tn_error* error);
+  /* The learning rate, for events and checkpoints; null: 0. */
+  double (*learning_rate)(void* user);
+  /* For handlers and resumes; null: it has none, so that they fail. */
+  tn_status (*set_learning_rate)(void* user, double learning_rate, tn_error* error);
+  /* Calls sink(to, state) for each state, which the sink copies; null: the rule has none. An updater of the application
+   * belongs to the first set that it updates. This and set_states must not call the host. */
+  tn_status (*states)(void* user, tn_rule_states_sink sink, void* to, tn_error* error);
+  /* Replaces all states by copies of these, which `states` has given once; null: a checkpoint with states cannot be
+   * resumed. */
+  tn_status (*set_states)(void* user, const tn_rule_state* states, uint32_t count, tn_error* error);
+  /* Called when the updater is destroyed; or null. Not called if tn_updater_create_from fails. */
+  void (*release)(void* user);
+} tn_rule_options;
+/* tn_updater_states and tn_updater_get_state show the states; tn_updater_set_state is TN_UNSUPPORTED. */
+TENON_API tn_status tn_updater_create_from(tn_host* host, const tn_rule_options* options, tn_updater* updater,
+                                           tn_error* error);
+
 /* ---- metrics over many minibatches ------------------------------------------------------------------------------- */
 
 typedef struct tn_metrics {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "host/api/host.h"
-#include "host/training/updater.h"
+#include "host/training/program_updater.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests {
@@ -85,7 +85,7 @@ TEST_F(AddedParameters, AreUpdatedWhereTheyLie) {
   const LayerOutput x0 = cost("x0"), x1 = cost("x1"), y0 = cost("y0"), y1 = cost("y1");
   set_ = ParameterSet::create(Topology::trace({x0, x1}).declarations(), 1, host_.allocator);
   begin("x0"), begin("x1");
-  Updater updater(host_.registry.updater("sgd"), {{"learning_rate", kRate}, {"momentum", kMomentum}});
+  ProgramUpdater updater(host_.registry.updater("sgd"), {{"learning_rate", kRate}, {"momentum", kMomentum}});
   const auto both = machine({x0, x1});
   step(*both, updater, {"x0", "x1"});
   set_->add(Topology::trace({y0, y1}).declarations(), 1);

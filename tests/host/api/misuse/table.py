@@ -50,6 +50,8 @@ VALUES = {
     "tn_map_options.slots": "slots()",
     "tn_reader_options.attributes": "world.csv",
     "tn_reader_options.type": '"csv"',
+    "tn_rule_options.type": '"rule"',
+    "tn_rule_options.update": "update_nothing",
     "tn_source_options.read_at": "read_at",
     "tn_source_options.samples": "8",
     "tn_source_options.slots": "slots()",

@@ -105,6 +105,7 @@ int32_t take_outputs(void*, const tn_array*, uint32_t) { return 0; }
 int32_t take_part(void*, int64_t, const tn_array*, uint32_t) { return 0; }
 void take_predictions(void*, const tn_array*, uint32_t) {}
 void take_metrics(void*, const tn_metrics_values*) {}
+tn_status update_nothing(void*, const tn_rule_step*, tn_error*) { return TN_OK; }
 void take_attribute(void*, const tn_named_value*) {}
 
 tn_status read_at(void*, const int64_t* indices, int64_t count, tn_array* values, tn_error*) {

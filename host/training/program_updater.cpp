@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/training/updater.h"
+#include "host/training/program_updater.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace tenon::host {
 
-struct Updater::SetState {
+struct ProgramUpdater::ProgramState final : SetState {
   std::weak_ptr<ParameterSet> set;
   std::vector<SlabStates> slabs;  // one per slab of the set
   uint64_t step = 0, skipped = 0;
@@ -24,7 +24,7 @@ struct Updater::SetState {
 
 // The state behind the callbacks of a plugin's record.
 struct UpdateRecording {
-  Updater& updater;
+  ProgramUpdater& updater;
   ErrorSink& errors;
 
   ErrorSink& sink() { return errors; }
@@ -56,15 +56,9 @@ void check_names(const std::vector<Attribute>& declared, const Values& given) {
   }
 }
 
-// Programs read the step as a signed integer.
-void check_steps(uint64_t steps) {
-  if (steps > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-    fail(TN_INVALID, SubjectName{"steps"}, "steps is ", steps, "; expected less than 2^63");
-}
-
 }  // namespace
 
-Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type), given_(attributes) {
+ProgramUpdater::ProgramUpdater(const UpdaterType& type, const Values& attributes) : type_(type), given_(attributes) {
   try {
     Values own = attributes;
     options_ = UpdaterOptions::take(own);
@@ -90,10 +84,8 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
   if (options_.changes_gradient()) program_ = with_options(program_, options_, declared_.size(), scalars_);
 }
 
-Updater::~Updater() = default;
-
 // Appends a state that record declares and returns its number.
-int32_t Updater::declare(const tn_state* given) {
+int32_t ProgramUpdater::declare(const tn_state* given) {
   const size_t number = declared_.size();
   if (given == nullptr || !TN_HAS(given, tn_state, initial))
     fail(TN_PLUGIN_FAULT, "state ", number, " is null or too short");
@@ -119,7 +111,7 @@ int32_t Updater::declare(const tn_state* given) {
   return static_cast<int32_t>(number);
 }
 
-void Updater::set_program(const tn_update* update) {
+void ProgramUpdater::set_program(const tn_update* update) {
   const bool whole = update != nullptr && TN_HAS(update, tn_update, scalars_count);
   if (!whole || update->program == nullptr || (update->scalars_count > 0 && update->scalars == nullptr))
     fail(TN_PLUGIN_FAULT, "record's program is null or too short");
@@ -132,7 +124,7 @@ void Updater::set_program(const tn_update* update) {
   recorded_ = true;
 }
 
-void Updater::check_program() const {
+void ProgramUpdater::check_program() const {
   const size_t fulls = 2 + declared_.size();
   if (program_.inputs.size() != fulls + scalars_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.inputs.size(), " inputs; expected parameter, gradient, ",
@@ -170,7 +162,7 @@ void Updater::check_program() const {
 }
 
 // Checks that the program reads nothing beyond its grain.
-void Updater::check_grain() const {
+void ProgramUpdater::check_grain() const {
   const auto has = [this](uint8_t extent) {
     return std::any_of(declared_.begin(), declared_.end(),
                        [=](const StateDeclaration& each) { return each.extent == extent; });
@@ -194,31 +186,40 @@ void Updater::check_grain() const {
   }
 }
 
-void Updater::set_learning_rate(double rate) {
+void check_steps(uint64_t steps) {
+  if (steps > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    fail(TN_INVALID, SubjectName{"steps"}, "steps is ", steps, "; expected less than 2^63");
+}
+
+void check_learning_rate(double rate) {
   if (!std::isfinite(rate) || rate < 0)
     fail(TN_INVALID, SubjectName{"learning_rate"}, "learning_rate ", rate, " is not a number of at least 0");
+}
+
+void ProgramUpdater::set_learning_rate(double rate) {
+  check_learning_rate(rate);
   learning_rate_ = rate;
 }
 
 // Returns null before the first update of the set.
-const Updater::SetState* Updater::known(const std::shared_ptr<ParameterSet>& set) const {
+const ProgramUpdater::ProgramState* ProgramUpdater::known(const std::shared_ptr<ParameterSet>& set) const {
   for (const auto& state : sets_)
     if (state->set.lock() == set) return state.get();
   return nullptr;
 }
 
-UpdateCalls::Written Updater::written(const std::shared_ptr<ParameterSet>& set) const {
-  const SetState* state = known(set);
+UpdateCalls::Written ProgramUpdater::written(const std::shared_ptr<ParameterSet>& set) const {
+  const ProgramState* state = known(set);
   return state == nullptr ? UpdateCalls::Written{} : state->written;
 }
 
-double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
-  const SetState* state = known(set);
+double ProgramUpdater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
+  const ProgramState* state = known(set);
   const uint64_t step = state == nullptr ? 1 : std::max<uint64_t>(state->step, 1);
   return learning_rate_ * options_.schedule.factor(step);
 }
 
-uint64_t Updater::state_bytes(const ParameterSet& set) const {
+uint64_t ProgramUpdater::state_bytes(const ParameterSet& set) const {
   uint64_t bytes = 0;
   const StateLayout layout(set);
   for (size_t i = 0; i < set.slabs().size(); ++i)
@@ -227,21 +228,21 @@ uint64_t Updater::state_bytes(const ParameterSet& set) const {
   return bytes;
 }
 
-uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
+uint64_t ProgramUpdater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
   uint64_t bytes = 0;
-  if (const SetState* state = known(set))
+  if (const ProgramState* state = known(set))
     for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
   return bytes;
 }
 
-Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
+ProgramUpdater::ProgramState& ProgramUpdater::state_for(const std::shared_ptr<ParameterSet>& set) {
   std::erase_if(sets_, [](const auto& state) { return state->set.expired(); });
   const auto found =
       std::find_if(sets_.begin(), sets_.end(), [&](const auto& state) { return state->set.lock() == set; });
-  SetState* state = found == sets_.end() ? nullptr : found->get();
-  std::shared_ptr<SetState> fresh;
+  ProgramState* state = found == sets_.end() ? nullptr : found->get();
+  std::shared_ptr<ProgramState> fresh;
   if (state == nullptr) {
-    fresh = std::make_shared<SetState>();
+    fresh = std::make_shared<ProgramState>();
     fresh->set = set;
     state = fresh.get();
   }
@@ -251,7 +252,7 @@ Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) 
 }
 
 // Adds states for the slabs that the set has got since.
-void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
+void ProgramUpdater::add_slabs(ProgramState& state, const ParameterSet& set) const {
   if (state.slabs.size() == set.slabs().size()) return;
   const StateLayout layout(set);
   while (state.slabs.size() < set.slabs().size()) {
@@ -268,7 +269,7 @@ void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
   }
 }
 
-nlohmann::json Updater::describe() const {
+nlohmann::json ProgramUpdater::describe() const {
   nlohmann::json attributes = nlohmann::json::object();
   for (const auto& [name, value] : given_) attributes[name] = to_json(value);
   for (size_t i = 0; i < attributes_.size(); ++i)
@@ -280,7 +281,7 @@ nlohmann::json Updater::describe() const {
 }
 
 // state: null for a list without values.
-std::vector<Updater::StateValues> Updater::views(SetState* state, const ParameterSet& set) const {
+std::vector<Updater::StateValues> ProgramUpdater::views(ProgramState* state, const ParameterSet& set) const {
   std::vector<StateValues> result;
   const StateLayout layout(set);
   for (size_t i = 0; i < set.entries().size(); ++i) {
@@ -291,53 +292,55 @@ std::vector<Updater::StateValues> Updater::views(SetState* state, const Paramete
       Home* const home = state == nullptr ? nullptr : &state->slabs[entry.slab][number];
       const Home::Part part = layout.part(set, i, extent);
       result.push_back({declared_[number].name, entry.name, StateLayout::shape(entry, extent),
-                        home == nullptr ? nullptr : reinterpret_cast<float*>(home->data() + part.offset),
-                        StateLayout::count(entry, extent), home, part});
+                        home == nullptr ? nullptr : home->data() + part.offset, StateLayout::count(entry, extent),
+                        TN_F32, home, part});
     }
   }
   return result;
 }
 
-std::vector<Updater::StateValues> Updater::states(const std::shared_ptr<ParameterSet>& set) {
+std::vector<Updater::StateValues> ProgramUpdater::states(const std::shared_ptr<ParameterSet>& set) {
   std::vector<StateValues> states = views(&state_for(set), *set);
   for (const StateValues& each : states) each.bring_home();
   return states;
 }
 
-uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {
-  const SetState* state = known(set);
+uint64_t ProgramUpdater::steps(const std::shared_ptr<ParameterSet>& set) const {
+  const ProgramState* state = known(set);
   return state == nullptr ? 0 : state->step;
 }
 
-uint64_t Updater::skipped(const std::shared_ptr<ParameterSet>& set) const {
-  const SetState* state = known(set);
+uint64_t ProgramUpdater::skipped(const std::shared_ptr<ParameterSet>& set) const {
+  const ProgramState* state = known(set);
   return state == nullptr ? 0 : state->skipped;
 }
 
-void Updater::set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps) {
+void ProgramUpdater::set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps) {
   check_steps(steps);
   state_for(set).step = steps;
 }
 
-std::shared_ptr<Updater::SetState> Updater::read_states(const std::shared_ptr<ParameterSet>& set,
-                                                        const std::function<void(const StateValues&)>& read) const {
-  auto state = std::make_shared<SetState>();
+std::shared_ptr<Updater::SetState> ProgramUpdater::read_states(const std::shared_ptr<ParameterSet>& set,
+                                                               StateSource& source) const {
+  auto state = std::make_shared<ProgramState>();
   state->set = set;
   add_slabs(*state, *set);
-  for (const StateValues& each : views(state.get(), *set)) read(each);
+  for (const StateValues& each : views(state.get(), *set)) source.read(each);
   return state;
 }
 
-void Updater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) {
+void ProgramUpdater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) {
   check_steps(steps);
   set_learning_rate(learning_rate);
-  const std::shared_ptr<ParameterSet> set = states->set.lock();
-  states->step = steps;
+  const auto adopted = std::dynamic_pointer_cast<ProgramState>(states);
+  const std::shared_ptr<ParameterSet> set = adopted->set.lock();
+  adopted->step = steps;
   std::erase_if(sets_, [&](const auto& state) { return state->set.lock() == set; });
-  sets_.push_back(states);
+  sets_.push_back(adopted);
 }
 
-UpdateCalls& Updater::calls_for(SetState& state, StepGradients& gradients, const UsedNames& used, ErrorSink& sink) {
+UpdateCalls& ProgramUpdater::calls_for(ProgramState& state, StepGradients& gradients, const UsedNames& used,
+                                       ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
     if (calls->is_for(gradients, used)) return *calls;
@@ -348,10 +351,10 @@ UpdateCalls& Updater::calls_for(SetState& state, StepGradients& gradients, const
   return *state.calls.back();
 }
 
-void Updater::update(StepGradients& gradients, const UsedNames& used) {
+void ProgramUpdater::update(StepGradients& gradients, const UsedNames& used) {
   if (!gradients.exist()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
-  SetState& state = state_for(gradients.set());
+  ProgramState& state = state_for(gradients.set());
   UpdateCalls& calls = calls_for(state, gradients, used, sink);
   if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
