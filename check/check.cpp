@@ -7,6 +7,7 @@
 #include <tenon/check.hpp>
 #include <tenon/tenon.hpp>
 
+#include "base/temporary.h"
 #include "check/case_file.h"
 #include "check/chain_case.h"
 #include "check/component_run.h"
@@ -19,7 +20,6 @@
 #include "check/process.h"
 #include "check/reader_checks.h"
 #include "check/subject.h"
-#include "check/temporary.h"
 #include "check/updater_checks.h"
 
 namespace tenon::check {
@@ -67,7 +67,7 @@ class Links {
   [[nodiscard]] std::string path() const { return folder_.path(); }
 
  private:
-  TemporaryFolder folder_;
+  base::TemporaryFolder folder_;
   int count_ = 0;
 };
 
@@ -234,7 +234,7 @@ class Run {
   const Options& options_;
   const fs::path file_;
   Links own_, others_;
-  TemporaryFolder scratch_;
+  base::TemporaryFolder scratch_;
   const json cases_;
   Subject subject_;
   Report report_;

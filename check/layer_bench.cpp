@@ -59,12 +59,6 @@ Numbers numbers_of(const Array& array) {
   }
 }
 
-std::string shown(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
-}
-
 double largest_of(const Numbers& values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));

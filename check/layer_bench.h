@@ -8,6 +8,7 @@
 #include <tenon/tenon_machine.hpp>
 #include <vector>
 
+#include "base/text.h"
 #include "check/layer_case.h"
 
 namespace tenon::check {
@@ -24,7 +25,7 @@ using Numbers = std::vector<double>;
 [[nodiscard]] double largest_of(const Numbers& values);
 
 // "0.53125", with all digits that tell it from its neighbours in fp32.
-[[nodiscard]] std::string shown(double value);
+[[nodiscard]] inline std::string shown(double value) { return base::brief(value, 9); }
 
 // The kind of the floats that are fed.
 enum class Draw {

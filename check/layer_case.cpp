@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "base/text.h"
 #include "check/drawn_attributes.h"
 #include "check/drawn_inputs.h"
 #include "check/layer_bench.h"
@@ -17,17 +18,11 @@ namespace {
 constexpr int kMostTries = 30'000;
 constexpr size_t kMostBranches = 24;  // cases of attributes
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string result;
-  for (const int64_t extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + result + "]";
-}
-
 std::string input_text(const InputSpec& input) {
   std::string result = input.sparse ? "sparse " : "";
   if (!input.sequence.empty()) result = input.levels == 2 ? "sequences of sequences of " : "sequences of ";
   if (input.below > 0) result += "int ";
-  result += shape_text(input.shape);
+  result += base::to_string(input.shape);
   if (input.below > 0) result += " below " + std::to_string(input.below);
   return result;
 }
@@ -241,11 +236,10 @@ class Search {
 }  // namespace
 
 std::string LayerCase::text() const {
-  std::string result = name.empty() ? text_of(attributes) : name, list;
+  std::string result = name.empty() ? text_of(attributes) : name;
   for (const ChainLayer& layer : chain)
-    result += (result.empty() ? "" : ", ") + layer.type +
-              (layer.attributes.empty() ? "" : "(" + text_of(layer.attributes) + ")");
-  for (const InputSpec& input : inputs) list += (list.empty() ? "" : ", ") + input_text(input);
+    base::append(result, layer.type + (layer.attributes.empty() ? "" : "(" + text_of(layer.attributes) + ")"));
+  const std::string list = base::joined(inputs, input_text);
   if (!list.empty()) result += (result.empty() ? "inputs " : "; inputs ") + list;
   return result.empty() ? "no inputs" : result;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tenon/tenon_updater.hpp>
 
+#include "base/temporary.h"
 #include "check/each.h"
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
@@ -17,7 +18,6 @@
 #include "check/parts.h"
 #include "check/process.h"
 #include "check/refusing.h"
-#include "check/temporary.h"
 
 namespace tenon::check {
 
@@ -158,12 +158,12 @@ void check_repeat(Context& context) {
 }
 
 // A host that finds a copy of the plugin's file, in a folder of its own: a library with other static variables.
-Host host_of_copy(const Context& context, const TemporaryFolder& folder) {
+Host host_of_copy(const Context& context, const base::TemporaryFolder& folder) {
   const std::filesystem::path file = context.subject().file;
   std::filesystem::copy_file(file, folder.file(file.filename().string()));
   HostOptions options;
   options.threads = 1;
-  options.plugin_paths = {folder.path(), context.subject().others};
+  options.plugin_paths = {folder.path().string(), context.subject().others};
   options.check = TN_CHECK_OFF;
   Host host(options);
   host.add_plugin(&parts());
@@ -180,7 +180,7 @@ void check_hosts(Context& context) {
   for (auto of = context.cases().rbegin(); of != context.cases().rend() && others < kMost; ++of) {
     if (of->attributes == first.attributes || of->kind == CaseKind::kLarge || !of->chain.empty()) continue;
     ++others;
-    const TemporaryFolder folder;
+    const base::TemporaryFolder folder;
     const Host alone = host_of_copy(context, folder);
     Step expected;
     try {
@@ -328,7 +328,7 @@ void check_file(Context& context) {
   each_case(
       context,
       [&](const LayerCase& of) {
-        const TemporaryFolder folder;
+        const base::TemporaryFolder folder;
         const Bench bench = bench_of(context, of);
         const Machine machine = bench.machine(TN_F32, false);
         bench.forward(machine, TN_F32, Bench::all());

@@ -9,11 +9,11 @@
 #include <iterator>
 #include <random>
 
+#include "base/temporary.h"
 #include "check/each.h"
 #include "check/loaded.h"
 #include "check/process.h"
 #include "check/refusing.h"
-#include "check/temporary.h"
 
 namespace tenon::check {
 
@@ -252,7 +252,7 @@ void check_damage(Context& context) {
     const Host& host = context.host(1, false);
     const std::vector<std::string> whole = rest_of(one_by_one(context, host, attributes));
     std::mt19937_64 random(context.subject().seed);
-    const TemporaryFolder folder;
+    const base::TemporaryFolder folder;
     int files = 0;
     // Reads with damaged copies of all files. Returns the number of samples, -1 if they are refused.
     const auto read = [&](const std::function<void(std::string&)>& damage, const std::string& what) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "check/parts.h"
 
 namespace tenon::check {
@@ -68,8 +69,7 @@ Attributes attributes_of(const json& given, const json& schema) {
 
 std::string text_of(const json& attributes) {
   std::string result;
-  for (const auto& [name, value] : attributes.items())
-    result += (result.empty() ? "" : ", ") + name + " = " + value.dump();
+  for (const auto& [name, value] : attributes.items()) base::append(result, name + " = " + value.dump());
   return result;
 }
 

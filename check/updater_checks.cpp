@@ -6,6 +6,7 @@
 #include <random>
 #include <tenon/tenon_updater.hpp>
 
+#include "base/temporary.h"
 #include "check/drawn_attributes.h"
 #include "check/each.h"
 #include "check/kernel_checks.h"
@@ -14,7 +15,6 @@
 #include "check/process.h"
 #include "check/refusing.h"
 #include "check/table_bench.h"
-#include "check/temporary.h"
 
 namespace tenon::check {
 
@@ -174,7 +174,7 @@ void check_numbers(Context& context) {
 void check_state(Context& context) {
   const Host second = context.subject().host();
   each_set(context, [&](const Attributes& attributes) {
-    const TemporaryFolder folder;
+    const base::TemporaryFolder folder;
     const Host& host = context.host(1, false);
     const Table table(host, false), again(second, false);
     const Updater updater = updater_of(context, host, attributes), resumed = updater_of(context, second, attributes);

@@ -17,6 +17,8 @@
 #include <ctime>
 #include <new>
 
+#include "base/text.h"
+
 namespace tenon::check {
 
 namespace {
@@ -231,8 +233,8 @@ std::string seen_in_run() {
   std::string result;
   for (int what = 0; what < kSeenCount; ++what)
     if (const int64_t times = seen[what]; times > 0)
-      result += (result.empty() ? "" : ", ") + std::string(kNames[what]) + " (" + std::to_string(times) +
-                (times == 1 ? " time)" : " times)");
+      base::append(result,
+                   std::string(kNames[what]) + " (" + std::to_string(times) + (times == 1 ? " time)" : " times)"));
   return result;
 }
 

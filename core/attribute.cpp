@@ -6,8 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "core/checked.h"
-#include "core/utf8.h"
 
 namespace tenon::core {
 
@@ -110,27 +111,6 @@ std::optional<Value> accepted(const Attribute& attribute, const Value& value) {
   return result;
 }
 
-// Returns the edit distance of a and b in insertions, deletions, replacements and swaps of neighbours, ignoring case
-// (optimal string alignment). May return limit + 1 for any distance above `limit`.
-size_t edits(const std::string& a, const std::string& b, size_t limit) {
-  if ((a.size() > b.size() ? a.size() - b.size() : b.size() - a.size()) > limit) return limit + 1;
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);  // rows i - 2, i - 1, i
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    now[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const bool equal = lower(a[i - 1]) == lower(b[j - 1]);
-      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (equal ? 0 : 1)});
-      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
-        now[j] = std::min(now[j], before[j - 2] + 1);
-    }
-    std::swap(before, last);
-    std::swap(last, now);
-  }
-  return last[b.size()];
-}
-
 std::string text_from(const json& value) {
   auto result = value.get<std::string>();
   if (result.find('\0') != std::string::npos) fail(TN_INVALID, "a text has a NUL in it: ", shown(result));
@@ -223,11 +203,7 @@ json to_json(const Value& value) {
 std::string shown(const Value& value) {
   if (const auto* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number))
     return text(*number);  // JSON cannot represent it
-  std::string result = to_json(value).dump(-1, ' ', false, json::error_handler_t::replace);
-  size_t longest = 80;
-  if (result.size() <= longest) return result;
-  while (longest > 0 && (static_cast<unsigned char>(result[longest]) & 0xC0u) == 0x80u) --longest;  // whole characters
-  return result.substr(0, longest) + "...";
+  return base::beginning(to_json(value).dump(-1, ' ', false, json::error_handler_t::replace), 80);
 }
 
 Value value_from_json(const json& value) {
@@ -287,42 +263,13 @@ Attribute Attribute::from(const tn_attribute& attribute) {
   return result;
 }
 
-// Of two letters one is half of the name, so that only their order may be wrong.
-static bool is_swapped(const std::string& name, const std::string& candidate) {
-  return std::is_permutation(name.begin(), name.end(), candidate.begin(), candidate.end());
-}
-
-std::string nearest(const std::string& name, const std::vector<std::string>& known) {
-  std::string best;
-  size_t fewest = (name.size() + 2) / 3 + 1;  // a third of the letters may be wrong
-  for (const std::string& candidate : known) {
-    if (name.size() < 3 && !is_swapped(name, candidate)) continue;
-    const size_t count = edits(name, candidate, fewest);
-    if (count < fewest && count < std::max(name.size(), candidate.size())) {
-      fewest = count;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
-std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = nearest(name, known);
-  if (!near.empty()) return "; did you mean \"" + near + "\"?";
-  std::string result;
-  constexpr size_t kMost = 20;
-  for (size_t i = 0; i < std::min(known.size(), kMost); ++i) result += (i == 0 ? "; known: " : ", ") + known[i];
-  if (known.size() > kMost) result += " and " + std::to_string(known.size() - kMost) + " more";
-  return result;
-}
-
 std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given, const char* word) {
   for (const auto& [name, value] : given) {
     std::vector<std::string> known;
     for (const Attribute& attribute : declared) known.push_back(attribute.name);
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail(TN_INVALID, SubjectName{name}, "unknown ", word, " \"", name, "\"",
-           known.empty() ? text("; there are no ", word, "s here") : suggestion(name, known));
+           known.empty() ? text("; there are no ", word, "s here") : base::suggestion(name, known));
   }
   std::vector<Value> result;
   for (const Attribute& attribute : declared) {
@@ -374,15 +321,6 @@ AttributesView::AttributesView(const std::vector<Attribute>& declared, const std
   view_.count = checked_cast<uint32_t>(declared_.size(), "attributes");
   view_.declared = pointers_.data();
   view_.values = values_.data();
-}
-
-bool is_utf8(const std::string& name) {
-  for (size_t at = 0; at < name.size();) {
-    const size_t length = utf8_length(std::string_view(name).substr(at));
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
 }
 
 }  // namespace tenon::core

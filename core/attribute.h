@@ -54,13 +54,6 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
-// Returns the entry of `known` that is closest to `name` if the difference may be a typing error, else "".
-[[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
-// Returns "; did you mean \"x\"?", or "; known: a, b" if no name is near, or "" if `known` is empty.
-[[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);
-// Whether a name is valid UTF-8, as model files and messages require.
-[[nodiscard]] bool is_utf8(const std::string& name);
-
 // Checks `given` against `declared` and fills in defaults; returns the values in the order of `declared`. Errors name
 // the attribute, the expected and the actual value; for an unknown name they suggest one. Accepts an int for a float
 // and a single value for a list of its kind. word: what the messages call an attribute.

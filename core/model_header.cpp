@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/text.h"
 #include "core/checked.h"
 
 namespace tenon::core {
@@ -278,8 +279,8 @@ std::string canonical_json(const ModelHeader& header) {
     metadata += (metadata.size() > 1 ? "," : "") + json_string(key) + ":" + json_string(value);
   members["__metadata__"] = metadata + "}";
   for (const ModelTensor& tensor : header.tensors) {
-    std::string shape;
-    for (const int64_t dimension : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(dimension);
+    const std::string shape = base::joined(
+        tensor.shape, [](int64_t n) { return std::to_string(n); }, ",");
     members[tensor.name] = text("{\"data_offsets\":[", tensor.offset, ",", tensor.offset + tensor.bytes,
                                 "],\"dtype\":\"", tensor.type, "\",\"shape\":[", shape, "]}");
   }
@@ -290,8 +291,7 @@ std::string canonical_json(const ModelHeader& header) {
 
 std::string quoted(const std::string& name) {
   constexpr size_t kLongest = 200;
-  const std::string shown = name.size() > kLongest ? name.substr(0, kLongest) + "..." : name;
-  return Json(shown).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json(base::beginning(name, kLongest)).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace tenon::core

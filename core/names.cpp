@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "base/nearest.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "core/model_header.h"
@@ -21,10 +24,9 @@ using Texts = std::unordered_set<std::string_view>;
 std::string known_beside(const std::string& name, const std::vector<std::string>& known) {
   constexpr size_t kMost = 20;
   std::string result;
-  for (size_t i = 0; i < std::min(known.size(), kMost); ++i) result += (i == 0 ? "" : ", ") + quoted(known[i]);
+  for (size_t i = 0; i < std::min(known.size(), kMost); ++i) base::append(result, quoted(known[i]));
   if (known.size() > kMost) result += ", ...";
-  constexpr size_t kLongest = 64;  // longer names are not typing errors
-  const std::string near = name.size() > kLongest ? "" : nearest(name, known);
+  const std::string near = base::nearest(name, known);
   return near.empty() ? result : result + "; did you mean " + quoted(near) + "?";
 }
 
@@ -43,7 +45,7 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
     hash.update(text.data(), text.size());
     hash.update("\n", 1);
     bytes += text.size();
-    whole = whole && bytes <= kMostNameBytes && is_utf8(std::string(text));
+    whole = whole && bytes <= kMostNameBytes && base::is_utf8(std::string(text));
   }
   names->sha256 = hash.finish();
   if (!whole) return names;

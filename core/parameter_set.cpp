@@ -6,6 +6,9 @@
 #include <limits>
 #include <numbers>
 
+#include "base/fnv.h"
+#include "base/nearest.h"
+#include "base/utf8.h"
 #include "core/alignment.h"
 #include "core/attribute.h"
 #include "core/checked.h"
@@ -39,7 +42,7 @@ struct InMessage {
 void check_name(const ParameterDeclaration& declaration) {
   if (declaration.name.empty())
     fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an empty name");
-  if (!is_utf8(declaration.name))
+  if (!base::is_utf8(declaration.name))
     fail_parameter(TN_INVALID, declaration.name, "the name of a ", kind_of(declaration.buffer), " of layer \"",
                    declaration.owner, "\" is not valid UTF-8");
   if (declaration.name == "__metadata__" || declaration.name.find('\0') != std::string::npos)
@@ -156,13 +159,6 @@ struct NewSlab {
   size_t number = 0;      // index among the slabs of the set
 };
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): stable between machines and versions, unlike std::hash.
-uint64_t stream_of(const std::string& name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 // Initialises elements 2k and 2k + 1 from block k of the stream; `initialize` has the kinds of the host.
 void initialize_plainly(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
   const double a = initializer.a;
@@ -211,12 +207,6 @@ const char* merge_name(int32_t merge) {
 
 bool is_below(const std::string& name, const std::string& above) {
   return name == above || name.starts_with(above + ".");
-}
-
-std::string to_string(const std::vector<int64_t>& shape) {
-  std::string result = "[";
-  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + std::to_string(shape[i]);
-  return result + "]";
 }
 
 std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
@@ -319,8 +309,8 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
-    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, stream_of(entry.name)), entry,
-               layout.slabs[entry.slab].data + entry.offset);
+    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, base::fnv1a<uint64_t>(entry.name)),
+               entry, layout.slabs[entry.slab].data + entry.offset);
   }
   take(std::move(layout), std::move(memory));
 }
@@ -360,7 +350,7 @@ size_t ParameterSet::index(const std::string& name) const {
   if (found != by_name_.end()) return found->second;
   std::vector<std::string> known;
   for (const ParameterEntry& entry : entries_) known.push_back(entry.name);
-  fail_parameter(TN_NOT_FOUND, name, "unknown parameter or buffer \"", name, "\"", suggestion(name, known));
+  fail_parameter(TN_NOT_FOUND, name, "unknown parameter or buffer \"", name, "\"", base::suggestion(name, known));
 }
 
 void ParameterSet::require_values() const {

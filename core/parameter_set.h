@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "core/array_view.h"
 #include "core/error.h"
 #include "core/home.h"
@@ -187,8 +188,7 @@ class ParameterSet {
   DataNames names_;
 };
 
-// "[784, 128]"
-[[nodiscard]] std::string to_string(const std::vector<int64_t>& shape);
+using base::to_string;  // of a shape: "[784, 128]"
 // Returns whether the name of a parameter or layer is `above` or lies below it: "D.weight" below "D".
 [[nodiscard]] bool is_below(const std::string& name, const std::string& above);
 

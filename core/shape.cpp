@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.h"
 #include "core/checked.h"
 
 namespace tenon::core {
@@ -62,9 +63,7 @@ std::string to_string(const Dim& dim, const SymbolNames& names) {
 }
 
 std::string to_string(const Shape& shape, const SymbolNames& names) {
-  std::string result = "[";
-  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + to_string(shape[i], names);
-  return result + "]";
+  return "[" + base::joined(shape, [&](const Dim& dim) { return to_string(dim, names); }) + "]";
 }
 
 namespace {
@@ -125,7 +124,7 @@ tn_dtype dtype_from_name(const std::string& name) {
   std::string known;
   for (const DtypeName& entry : kDtypes) {
     if (name == entry.name || name == entry.brief) return entry.dtype;
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+    base::append(known, entry.name);
   }
   fail(TN_INVALID, "unknown element type \"", name, "\"; known: ", known);
 }

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fnv.h"
 #include "core/alignment.h"
 #include "core/error.h"
 #include "core/files/descriptor.h"
@@ -127,11 +128,8 @@ class TemporaryName {
   static std::string mark() {
     struct utsname system = {};
     static_cast<void>(::uname(&system));
-    uint32_t hash = 2166136261U;
-    for (const char* at = system.nodename; *at != '\0'; ++at)
-      hash = (hash ^ static_cast<unsigned char>(*at)) * 16777619U;
     char digits[11] = {};
-    static_cast<void>(std::snprintf(digits, sizeof digits, ".%08x-", hash));
+    static_cast<void>(std::snprintf(digits, sizeof digits, ".%08x-", base::fnv1a<uint32_t>(system.nodename)));
     return digits;
   }
 

@@ -42,12 +42,13 @@ std::string ChildEnd::how() const {
                              : "exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-void write_all(int to, const std::string& bytes) noexcept {
+int write_all(int to, const std::string& bytes) noexcept {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t wrote = write(to, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return;
+    if (wrote < 0 && errno != EINTR) return errno;
     if (wrote > 0) done += static_cast<size_t>(wrote);
   }
+  return 0;
 }
 
 ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence) {

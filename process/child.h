@@ -18,8 +18,8 @@ struct ChildEnd {
   [[nodiscard]] std::string how() const;
 };
 
-// Writes all bytes to a descriptor. Errors are ignored: the reader finds the text incomplete.
-void write_all(int to, const std::string& bytes) noexcept;
+// Writes all bytes to a descriptor. Returns 0 or the errno.
+int write_all(int to, const std::string& bytes) noexcept;
 
 // Calls work(to) in a child made by fork(); what it writes to the descriptor `to` is the text. The child ends after the
 // work with code 0, without destructors of static objects; by SIGALRM after `seconds`, unless the work calls alarm_in

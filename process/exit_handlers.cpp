@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/alignment.h"
+
 namespace tenon::process {
 
 namespace {
@@ -33,11 +35,10 @@ T* at(uintptr_t address) {
 
 // Returns the id in the Tenon note of a mapped segment of notes, "" if it has none.
 std::string id_in(const char* begin, size_t bytes, size_t alignment) {
-  const auto round_up = [&](size_t value) { return (value + alignment - 1) / alignment * alignment; };
   for (size_t place = 0; place + sizeof(ElfW(Nhdr)) <= bytes;) {
     ElfW(Nhdr) note;
     std::memcpy(&note, begin + place, sizeof note);
-    const size_t text = round_up(sizeof note + note.n_namesz), end = text + note.n_descsz;
+    const size_t text = base::round_up(sizeof note + note.n_namesz, alignment), end = text + note.n_descsz;
     if (end > bytes - place) return "";
     const std::string owner(begin + place + sizeof note, note.n_namesz);
     if (note.n_type == TN_NOTE_TYPE && owner == std::string(TN_NOTE_OWNER, sizeof TN_NOTE_OWNER)) {
@@ -45,7 +46,7 @@ std::string id_in(const char* begin, size_t bytes, size_t alignment) {
       const auto json = nlohmann::json::parse(content.substr(0, content.find('\0')), nullptr, false);
       return json.is_object() && json.contains("id") && json["id"].is_string() ? json["id"].get<std::string>() : "";
     }
-    place += round_up(end);
+    place += base::round_up(end, alignment);
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <random>
 
+#include "base/text.h"
 #include "host/plugins/set/plugin_set.h"
 
 namespace tenon::host {
@@ -118,8 +119,7 @@ std::shared_ptr<Device> Host::device(const std::string& name) {
 }
 
 std::vector<std::shared_ptr<Device>> Host::devices(const std::vector<std::string>& names) {
-  std::string listed;
-  for (const std::string& name : names) listed += text(listed.empty() ? "" : ", ", "\"", name, "\"");
+  const std::string listed = base::joined(names, [](const std::string& name) { return text("\"", name, "\""); });
   std::vector<std::shared_ptr<Device>> result;
   for (const std::string& name : names) {
     try {

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "core/attribute.h"
 #include "core/parameter_set.h"
 #include "core/shape.h"
@@ -22,7 +24,7 @@ void require_some(const ParameterSet& set, const char* option, const std::string
   for (const ParameterEntry& entry : set.entries()) known.push_back(entry.name);
   if (std::none_of(known.begin(), known.end(), [&](const std::string& each) { return is_below(each, name); }))
     fail_parameter(TN_NOT_FOUND, name, "options.", option, ": the set that is copied ", which, " has no parameter \"",
-                   name, "\"", suggestion(name, known));
+                   name, "\"", base::suggestion(name, known));
 }
 
 // Returns the name in the target for an entry of the source: the longest renamed name above it decides.
@@ -62,7 +64,7 @@ json copy_parameters(ParameterSet& to, const ParameterSet& from, const CopyOptio
   json report;
   for (const char* const part : {"copied", "skipped", "missing", "reshaped", "extra"}) report[part] = json::array();
   std::string faults;
-  const auto fault = [&](const auto&... parts) { faults += text(faults.empty() ? "" : "; ", parts...); };
+  const auto fault = [&](const auto&... parts) { base::append(faults, text(parts...), "; "); };
   std::vector<std::pair<const ParameterEntry*, const ParameterEntry*>> copies;  // target, source
   for (const ParameterEntry& entry : to.entries()) {
     const auto found = given.find(entry.name);

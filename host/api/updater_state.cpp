@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "host/api/api.h"
 #include "host/training/updater_file.h"
 
@@ -30,7 +31,8 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
     if (values.state == state) return std::move(values);
     known.push_back(values.state);
   }
-  fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{state}, "no state \"", state, "\"", suggestion(state, known));
+  fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{state}, "no state \"", state, "\"",
+       tenon::base::suggestion(state, known));
 }
 
 }  // namespace

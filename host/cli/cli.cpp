@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/cli.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <sstream>
@@ -31,16 +30,6 @@ std::string plain_lines(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) result += plain(line) + "\n";
   return result;
-}
-
-std::string shortened(const std::string& message, size_t most) {
-  if (message.size() <= most) return message;
-  const auto whole = [&](size_t at) {  // the beginning of the character
-    while (at > 0 && (static_cast<unsigned char>(message[at]) & 0xc0u) == 0x80u) --at;
-    return at;
-  };
-  const size_t begin = whole(most - most / 3), end = whole(message.size() - most / 3);
-  return message.substr(0, begin) + " ... " + message.substr(end);
 }
 
 int exit_code(tn_status status) noexcept {

@@ -8,6 +8,8 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
+#include "base/text.h"
+
 namespace tenon::cli {
 
 // 64 to 78: the same command will fail again. 128 and above: it may succeed.
@@ -31,7 +33,7 @@ enum Exit : int {
 [[nodiscard]] std::string plain_lines(const std::string& text);
 // Returns a message without its middle if it is very long: it may quote a name of a megabyte, and its reason is at the
 // end.
-[[nodiscard]] std::string shortened(const std::string& message, size_t most = 3000);
+[[nodiscard]] inline std::string shortened(const std::string& message) { return base::shortened(message, 3000); }
 
 // Ends the program with a message for a person and an exit code.
 class Failure : public std::runtime_error {

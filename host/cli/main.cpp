@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/nearest.h"
 #include "host/cli/external.h"
 #include "host/cli/program.h"
-#include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -89,7 +89,7 @@ int no_verb(const Arguments& arguments) {
     if (arguments.size() > 1) given += " " + arguments[1];
     names = group;
   }
-  throw Failure(kUsage, "unknown verb \"" + given + "\"" + suggestion(given, names));
+  throw Failure(kUsage, "unknown verb \"" + given + "\"" + base::suggestion(given, names));
 }
 
 int run(const Arguments& arguments) {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "host/cli/suggest.h"
+#include "base/text.h"
 
 namespace tenon::cli {
 
@@ -119,7 +119,8 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
     open = open_reader(host, job, reader, true, run.parameters.names(), false, slots);
   } catch (const Failure& failure) {
     if (failure.exit() != kBadConfig) throw;
-    throw Failure(kBadConfig, failure.what() + std::string("; the outputs need only these slots: ") + listed(slots));
+    throw Failure(kBadConfig,
+                  failure.what() + std::string("; the outputs need only these slots: ") + base::listed(slots));
   }
   run.outputs = topology.layers(outputs);
   compare_layers(host, path, topology, console);

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "host/cli/suggest.h"
+#include "base/nearest.h"
 
 namespace tenon::cli {
 
@@ -43,7 +43,7 @@ bool Options::parse(const Arguments& arguments) {
     for (const auto& option : list.options()) known.push_back("--" + option->long_name());
     std::string name = error.get_option_name();
     name.resize(std::min(name.size(), name.find('=')));  // Boost leaves the value in the name
-    const std::string near = nearest(name, known);
+    const std::string near = base::nearest(name, known);
     fail("unknown option \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   } catch (const po::error& error) {
     fail(error.what());

@@ -9,6 +9,7 @@
 #include "host/cli/job/fit.h"
 #include "host/cli/job/topology.h"
 #include "host/cli/job/updater.h"
+#include "host/cli/table.h"
 
 namespace tenon::cli {
 
@@ -113,11 +114,7 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
 }
 
 std::string joined(const json& layers) {
-  std::string result;
-  for (const json& layer : layers) {
-    const std::string name = layer.get<std::string>();
-    result += (result.empty() ? "" : " + ") + (name.empty() ? "-" : name);
-  }
+  const std::string result = names_in(layers, " + ");
   return result.empty() ? "-" : result;
 }
 

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/temporary.h"
+
 namespace tenon::cli {
 
 namespace {
@@ -54,11 +56,13 @@ std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, 
   const auto give_up = [&](const std::string& why) {
     throw Failure(exit_code(error.code()), error.what() + std::string("; nor could it be saved elsewhere: ") + why);
   };
-  std::error_code none;
-  std::string folder = (fs::temp_directory_path(none) / "tenon-XXXXXX").string();
-  // A new folder of our own: in a folder that all may write to, another user may have put a link under any name.
-  if (none || mkdtemp(folder.data()) == nullptr) give_up("there is no folder for temporary files");
-  std::string file = (fs::path(folder) / fs::path(path).filename()).string();
+  fs::path folder;
+  try {  // of our own: in a folder that all may write to, another user may have put a link under any name
+    folder = base::make_temporary_folder();
+  } catch (const std::system_error&) {
+    give_up("there is no folder for temporary files");
+  }
+  std::string file = (folder / fs::path(path).filename()).string();
   try {
     parameters.save(outputs, file);
   } catch (const Error& second) {

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "base/text.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
@@ -71,6 +72,14 @@ std::string wrapped(const std::string& text, size_t width, const std::string& in
     line += (line.empty() ? "" : " ") + word;
   }
   return result + line;
+}
+
+std::string names_in(const nlohmann::json& names, std::string_view between) {
+  const auto shown = [](const nlohmann::json& each) {
+    const auto name = each.get<std::string>();
+    return name.empty() ? "-" : name;
+  };
+  return base::joined(names, shown, between);
 }
 
 }  // namespace tenon::cli

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::cli {
@@ -24,5 +26,8 @@ class Table {
 
 // Breaks text at spaces into lines of at most `width` characters. Each line but the first begins with `indent`.
 [[nodiscard]] std::string wrapped(const std::string& text, size_t width, const std::string& indent);
+
+// Returns a list of names as the text of a cell, "-" for one that is left out: "a, -, b".
+[[nodiscard]] std::string names_in(const nlohmann::json& names, std::string_view between = ", ");
 
 }  // namespace tenon::cli

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "host/cli/class_names.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
@@ -51,7 +52,7 @@ class PredictionWriter {
  private:
   void heading(const std::vector<Array>& outputs) const {
     std::string line = "sample";  // printed when complete: a layer may be refused
-    for (const std::string& column : columns_) line += "," + quoted(column);
+    for (const std::string& column : columns_) line += "," + csv_field(column);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].storage == TN_RAGGED)
         throw Failure(
@@ -60,13 +61,13 @@ class PredictionWriter {
       const bool each_class = outputs[i].shape.size() == 2 && !classes_[i].numbers;
       for (int64_t k = 0; k < per_row(outputs[i]); ++k) {
         const std::string* const name = each_class ? name_of(i, k) : nullptr;
-        line += "," + quoted(one ? names_[i] : names_[i] + "." + (name == nullptr ? std::to_string(k) : *name));
+        line += "," + csv_field(one ? names_[i] : names_[i] + "." + (name == nullptr ? std::to_string(k) : *name));
       }
     }
     std::cout << line << "\n";
   }
   // RFC 4180
-  static std::string quoted(const std::string& text) {
+  static std::string csv_field(const std::string& text) {
     if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
     std::string result = "\"";
     for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
@@ -104,13 +105,13 @@ class PredictionWriter {
 
   void csv(const std::vector<Array>& outputs, int64_t sample, int64_t record) {
     text_ += std::to_string(record);
-    for (const std::string& column : columns_) text_ += "," + quoted(texts_.text(sample_, column));
+    for (const std::string& column : columns_) text_ += "," + csv_field(texts_.text(sample_, column));
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Numbers numbers(outputs[i], "nan");
       const int64_t count = per_row(outputs[i]);
       for (int64_t k = 0; k < count; ++k) {
         text_ += ',';
-        element(i, numbers, sample * count + k, classes_[i].numbers, quoted);
+        element(i, numbers, sample * count + k, classes_[i].numbers, csv_field);
       }
     }
     text_ += '\n';
@@ -193,7 +194,7 @@ std::vector<std::string> chosen(const Topology& topology, const Job& job, std::v
   if (!given.empty()) return given;
   std::string layers;
   for (const std::string& name : topology.names())
-    if (topology.role(name) == Role::kLayer) layers += (layers.empty() ? "" : ", ") + name;
+    if (topology.role(name) == Role::kLayer) base::append(layers, name);
   throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME: " + layers);
 }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/job/topology.h"
 #include "host/cli/options.h"
@@ -23,7 +24,7 @@ std::string attributes_of(const json& layer) {
   if (!layer.contains("attributes")) return result;
   for (const auto& [name, value] : layer.at("attributes").items()) {
     if (value.is_null() || (name == "parameter_name" && value == layer.at("name"))) continue;
-    result += (result.empty() ? "" : ", ") + name + " " + inline_json(value);
+    base::append(result, name + " " + inline_json(value));
   }
   return result;
 }
@@ -56,21 +57,13 @@ std::string columns_of(const json& layer) { return list_of(layer, "names") + lis
 void print_topology(const json& topology) {
   Table table({"layer", "type", "plugin", ">state", "inputs", "attributes"});
   for (const json& layer : topology.at("layers")) {
-    std::string inputs;
-    if (layer.contains("inputs"))
-      for (const json& input : layer.at("inputs")) {
-        const auto name = input.get<std::string>();
-        inputs += (inputs.empty() ? "" : ", ") + (name.empty() ? "-" : name);  // an input that is left out
-      }
+    const std::string inputs = layer.contains("inputs") ? names_in(layer.at("inputs")) : "";
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), plugin_of(layer),
                state_version_of(layer), inputs,
                layer.contains("dtype") ? to_string(slot_of(layer)) + columns_of(layer) : attributes_of(layer)});
   }
   table.print(std::cout, output_width());
-  std::string outputs;
-  for (const json& output : topology.at("outputs"))
-    outputs += (outputs.empty() ? "" : ", ") + output.get<std::string>();
-  std::cout << "\noutputs: " << plain(outputs) << "\n\n";
+  std::cout << "\noutputs: " << plain(names_in(topology.at("outputs"))) << "\n\n";
 }
 
 void print_model(const json& model) {

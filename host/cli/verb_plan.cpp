@@ -6,6 +6,7 @@
 #include <set>
 #include <tenon/tenon_topology.hpp>
 
+#include "base/text.h"
 #include "host/cli/child.h"
 #include "host/cli/console.h"
 #include "host/cli/job/listing.h"
@@ -38,7 +39,7 @@ std::string kernels_of(const json& kernels, bool missing) {
   std::string result = missing ? "MISSING" : "";
   for (const json& each : kernels) {
     const std::string kernel = each.at("kernel"), plugin = each.at("plugin");
-    result += (result.empty() ? "" : ", ") + (kernel == plugin || plugin.empty() ? kernel : kernel + " of " + plugin);
+    base::append(result, kernel == plugin || plugin.empty() ? kernel : kernel + " of " + plugin);
   }
   return result.empty() ? "-" : result;
 }
@@ -71,9 +72,7 @@ void print_layers_served(const json& plan) {
 }
 
 std::string outputs_of(const json& call) {
-  std::string result;
-  for (const json& output : call.at("outputs")) result += (result.empty() ? "" : ", ") + output.get<std::string>();
-  return result;
+  return base::joined(call.at("outputs"), [](const json& output) { return output.get<std::string>(); });
 }
 
 std::string primitive_of(const json& call) {
@@ -86,8 +85,7 @@ std::string primitive_of(const json& call) {
 std::string devices_of(const json& plan) {
   const auto devices = plan.find("devices");
   if (devices == plan.end()) return "device " + plain(plan.at("device").get<std::string>());
-  std::string names;
-  for (const json& device : *devices) names += (names.empty() ? "" : ", ") + plain(device.get<std::string>());
+  const std::string names = base::joined(*devices, [](const json& name) { return plain(name.get<std::string>()); });
   return "devices " + names + ", each with at most " + plan.at("shard_samples").dump() + " of the samples";
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <regex>
 
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/fit.h"
@@ -15,7 +16,6 @@
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"
-#include "host/cli/suggest.h"
 #include "host/cli/training.h"
 #include "host/cli/verbs.h"
 
@@ -171,7 +171,7 @@ class Training {
       const int64_t samples = topology_.placed(
           [&] { return fit(host_, job_, topology_, options_.parameters, names_of(*job_.train, train_)); });
       if (samples < 0) return;
-      console_.note("fitted to " + std::to_string(samples) + " samples: " + listed(job_.fit));
+      console_.note("fitted to " + std::to_string(samples) + " samples: " + base::listed(job_.fit));
     }
     train();
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "core/error.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/manifest.h"
@@ -191,7 +192,7 @@ void remove_outranked(std::vector<KernelCandidate>& candidates, int32_t least, c
 std::string text_of(const std::vector<PassedOver>& refusals) {
   std::string result;
   for (const PassedOver& each : refusals)
-    if (!each.outranked) result += text(result.empty() ? "" : "; ", "kernel \"", each.kernel, "\": ", each.reason);
+    if (!each.outranked) base::append(result, text("kernel \"", each.kernel, "\": ", each.reason), "; ");
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/nearest.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -294,7 +295,7 @@ StepModel StepModel::make(LayerFactory& factory, const LayerOutput& scores, cons
     return Cutter(factory, topology, layer).run(scores);
   }
   fail(TN_NOT_FOUND, SubjectName{ids}, layer_label(*scores.layer), " does not depend on a data layer \"", ids, "\"",
-       suggestion(ids, known));
+       base::suggestion(ids, known));
 }
 
 }  // namespace tenon::host

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/nearest.h"
+#include "base/utf8.h"
 #include "core/error.h"
 #include "host/layers/initializers.h"
 #include "host/layers/renames.h"
@@ -57,12 +59,12 @@ void check_setting(const ParameterSetting& setting, const std::string& name, con
   const std::vector<std::string>& suffixes = description.parameters;
   if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
-         suggestion(setting.suffix, suffixes));
+         base::suggestion(setting.suffix, suffixes));
   std::vector<std::string> keys = initializer_keys();
   keys.insert(keys.end(), {kRateMultiplier, kDecayMultiplier, kSparse, kNameKey});
   if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown key \"", setting.key, "\"",
-         suggestion(setting.key, keys));
+         base::suggestion(setting.key, keys));
 }
 
 // Replaces former names of attributes by the present ones.
@@ -101,7 +103,7 @@ void state_initializer(const Layer& layer, LayerParameter& parameter) {
 }  // namespace
 
 void check_layer_name(const std::string& name) {
-  if (!is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
+  if (!base::is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
 }
 
 std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, kDropRate, kCoefficient}; }
@@ -125,7 +127,7 @@ HostAttributes take_attributes(Layer& layer, const LayerDescription& description
     } else if (const auto setting = parameter_setting(name)) {
       check_setting(*setting, name, description);
     } else if (std::find(known.begin(), known.end(), name) == known.end()) {
-      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
+      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", base::suggestion(name, known));
     } else {
       own[name] = value;
     }
@@ -150,7 +152,7 @@ std::string full_name(const Values& given, const std::string& parameter_name, co
   const auto stated = given.find(attribute);
   if (stated == given.end()) return parameter_name + "." + suffix;
   std::string name = string_of(stated->second, attribute);
-  if (!is_utf8(name)) fail(TN_INVALID, SubjectName{attribute}, "attribute \"", attribute, "\" is not UTF-8");
+  if (!base::is_utf8(name)) fail(TN_INVALID, SubjectName{attribute}, "attribute \"", attribute, "\" is not UTF-8");
   return name;
 }
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <numbers>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "core/error.h"
 #include "core/initializers/initializers.h"
 #include "host/layers/host_attributes.h"
@@ -98,7 +100,7 @@ class Stated {
     for (const char* name : names)
       if (given != nullptr && *given == name) return name;
     bad(key, "unknown ", shown(*value),
-        suggestion(given == nullptr ? "" : *given, std::vector<std::string>(names.begin(), names.end())));
+        base::suggestion(given == nullptr ? "" : *given, std::vector<std::string>(names.begin(), names.end())));
   }
   [[nodiscard]] double dimension(size_t number) const {
     if (shape_.size() != 2 || shape_[0].offset < 1 || shape_[1].offset < 1)
@@ -189,7 +191,7 @@ const Rule& rule_of(const Stated& stated, const Value& value) {
   const auto* const name = std::get_if<std::string>(&value);
   if (name == nullptr) stated.bad(kInit, "expected the name of an initializer, got ", shown(value));
   const auto found = std::find(names.begin(), names.end(), *name);
-  if (found == names.end()) stated.bad(kInit, "unknown initializer \"", *name, "\"", suggestion(*name, names));
+  if (found == names.end()) stated.bad(kInit, "unknown initializer \"", *name, "\"", base::suggestion(*name, names));
   return kRules[static_cast<size_t>(found - names.begin())];
 }
 
@@ -212,7 +214,7 @@ std::optional<tn_initializer> stated_initializer(const Values& given, const std:
     if (std::find(rule->keys.begin(), rule->keys.end(), key) != rule->keys.end()) continue;
     std::string known;
     for (const char* each : rule->keys)
-      if (each != nullptr) known += (known.empty() ? "" : ", ") + std::string(each);
+      if (each != nullptr) base::append(known, each);
     stated.bad(key, "the initializer \"", rule->name, "\" has no such key; it has ", known);
   }
   if (rule == nullptr) return std::nullopt;

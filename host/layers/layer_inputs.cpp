@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "host/layers/cond_layers.h"
 #include "host/layers/scan_layers.h"
@@ -32,7 +33,7 @@ std::vector<LayerOutput> in_port_order(const std::vector<Port>& ports, const std
     if (port == ports.end()) {
       std::vector<std::string> known;
       for (const Port& each : ports) known.push_back(each.name);
-      fail(TN_INVALID, SubjectName{name}, "unknown input \"", name, "\"", suggestion(name, known));
+      fail(TN_INVALID, SubjectName{name}, "unknown input \"", name, "\"", base::suggestion(name, known));
     }
     const bool variadic = (port->flags & TN_PORT_VARIADIC) != 0;
     const auto first = static_cast<size_t>(port - ports.begin());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/utf8.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/layers/host_attributes.h"
@@ -19,7 +20,7 @@ namespace {
 
 std::string name_from(const char* name, const char* what) {
   if (name == nullptr || *name == '\0') fail(TN_PLUGIN_FAULT, "migrate names ", what, " by null or an empty text");
-  if (!is_utf8(name)) fail(TN_PLUGIN_FAULT, "migrate names ", what, " by a text that is not UTF-8");
+  if (!base::is_utf8(name)) fail(TN_PLUGIN_FAULT, "migrate names ", what, " by a text that is not UTF-8");
   return name;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/nearest.h"
 #include "host/layers/host_attributes.h"
 
 namespace tenon::host {
@@ -115,7 +116,7 @@ Values LayerRestorer::migrated(const tn_migrate& table, const SavedLayer& saved,
   for (const std::string& touched : result.touched)
     if (result.attributes.contains(touched) && std::find(known.begin(), known.end(), touched) == known.end())
       fail(TN_PLUGIN_FAULT, SubjectName{touched}, "migrate sets attribute \"", touched,
-           "\", which its description lacks", suggestion(touched, known));
+           "\", which its description lacks", base::suggestion(touched, known));
   follow(layer.given, parameter_name, result);
   changes_ = std::move(result.changes);
   touched_.merge(result.touched);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "core/parameter_set.h"
 #include "host/layers/host_attributes.h"
@@ -44,7 +45,7 @@ class TopologyChange {
     if (found != names_.end()) return found->second;
     std::vector<std::string> all;
     for (const auto& [name, now] : names_) all.push_back(name);
-    fail(TN_NOT_FOUND, SubjectName{layer}, "the topology has no layer \"", layer, "\"", suggestion(layer, all));
+    fail(TN_NOT_FOUND, SubjectName{layer}, "the topology has no layer \"", layer, "\"", base::suggestion(layer, all));
   }
 
   void check_parameters(const Topology& topology) {
@@ -54,7 +55,7 @@ class TopologyChange {
       if (std::none_of(all.begin(), all.end(),
                        [&, above = before](const std::string& name) { return is_below(name, above); }))
         fail(TN_NOT_FOUND, SubjectName{before}, "the topology has no parameter \"", before, "\"",
-             suggestion(before, {all.begin(), all.end()}));
+             base::suggestion(before, {all.begin(), all.end()}));
     for (const CloneOptions::Setting& setting : options_.settings) static_cast<void>(known(setting.layer));
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/text.h"
 #include "core/error.h"
 #include "host/layers/host_attributes.h"
 #include "host/layers/layer_ports.h"
@@ -26,7 +27,7 @@ BlockKey block_of(const Layer& layer) {
 // A list of words with commas between them.
 class Words {
  public:
-  void add(const std::string& word) { text_ += (text_.empty() ? "" : ", ") + word; }
+  void add(const std::string& word) { base::append(text_, word); }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

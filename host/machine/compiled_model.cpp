@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/graph/loops.h"
@@ -97,7 +98,7 @@ void check_parameters(const Topology& topology, const ParameterSet& set) {
   for (const ParameterDeclaration& declaration : topology.declarations()) {
     if (!set.contains(declaration.name))
       fail_parameter(TN_INVALID, declaration.name, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
-                     "\" needs it, and the set holds none of that name", suggestion(declaration.name, known),
+                     "\" needs it, and the set holds none of that name", base::suggestion(declaration.name, known),
                      "; is this the set, or the model, of another topology?");
     if (const ParameterEntry& entry = set.find(declaration.name); entry.shape != declaration.shape)
       fail_parameter(TN_INVALID, declaration.name, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
@@ -111,7 +112,7 @@ void check_immutable(const Topology& topology, const MachineOptions& options) {
   for (const std::string& immutable : options.immutable)
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, immutable); }))
       fail_parameter(TN_NOT_FOUND, immutable, "immutable parameter \"", immutable,
-                     "\": the topology has none of that name", suggestion(immutable, names));
+                     "\": the topology has none of that name", base::suggestion(immutable, names));
 }
 
 std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& topology, const Graph& graph,

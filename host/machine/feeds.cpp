@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/nearest.h"
 #include "core/alignment.h"
 #include "core/array_view.h"
 #include "core/error.h"
@@ -17,12 +18,12 @@ namespace {
 [[noreturn]] void refuse_unknown(const std::vector<Feed>& feeds, const std::string& name) {
   std::vector<std::string> names;
   for (const Feed& feed : feeds) names.push_back(feed.name);
-  fail(TN_NOT_FOUND, SubjectName{name}, "there is no data layer \"", name, "\"", suggestion(name, names));
+  fail(TN_NOT_FOUND, SubjectName{name}, "there is no data layer \"", name, "\"", base::suggestion(name, names));
 }
 
 // unknown: arrays with names that no data layer has, which were ignored.
 [[noreturn]] void refuse_missing(const std::string& name, const std::vector<std::string>& unknown) {
-  const std::string near = nearest(name, unknown);
+  const std::string near = base::nearest(name, unknown);
   fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed",
        near.empty() ? "" : "; \"" + near + "\" is no data layer of the machine");
 }

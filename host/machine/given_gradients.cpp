@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "host/machine/machine.h"
 #include "host/machine/widening.h"
@@ -39,7 +40,7 @@ size_t differentiated_feed(const std::vector<Feed>& feeds, const std::string& da
   const auto found = std::find(names.begin(), names.end(), data_layer);
   if (found == names.end())
     fail(TN_NOT_FOUND, SubjectName{data_layer}, "there is no data layer \"", data_layer, "\"",
-         suggestion(data_layer, names));
+         base::suggestion(data_layer, names));
   if (!has_gradients)
     fail(TN_MISUSE, SubjectName{data_layer}, "this machine was made without gradients of data layers");
   const auto number = static_cast<size_t>(found - names.begin());

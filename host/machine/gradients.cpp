@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "core/alignment.h"
 #include "core/error.h"
 #include "host/machine/compiled_model.h"
@@ -59,7 +61,7 @@ ValueId differentiable(const Lowered& lowered, const Feed& feed) {
       const Spec& spec = leaf.layer->outputs.at(leaf.output);
       kind = (spec.storage == TN_CSR ? "sparse " : "") + to_string(spec);
     }
-    listed += text(listed.empty() ? "" : ", ", "\"", output_name(output), "\" (", kind, ")");
+    base::append(listed, text("\"", output_name(output), "\" (", kind, ")"));
   }
   fail(TN_INVALID, "gradients can be given for outputs of dense or ragged floats alone; the outputs are ", listed);
 }
@@ -159,7 +161,7 @@ const ParameterUse& parameter_with_gradient(const Lowered& lowered, const std::s
       fail_parameter(TN_NOT_FOUND, name, "parameter \"", name, "\" has no gradient in this machine");
     return use;
   }
-  fail_parameter(TN_NOT_FOUND, name, "the machine has no parameter \"", name, "\"", suggestion(name, names));
+  fail_parameter(TN_NOT_FOUND, name, "the machine has no parameter \"", name, "\"", base::suggestion(name, names));
 }
 
 std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& lowered, const ParameterSet& set) {

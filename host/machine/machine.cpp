@@ -6,6 +6,7 @@
 #include <list>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "core/error.h"
 #include "host/machine/sample_range.h"
 
@@ -14,10 +15,7 @@ namespace tenon::host {
 namespace {
 
 std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
-  std::string result;
-  for (const std::shared_ptr<Device>& device : devices)
-    result += text(result.empty() ? "" : ", ", "\"", device->name(), "\"");
-  return result;
+  return base::joined(devices, [](const auto& device) { return text("\"", device->name(), "\""); });
 }
 
 // Returns the options of the machine of shard `number`. Throws TN_INVALID listing the devices if a minibatch is smaller

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/machine/step_gradients.h"
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -37,10 +39,10 @@ std::set<std::string> StepGradients::trained(const std::vector<std::string>& nam
     }
     if (found) continue;
     if (missing.empty()) first = name;
-    missing += text(missing.empty() ? "" : ", ", "\"", name, "\"");
+    base::append(missing, text("\"", name, "\""));
   }
   if (!missing.empty())
-    fail_parameter(TN_INVALID, first, "the machine trains no parameter ", missing, suggestion(first, known));
+    fail_parameter(TN_INVALID, first, "the machine trains no parameter ", missing, base::suggestion(first, known));
   return result;
 }
 

@@ -1,5 +1,6 @@
 // Reads a plugin's descriptor into owning structs, with its sizes and pointers checked.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/plugins/loader.h"
@@ -36,7 +37,7 @@ struct Context {
   // Returns "" for null.
   std::string utf8(const char* string, const char* member) const {
     std::string result = string == nullptr ? "" : string;
-    if (!is_utf8(result)) refuse("\"", member, "\" is not UTF-8");
+    if (!base::is_utf8(result)) refuse("\"", member, "\" is not UTF-8");
     return result;
   }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/alignment.h"
 #include "core/checked.h"
 
 namespace tenon::host {
@@ -138,7 +139,7 @@ class NoteReader : ElfFile {
     const auto note = read_struct<Elf64_Nhdr>(at, "a note");
     // Padding is relative to the start of the note. The sizes have 32 bits, so the sums cannot wrap.
     const uint64_t name = sizeof(Elf64_Nhdr);
-    const uint64_t text = round_up(name + note.n_namesz, alignment);
+    const uint64_t text = base::round_up(name + note.n_namesz, alignment);
     const uint64_t bytes = text + note.n_descsz;
     if (bytes > end - at) fail(TN_REFUSED, "the note at ", at, " runs over the end of its segment");
     const bool ours = note.n_namesz == sizeof TN_NOTE_OWNER && is_text(at + name, at + text, TN_NOTE_OWNER);
@@ -149,7 +150,7 @@ class NoteReader : ElfFile {
         fail(TN_REFUSED, "its Tenon note has ", note.n_descsz, " bytes; 1 to ", TN_NOTE_LIMIT, " are allowed");
       note_ = Range{at + text, at + bytes};
     }
-    return std::min(end, checked_add(at, round_up(bytes, alignment), "note"));
+    return std::min(end, checked_add(at, base::round_up(bytes, alignment), "note"));
   }
 
   std::string read_text(const Range& range) {
@@ -158,8 +159,6 @@ class NoteReader : ElfFile {
     while (!text.empty() && text.back() == '\0') text.pop_back();  // some assemblers pad the text itself
     return text;
   }
-
-  static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
   uint64_t notes_ = 0;
   std::optional<Range> note_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/error_sink.h"
 
+#include "base/utf8.h"
 #include "core/attribute.h"
 
 namespace tenon::host {
@@ -9,7 +10,7 @@ namespace {
 
 // Texts of plugins reach terminals and JSON: bytes that are not ASCII become "?" unless the text is UTF-8.
 std::string readable(std::string given) {
-  if (!is_utf8(given))
+  if (!base::is_utf8(given))
     for (char& each : given)
       if (static_cast<unsigned char>(each) >= 0x80) each = '?';
   return given;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/plugins/note_tree.h"
-
 #include <tenon/plugin.h>
 
 #include <algorithm>
@@ -10,8 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/utf8.h"
 #include "core/error.h"
-#include "core/utf8.h"
+#include "host/plugins/note_tree.h"
 
 namespace tenon::host {
 
@@ -216,7 +215,7 @@ class NoteParser {
 
   // A character of several bytes; control characters must be escaped.
   void character() {
-    const size_t length = core::utf8_length(std::string_view(at_, note_.c_str() + note_.size()));
+    const size_t length = base::utf8_length(std::string_view(at_, note_.c_str() + note_.size()));
     if (length < 2) malformed();
     texts_.insert(texts_.end(), at_, at_ + length);
     at_ += length;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "host/plugins/elf_note.h"
 #include "host/plugins/registry_state.h"
@@ -118,7 +119,7 @@ void Registry::State::not_found(Kind kind, const std::string& name) const {
                     plugin->path.string());
   }
   const std::string elsewhere = not_searched(kind, name);
-  const std::string near = meant.empty() ? suggestion(name, known) : "; did you mean \"" + meant[0] + "\"?";
+  const std::string near = meant.empty() ? base::suggestion(name, known) : "; did you mean \"" + meant[0] + "\"?";
   throw Error(
       TN_NOT_FOUND,
       text(who, " not found", near, near.ends_with('?') ? " searched: " : "; searched: ", searched(), elsewhere), who);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/nearest.h"
 #include "core/philox.h"
 #include "core/shape.h"
 #include "host/readers/image_changes.h"
@@ -148,7 +149,7 @@ size_t image_slot(const Reader& of, const std::string& name) {
     known.push_back(of.slots()[i].name);
   }
   fail(TN_NOT_FOUND, ComponentName{kAugment}, SubjectName{name}, "the reader has no slot \"", name, "\"",
-       suggestion(name, known));
+       base::suggestion(name, known));
 }
 
 ImageForm form_of(const Slot& slot, bool channels_first) {

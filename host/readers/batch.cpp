@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/nearest.h"
 #include "core/checked.h"
 #include "core/philox.h"
 #include "host/readers/wrapper.h"
@@ -227,7 +228,7 @@ size_t slot_of_lengths(const Reader& of, const std::string& name) {
     return i;
   }
   fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "the reader has no slot \"", name, "\"",
-       suggestion(name, known));
+       base::suggestion(name, known));
 }
 
 }  // namespace

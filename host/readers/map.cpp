@@ -1,6 +1,7 @@
 // Wrappers that change the slots: map and choose. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "core/attribute.h"
 #include "host/readers/wrapper.h"
 
@@ -155,7 +156,7 @@ std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<Cho
     const auto found = std::find(known.begin(), known.end(), choice.slot);
     if (found == known.end())
       fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "the reader has no slot \"", choice.slot,
-           "\"", suggestion(choice.slot, known));
+           "\"", base::suggestion(choice.slot, known));
     const auto number = static_cast<size_t>(found - known.begin());
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end())
       fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" is chosen twice");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "core/shape.h"
@@ -129,13 +131,11 @@ NamesRef known_of(const Slot& slot) {
 }
 
 std::string slot_text(const Slot& slot) {
-  std::string shape;
-  for (const int64_t dim : slot.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
   const char* const kind = slot.storage == TN_CSR     ? "sparse "
                            : slot.storage == TN_DENSE ? ""
                            : slot.levels == 2         ? "sequences of sequences of "
                                                       : "sequences of ";
-  return kind + dtype_name(slot.dtype) + " [" + shape + "]";
+  return kind + dtype_name(slot.dtype) + " " + base::to_string(slot.shape);
 }
 
 namespace {
@@ -170,7 +170,7 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
     if (from == nullptr || !TN_HAS(from, tn_slot, index_limit))
       fail(code, ComponentName{who}, "slot ", number, " is missing or too short");
     if (from->name == nullptr || *from->name == '\0') fail(code, ComponentName{who}, "slot ", number, " has no name");
-    if (!is_utf8(from->name)) fail(code, ComponentName{who}, "the name of slot ", number, " is not UTF-8");
+    if (!base::is_utf8(from->name)) fail(code, ComponentName{who}, "the name of slot ", number, " is not UTF-8");
     Slot slot;
     slot.name = from->name;
     check_unused(from->reserved, "reserved member of a tn_slot");

@@ -22,13 +22,6 @@ class Speaker {
   // Throws the reader's exception for a wrong file.
   [[noreturn]] void fail(const std::string& message) const { std::rethrow_exception(failure(message)); }
   [[nodiscard]] virtual std::exception_ptr failure(const std::string& message) const = 0;
-  // The nearest of the known names, "" if none is near.
-  [[nodiscard]] virtual std::string nearest(const std::string& name, const std::vector<std::string>& known) const = 0;
-  // The end of a message about an unknown name.
-  [[nodiscard]] virtual std::string suggestion(const std::string& name,
-                                               const std::vector<std::string>& known) const = 0;
-  // A text of the file as a message quotes it.
-  [[nodiscard]] virtual std::string shortened(const std::string& text) const = 0;
 };
 
 // Calls speaker.fail with file and line if the text is not TOML. A path that begins with "--set " is an argument of the
@@ -36,6 +29,6 @@ class Speaker {
 [[nodiscard]] Node parse(std::string_view text, const std::string& path, const Speaker& speaker);
 
 // For messages: "the integer 5", "a list" ...
-[[nodiscard]] std::string kind_of(const Node& node, const Speaker& speaker);
+[[nodiscard]] std::string kind_of(const Node& node);
 
 }  // namespace tenon::toml_file

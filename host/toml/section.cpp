@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "base/nearest.h"
+#include "base/text.h"
+
 namespace tenon::toml_file {
 
 std::optional<double> number_of(const Node& node) {
@@ -11,10 +14,11 @@ std::optional<double> number_of(const Node& node) {
   return std::nullopt;
 }
 
-std::string kind_of(const Node& node, const Speaker& speaker) {
+std::string kind_of(const Node& node) {
+  constexpr size_t kMost = 90;  // bytes
   if (node.is_table()) return "a table";
   if (node.get<Node::List>() != nullptr) return "a list";
-  if (const auto* text = node.get<std::string>()) return "the text \"" + speaker.shortened(*text) + "\"";
+  if (const auto* text = node.get<std::string>()) return "the text \"" + base::shortened(*text, kMost) + "\"";
   if (const auto* integer = node.get<int64_t>()) return "the integer " + std::to_string(*integer);
   if (node.get<double>() != nullptr) return "a number with a fraction";
   if (const auto* flag = node.get<bool>()) return *flag ? "true" : "false";
@@ -26,7 +30,7 @@ void Section::fail(const Place& place, const std::string& message) const {
 }
 
 void Section::wrong(const std::string& key, const Node& node, const std::string& expected) const {
-  fail(node.place, "key \"" + key + "\": expected " + expected + ", got " + kind_of(node, speaker_));
+  fail(node.place, "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
 }
 
 void Section::check_text(const std::string& key, const Node& node, const std::string& text) const {
@@ -101,7 +105,7 @@ const Node* Section::table(const std::string& key) {
 void Section::missing(const std::string& key) const {
   // A misspelt key is more likely than a missing one.
   for (const auto& [name, node] : *table_.get<Node::Members>()) {
-    if (!asked_.contains(name) && !speaker_.nearest(name, {key}).empty())
+    if (!asked_.contains(name) && !base::nearest(name, {key}).empty())
       fail(node.place, "unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
   }
   fail(place(), "key \"" + key + "\" is missing");
@@ -109,7 +113,7 @@ void Section::missing(const std::string& key) const {
 
 void Section::finish() const {
   for (const auto& [name, node] : *table_.get<Node::Members>())
-    if (!asked_.contains(name)) fail(node.place, "unknown key \"" + name + "\"" + speaker_.suggestion(name, known()));
+    if (!asked_.contains(name)) fail(node.place, "unknown key \"" + name + "\"" + base::suggestion(name, known()));
 }
 
 }  // namespace tenon::toml_file

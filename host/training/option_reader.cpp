@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/nearest.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -69,7 +70,7 @@ std::string OptionReader::choice(const std::string& key, std::span<const char* c
   const auto* given = std::get_if<std::string>(&value);
   const std::vector<std::string> known(choices.begin(), choices.end());
   if (given != nullptr && std::find(known.begin(), known.end(), *given) != known.end()) return *given;
-  bad(key, text("unknown ", key, " ", shown(value), suggestion(given == nullptr ? "" : *given, known)));
+  bad(key, text("unknown ", key, " ", shown(value), base::suggestion(given == nullptr ? "" : *given, known)));
 }
 
 std::vector<int64_t> OptionReader::wholes(const std::string& key) {

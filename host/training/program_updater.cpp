@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
@@ -52,7 +53,7 @@ void check_names(const std::vector<Attribute>& declared, const Values& given) {
       fail(TN_INVALID, SubjectName{name},
            "attribute \"schedule\": expected a table with the type and the attributes of a ",
            "schedule, such as { type = \"cosine\", steps = 1000 }, got ", shown(value));
-    fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
+    fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", base::suggestion(name, known));
   }
 }
 

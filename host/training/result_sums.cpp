@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/training/training_loop.h"
@@ -121,7 +122,7 @@ std::vector<MetricValue> ResultSums::metrics() const {
     sink.check(call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize, &finalizer));
     std::set<std::string> names;
     for (MetricValue& value : values) {
-      if (value.name.empty() || !is_utf8(value.name) || !names.insert(value.name).second)
+      if (value.name.empty() || !base::is_utf8(value.name) || !names.insert(value.name).second)
         fail(TN_PLUGIN_FAULT, ComponentName{who},
              "finalize gives a value whose name is empty, not UTF-8 or not the only one");
       all.push_back({metric.layer->name, std::move(value)});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/text.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -16,9 +17,7 @@ namespace {
 
 std::string shown(const json& value) {
   constexpr size_t kLongest = 120;
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
+  return base::beginning(value.dump(-1, ' ', false, json::error_handler_t::replace), kLongest);
 }
 
 // Whether all elements of a list are objects with a name.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/nearest.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/training/averages.h"
@@ -20,7 +21,8 @@ Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
   for (const Slot& slot : slots) names.push_back(slot.name);
   for (const auto& [slot, layer] : slot_map)
     if (std::find(names.begin(), names.end(), slot) == names.end())
-      fail(TN_INVALID, SubjectName{slot}, "feeding: the reader has no slot \"", slot, "\"", suggestion(slot, names));
+      fail(TN_INVALID, SubjectName{slot}, "feeding: the reader has no slot \"", slot, "\"",
+           base::suggestion(slot, names));
   for (const Feed& feed : machine.feeds()) {
     const auto feeds_layer = [&](const std::string& slot) {
       const auto mapped = slot_map.find(slot);
@@ -37,7 +39,7 @@ Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
            "\": no slot of the reader feeds it; the slot of that name feeds \"", elsewhere->second, "\"");
     if (slot == names.end())
       fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": no slot of the reader feeds it",
-           suggestion(feed.name, names));
+           base::suggestion(feed.name, names));
     const auto number = static_cast<size_t>(slot - names.begin());
     links_.push_back({number, feed.name, slots[number]});
   }

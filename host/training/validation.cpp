@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/nearest.h"
 #include "core/attribute.h"
 #include "core/error.h"
 
@@ -26,7 +27,7 @@ void require_value(const std::string& name, const TestResult& measured, const ch
   for (const std::vector<MetricValue>* const values : {&measured.costs, &measured.metrics})
     for (const MetricValue& value : *values) known.push_back(value.name);
   fail(TN_INVALID, SubjectName{option}, where, ": ", option, " is \"", name, "\", which the training does not have",
-       suggestion(name, known));
+       base::suggestion(name, known));
 }
 
 std::string watched(const std::string& name, bool highest, bool of_test) {

@@ -113,26 +113,6 @@ TEST(Resolve, CutsALongValueBetweenCharacters) {
   EXPECT_EQ(json::parse(json(message).dump()), message);  // whole characters only, or this throws
 }
 
-TEST(Nearest, FindsSlipsOnly) {
-  const Strings known = {"relu", "softmax", "cross_entropy", "fc"};
-  EXPECT_EQ(nearest("relo", known), "relu");
-  EXPECT_EQ(nearest("rleu", known), "relu");  // two swapped letters are one edit
-  EXPECT_EQ(nearest("ReLU", known), "relu");
-  EXPECT_EQ(nearest("crossentropy", known), "cross_entropy");
-  EXPECT_EQ(nearest("lstm", known), "");
-  EXPECT_EQ(nearest("x", known), "");
-  EXPECT_EQ(nearest("", known), "");
-  EXPECT_EQ(nearest(std::string(1 << 20, 'a'), known), "");
-  EXPECT_EQ(nearest("lr", {"l1", "l2", "learning_rate"}), "");
-  EXPECT_EQ(nearest("cf", {"fc"}), "fc");
-  EXPECT_EQ(suggestion("x", {}), "");
-  std::vector<std::string> many(20, "name");
-  EXPECT_EQ(suggestion("zzz", many).find(" more"), std::string::npos);
-  many.insert(many.end(), 44, "other");
-  const std::string told = suggestion("zzz", many);
-  EXPECT_EQ(told.substr(told.size() - 18), ", name and 44 more");
-}
-
 TEST(ValueJson, GoesThereAndBack) {
   for (const Value& value : {Value(true), Value(int64_t{-5}), Value(0.25), Value(std::string("a")), Value(Ints{1, 2}),
                              Value(Floats{1.5}), Value(Strings{"a", "b"})})

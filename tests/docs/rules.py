@@ -5,7 +5,7 @@ import itertools
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "bindings", "tests", "examples", "scripts", "cmake",
+ROOMS = ("sdk", "base", "core", "process", "check", "host", "plugins", "bindings", "tests", "examples", "scripts", "cmake",
          "benchmarks")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
@@ -70,7 +70,7 @@ def check_glossary(root, document, prose, texts):
             yield f"{where}: no page and no public header uses \"{word}\""
 
 
-PRODUCT_ROOMS = ("sdk", "core", "process", "check", "host", "plugins", "bindings")
+PRODUCT_ROOMS = ("sdk", "base", "core", "process", "check", "host", "plugins", "bindings")
 PROBE = "TN_OP_ERF"  # a unary opcode, to find the files that name each of them
 
 

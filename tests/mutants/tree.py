@@ -8,7 +8,7 @@ import catalogue
 
 FOLDER = catalogue.ROOT / "build-mutants"
 # Files that results depend on; after changes of others (documents, benchmarks, scripts) results stay valid.
-DECIDING = ("core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/", "tests/", "cmake/", "CMakeLists.txt")
+DECIDING = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/", "tests/", "cmake/", "CMakeLists.txt")
 NOT_DECIDING = ("tests/mutants/", "tests/docs/")
 
 
@@ -36,7 +36,7 @@ def changed_lines(commit, root=catalogue.ROOT):
 
 def product(path):
     """Whether mutants are drawn from the file: a source of the product in C, C++ or Python."""
-    rooms = ("core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/python/src/")
+    rooms = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/python/src/")
     return (path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(rooms)) or \
         (path.endswith(".py") and path.startswith("bindings/python/tenon/"))
 

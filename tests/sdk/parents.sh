@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$1"
 
-if found="$(grep -rnE '#[[:space:]]*include[[:space:]]*["<]([^">]*/)?\.\./' core host plugins sdk)"; then
+if found="$(grep -rnE '#[[:space:]]*include[[:space:]]*["<]([^">]*/)?\.\./' base core host plugins sdk)"; then
   printf 'included by way of a parent folder:\n%s\n' "$found"
   exit 1
 fi

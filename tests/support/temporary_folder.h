@@ -12,29 +12,11 @@
 #include <string>
 #include <system_error>
 
+#include "base/temporary.h"
+
 namespace tenon_tests {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
-    path_ = std::filesystem::canonical(name);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // The path of a file in the folder.
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using tenon::base::TemporaryFolder;
 
 // Takes root's right to read and write everywhere away from this thread, and from those that it starts, while it lives.
 // The user stays, so that a temporary folder which is shut to others stays open.

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/text.h"
+
 namespace tenon_python {
 
 namespace {
@@ -31,20 +33,14 @@ std::string name_of(tn_dtype dtype) {
   return (code < 6 ? kinds[code] : "?") + std::to_string(tn_dtype_bits(dtype));
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 std::string described(const Slot& slot) {
   if (slot.storage == TN_CSR) return "a sparse vector of " + std::to_string(slot.shape.at(0)) + " numbers";
   const std::string limit = slot.index_limit > 0 ? " below " + std::to_string(slot.index_limit) : "";
   if (slot.storage == TN_RAGGED)
     return std::string(slot.levels > 1 ? "a sequence of sequences" : "a sequence") + " of rows " + name_of(slot.dtype) +
-           " " + shape_text(slot.shape) + limit;
+           " " + tenon::base::to_string(slot.shape) + limit;
   if (slot.shape.empty()) return "one number, " + name_of(slot.dtype) + limit;
-  return name_of(slot.dtype) + " " + shape_text(slot.shape) + limit;
+  return name_of(slot.dtype) + " " + tenon::base::to_string(slot.shape) + limit;
 }
 
 std::string described(nb::handle value) {
@@ -57,7 +53,7 @@ std::string described(nb::handle value) {
     return text + " " + nb::cast<std::string>(nb::str(value));
   if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape"))
     return text + " of " + nb::cast<std::string>(nb::str(nb::handle(nb::object(value.attr("dtype"))))) + " " +
-           shape_text(nb::cast<std::vector<int64_t>>(value.attr("shape")));
+           tenon::base::to_string(nb::cast<std::vector<int64_t>>(value.attr("shape")));
   if (is_sequence(value)) return text + " of " + std::to_string(nb::len(value)) + " entries";
   return text;
 }
@@ -144,11 +140,12 @@ void check_shape(const Slot& slot, const std::vector<int64_t>& extents) {
   int64_t needed = 1, given = 1;
   for (const int64_t extent : slot.shape) needed *= extent;
   for (const int64_t extent : row_shape(slot, extents)) given *= extent;
-  if (slot.storage == TN_RAGGED) throw Unfit{"the shapes differ: its rows are " + shape_text(row_shape(slot, extents))};
+  if (slot.storage == TN_RAGGED)
+    throw Unfit{"the shapes differ: its rows are " + tenon::base::to_string(row_shape(slot, extents))};
   if (extents.size() <= 1 && given == needed) return;
   if (extents.size() <= 1)
     throw Unfit{"the shapes differ: it has " + std::to_string(given) + " numbers; expected " + std::to_string(needed)};
-  throw Unfit{"the shapes differ: it is " + shape_text(extents)};
+  throw Unfit{"the shapes differ: it is " + tenon::base::to_string(extents)};
 }
 
 // Calls use(numbers) with the numbers of an array, or of nested lists, that fit the slot.
@@ -273,12 +270,6 @@ Values gather(const nb::dict& slot, nb::handle samples) {
   const nb::capsule owner(made.get(), [](void* kept) noexcept { delete static_cast<Gathered*>(kept); });
   (void)made.release();
   return {array, {owner}};
-}
-
-std::string brief(double number) {
-  char text[32];
-  (void)std::snprintf(text, sizeof text, "%g", number);
-  return text;
 }
 
 Slots slots_from(const std::vector<nb::dict>& given) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/text.h"
 #include "core.h"
 
 namespace tenon_python {
@@ -31,8 +32,6 @@ void fill(tenon::Sample& sample, const Slots& slots, nb::handle value, int64_t n
 // Returns the samples of one slot, each a value as `fill` takes it, as one array with its memory. Errors as of `fill`.
 [[nodiscard]] Values gather(const nb::dict& slot, nb::handle samples);
 
-[[nodiscard]] std::string brief(double number);  // in few digits, as %g has it
-
 // Returns why numbers do not fit a slot, "" if they do: floats of an integer slot, integers that reach its limit, NaN,
 // and floats that its float32 cannot hold. Integers beyond its element type are the sample's to refuse.
 template <typename Numbers>
@@ -50,7 +49,7 @@ template <typename Numbers>
     if constexpr (sizeof(Number) > sizeof(float))
       for (const Number number : numbers)
         if (slot.dtype == TN_F32 && std::isfinite(number) && std::isinf(static_cast<float>(number)))
-          return "float32 cannot hold " + brief(number);
+          return "float32 cannot hold " + tenon::base::brief(number, 6);
   } else if (slot.index_limit > 0) {
     for (const Number number : numbers)
       if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, slot.index_limit))

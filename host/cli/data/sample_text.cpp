@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
 #include "host/cli/numbers.h"
 
 namespace tenon::cli {
@@ -15,12 +16,6 @@ constexpr int64_t kMostNumbers = 8;  // of a sample, on a line
 
 std::string counted(int64_t count, const char* one, const char* several) {
   return std::to_string(count) + " " + (count == 1 ? one : several);
-}
-
-std::string brief(double number) {
-  char text[40];
-  static_cast<void>(std::snprintf(text, sizeof text, "%.4g", number));
-  return text;
 }
 
 }  // namespace
@@ -73,9 +68,9 @@ std::string ShownSlot::number(const Array& array, int64_t index) const {
 // A row of a slot: "3", "[1, 2, 3, ...]".
 std::string ShownSlot::numbers(const Array& array, int64_t begin, int64_t count) const {
   if (slot_.shape.empty()) return number(array, begin);
-  std::string result = "[";
-  for (int64_t i = 0; i < std::min(count, kMostNumbers); ++i) result += (i == 0 ? "" : ", ") + number(array, begin + i);
-  return result + (count > kMostNumbers ? ", ...]" : "]");
+  std::string result;
+  for (int64_t i = 0; i < std::min(count, kMostNumbers); ++i) base::append(result, number(array, begin + i));
+  return "[" + result + (count > kMostNumbers ? ", ...]" : "]");
 }
 
 std::string ShownSlot::rows(const Array& array, int64_t sample) const {
@@ -113,7 +108,9 @@ std::string ShownSlot::range(const Array& array, int64_t sample) const {
     high = std::max(high, value);
     sum += value;
   }
-  return brief(low) + " to " + brief(high) + ", mean " + brief(sum / static_cast<double>(count));
+  constexpr int kDigits = 4;
+  return base::brief(low, kDigits) + " to " + base::brief(high, kDigits) + ", mean " +
+         base::brief(sum / static_cast<double>(count), kDigits);
 }
 
 std::string ShownSlot::text(const Array& array, int64_t sample) const {

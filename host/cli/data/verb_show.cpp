@@ -4,11 +4,12 @@
 #include <functional>
 #include <iostream>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/data/sample_text.h"
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
-#include "host/cli/suggest.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"
 
@@ -48,7 +49,8 @@ size_t image_slot(const std::vector<ShownSlot>& slots, const ShowArguments& give
   if (!given.slot.empty()) {
     const auto found = std::find(all.begin(), all.end(), given.slot);
     if (found == all.end())
-      throw Failure(kUsage, "--slot " + given.slot + ": " + what + " has no such slot" + suggestion(given.slot, all));
+      throw Failure(kUsage,
+                    "--slot " + given.slot + ": " + what + " has no such slot" + base::suggestion(given.slot, all));
     const auto number = static_cast<size_t>(found - all.begin());
     if (!slots[number].is_image())
       throw Failure(kUsage,
@@ -57,7 +59,7 @@ size_t image_slot(const std::vector<ShownSlot>& slots, const ShowArguments& give
   }
   if (images.empty())
     throw Failure(kUsage, "--output " + given.file + ": " + what + " has no slot of images; its slots are " +
-                              listed(all) + "; without --output they are printed as a table");
+                              base::listed(all) + "; without --output they are printed as a table");
   return static_cast<size_t>(std::find(all.begin(), all.end(), images.front()) - all.begin());
 }
 
@@ -69,7 +71,7 @@ int64_t write_sheet(const OpenReader& open, const std::vector<ShownSlot>& slots,
                                       std::string caption;
                                       for (size_t i = 0; i < slots.size(); ++i)
                                         if (slots[i].is_number())
-                                          caption += (caption.empty() ? "" : ", ") + slots[i].text(arrays[i], sample);
+                                          base::append(caption, slots[i].text(arrays[i], sample));
                                       pictures.push_back({slots[image].picture(arrays[image], sample), caption});
                                     });
   if (count == 0) return 0;

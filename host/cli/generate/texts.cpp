@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/cli.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -32,7 +33,7 @@ int64_t number_of(const std::string& option, const std::string& name) {
   } catch (const std::logic_error&) {  // is not a number
   }
   throw Failure(kUsage, option + ": the ids of the model have no names; expected a number, got \"" +
-                            shortened(name, kMostShown) + "\"");
+                            base::shortened(name, kMostShown) + "\"");
 }
 
 }  // namespace
@@ -42,8 +43,8 @@ int64_t Texts::id(const std::string& option, const std::string& name) const {
   if (names_.empty()) return number_of(option, name);
   const auto found = ids_.find(name);
   if (found == ids_.end())
-    throw Failure(kUsage, option + ": \"" + shortened(name, kMostShown) + "\" is not among the names of \"" + layer_ +
-                              "\"" + suggestion(name, names_));
+    throw Failure(kUsage, option + ": \"" + base::shortened(name, kMostShown) + "\" is not among the names of \"" +
+                              layer_ + "\"" + base::suggestion(name, names_));
   return found->second;
 }
 

@@ -12,6 +12,8 @@
 #include <tenon/tenon_generate.hpp>
 #include <tenon/tenon_topology.hpp>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/generate/texts.h"
 #include "host/cli/interrupt.h"
@@ -20,7 +22,6 @@
 #include "host/cli/model.h"
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
-#include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -62,9 +63,9 @@ Layer scores_of(const Model& model, const std::string& path, const std::string& 
   if (name.empty())
     throw Failure(kUsage,
                   "--scores: name the layer that has the scores of the next id, or [generate] in a job; outputs of " +
-                      path + ": " + listed(known));
-  throw Failure(kUsage,
-                "--scores: no output of " + path + " depends on a layer \"" + name + "\"" + suggestion(name, known));
+                      path + ": " + base::listed(known));
+  throw Failure(kUsage, "--scores: no output of " + path + " depends on a layer \"" + name + "\"" +
+                            base::suggestion(name, known));
 }
 
 // Returns the name of the data layer of the ids.
@@ -78,11 +79,12 @@ std::string ids_of(const Layer& scores, const std::string& name) {
   }
   const std::string label = "layer \"" + inspect(scores).name + "\"";
   if (!name.empty())
-    throw Failure(kUsage, "--ids: " + label + " depends on no data layer \"" + name + "\"" + suggestion(name, known));
+    throw Failure(kUsage,
+                  "--ids: " + label + " depends on no data layer \"" + name + "\"" + base::suggestion(name, known));
   if (found.size() == 1) return found[0];
   if (found.empty()) throw Failure(kUsage, "--scores: " + label + " depends on no data layer with sequences of ids");
-  throw Failure(kUsage,
-                "--ids: name the data layer of the ids; " + label + " depends on these sequences: " + listed(found));
+  throw Failure(kUsage, "--ids: name the data layer of the ids; " + label +
+                            " depends on these sequences: " + base::listed(found));
 }
 
 uint32_t method_of(const std::string& name) {
@@ -272,7 +274,7 @@ class Samples {
       const auto slot = std::find_if(open_.slots.begin(), open_.slots.end(), feeds);
       if (slot == open_.slots.end())
         throw Failure(kBadConfig, reader.place + ": [reader." + name + "]: no slot feeds data layer \"" + data + "\"" +
-                                      suggestion(data, names_of(open_.slots)));
+                                      base::suggestion(data, names_of(open_.slots)));
       fed_.emplace_back(static_cast<size_t>(slot - open_.slots.begin()), data);
     }
     if (fed_.empty())

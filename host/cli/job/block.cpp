@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/nearest.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/toml_tree.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -80,7 +80,8 @@ class Definition {
     result_.output = output.value_or(*result_.layers->back().text("name"));
     if (layer_named(result_, result_.output).empty())
       section_.fail(section_.find("output")->place, "key \"output\": the block has no layer \"" + result_.output +
-                                                        "\"" + suggestion(result_.output, keys_of(result_.names)));
+                                                        "\"" +
+                                                        base::suggestion(result_.output, keys_of(result_.names)));
     for (const std::string& parameter : parameters_of(result_))
       if (used_.count(parameter) == 0)
         section_.fail(section_.place(), "no layer of the block uses the parameter \"" + parameter +
@@ -128,8 +129,9 @@ class Definition {
       if (input.empty() || inputs_.count(input) > 0 || !layer_named(result_, input).empty()) continue;
       std::vector<std::string> known = keys_of(result_.names);
       known.insert(known.end(), result_.inputs.begin(), result_.inputs.end());
-      section.fail(section.find("inputs")->place,
-                   "input \"" + input + "\" is neither an input nor a layer of the block" + suggestion(input, known));
+      section.fail(
+          section.find("inputs")->place,
+          "input \"" + input + "\" is neither an input nor a layer of the block" + base::suggestion(input, known));
     }
     for (const auto& [key, value] : *layer.get<Node::Members>()) {
       const bool fixed = key == "name" || key == "inputs" || (key == "block" && is_use(layer));
@@ -138,8 +140,8 @@ class Definition {
           if (fixed)
             section.fail(node.place, "key \"" + name + "\" takes no parameter of the block, got \"" + text + "\"");
           if (!has_parameter(result_, word))
-            section.fail(node.place,
-                         "the block has no parameter \"" + word + "\"" + suggestion(word, parameters_of(result_)));
+            section.fail(node.place, "the block has no parameter \"" + word + "\"" +
+                                         base::suggestion(word, parameters_of(result_)));
           used_.insert(word);
         });
       });
@@ -171,7 +173,7 @@ class Nesting {
       const auto found = blocks_.find(*name);
       if (found == blocks_.end())
         section.fail(section.find("block")->place,
-                     "the job has no block \"" + *name + "\"" + suggestion(*name, keys_of(blocks_)));
+                     "the job has no block \"" + *name + "\"" + base::suggestion(*name, keys_of(blocks_)));
       const auto begin = std::find(path_.begin(), path_.end(), &found->second);
       if (begin != path_.end()) {
         std::string cycle;
@@ -250,7 +252,7 @@ Use use_of(const Node& layer, const Blocks& blocks) {
   const auto found = blocks.find(*block);
   if (found == blocks.end())
     section.fail(section.find("block")->place, "the job has no block \"" + *block + "\"" +
-                                                   (blocks.empty() ? "" : suggestion(*block, keys_of(blocks))));
+                                                   (blocks.empty() ? "" : base::suggestion(*block, keys_of(blocks))));
   result.block = &found->second;
   const std::string whose = " of block \"" + *block + "\" at " + result.block->place;
   result.parameter_name = section.string("parameter_name");
@@ -268,7 +270,7 @@ Use use_of(const Node& layer, const Blocks& blocks) {
     if (!has_parameter(*result.block, key)) {
       std::vector<std::string> known = parameters_of(*result.block);
       known.insert(known.end(), std::begin(kUseKeys), std::end(kUseKeys));
-      section.fail(value.place, "\"" + key + "\" is no parameter" + whose + suggestion(key, known));
+      section.fail(value.place, "\"" + key + "\" is no parameter" + whose + base::suggestion(key, known));
     }
     result.given.emplace(key, &value);
   }

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "host/cli/cli.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -27,8 +27,8 @@ void rethrow_at(const Error& error, const Host& host, const JobComponent& wanted
   const std::string message = (own && wanted.named ? "" : wanted.section + ": ") + error.what();
   const auto place = own ? wanted.type.places.find(error.subject()) : wanted.type.places.end();
   if (place == wanted.type.places.end()) throw Failure(exit_code(error.code()), wanted.type.place + ": " + message);
-  const std::string key = nearest(place->first, wanted.keys);
-  if (!key.empty() && nearest(place->first, attributes_of(host, wanted)).empty())
+  const std::string key = base::nearest(place->first, wanted.keys);
+  if (!key.empty() && base::nearest(place->first, attributes_of(host, wanted)).empty())
     throw Failure(kBadConfig, place->second + ": " + wanted.section + ": unknown key \"" + place->first +
                                   "\"; did you mean \"" + key + "\"?");
   throw Failure(exit_code(error.code()), place->second + ": " + message);

@@ -5,8 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/cli.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -29,7 +30,7 @@ void require_some(const JobInit& init, const char* key, const std::string& name,
                   const std::string& where) {
   if (std::any_of(known.begin(), known.end(), [&](const std::string& each) { return is_below(each, name); })) return;
   throw Failure(kBadConfig, init.place + ": [init]: key \"" + key + "\": " + where + " has no parameter \"" + name +
-                                "\"" + suggestion(name, known));
+                                "\"" + base::suggestion(name, known));
 }
 
 // Returns the job's name for a parameter of the file: the longest renamed name above it decides.
@@ -42,12 +43,6 @@ std::string renamed(const JobInit& init, const std::string& name) {
 
 std::string shown(const json& parameter) {
   return parameter.at("dtype").get<std::string>() + " " + parameter.at("shape").dump();
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string result;
-  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
-  return result;
 }
 
 }  // namespace
@@ -87,9 +82,8 @@ InitialFit fit(const JobInit& init, const json& file, const json& job) {
 InitialFit initialise(const JobInit& init, const Parameters& from, const Parameters& to) {
   InitialFit found = fit(init, json::parse(from.describe()), json::parse(to.describe()));
   if (!found.faults.empty()) {
-    std::string all;
-    for (const std::string& fault : found.faults) all += (all.empty() ? "" : "; ") + fault;
-    if (!found.extra.empty()) all += "; only in the file: " + joined(found.extra);
+    std::string all = base::joined(found.faults, {}, "; ");
+    if (!found.extra.empty()) all += "; only in the file: " + base::joined(found.extra);
     throw Failure(kBadConfig, init.place + ": [init]: \"" + init.file + "\" does not fit the job: " + all);
   }
   for (const InitialFit::Pair& pair : found.taken) to.set(pair.to, from.get(pair.from));
@@ -99,8 +93,8 @@ InitialFit initialise(const JobInit& init, const Parameters& from, const Paramet
 std::string report_of(const JobInit& init, const InitialFit& fit) {
   std::string line =
       std::to_string(fit.taken.size()) + (fit.taken.size() == 1 ? " parameter" : " parameters") + " from " + init.file;
-  if (!fit.skipped.empty()) line += "; skipped: " + joined(fit.skipped);
-  if (!fit.extra.empty()) line += "; only in the file: " + joined(fit.extra);
+  if (!fit.skipped.empty()) line += "; skipped: " + base::joined(fit.skipped);
+  if (!fit.extra.empty()) line += "; only in the file: " + base::joined(fit.extra);
   return line;
 }
 

@@ -16,7 +16,6 @@
 #include "host/cli/job/scan.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/job/training_keys.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 

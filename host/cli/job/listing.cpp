@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/table.h"
 
@@ -21,22 +22,6 @@ uint64_t count_of(const json& parameter) {
   return result;
 }
 
-std::string joined(const json& list, const char* key) {
-  std::string result;
-  for (const json& each : list) {
-    const auto text = (key == nullptr ? each : each.at(key)).get<std::string>();
-    result += (result.empty() ? "" : ", ") + (text.empty() ? "-" : text);  // an input that is left out
-  }
-  return result;
-}
-
-// "[16, 8]"
-std::string shown_shape(const json& shape) {
-  std::string result;
-  for (const json& extent : shape) result += (result.empty() ? "" : ", ") + extent.dump();
-  return "[" + result + "]";
-}
-
 bool is_buffer(const json& parameter) { return parameter.at("kind") == "buffer"; }
 
 // "weight [16, 8], mean [8] (buffer)"; a parameter that is named after another layer has its full name.
@@ -45,8 +30,9 @@ std::string shown_parameters(const json& layer) {
   std::string result;
   for (const json& parameter : layer.at("parameters")) {
     const auto name = parameter.at("name").get<std::string>();
-    result += (result.empty() ? "" : ", ") + (name.rfind(own, 0) == 0 ? name.substr(own.size()) : name) + " " +
-              shown_shape(parameter.at("shape")) + (is_buffer(parameter) ? " (buffer)" : "");
+    base::append(result, (name.rfind(own, 0) == 0 ? name.substr(own.size()) : name) + " " +
+                             base::to_string(parameter.at("shape").get<std::vector<int64_t>>()) +
+                             (is_buffer(parameter) ? " (buffer)" : ""));
   }
   return result;
 }
@@ -107,9 +93,9 @@ void print_layers(const json& listing) {
     uint64_t values = 0;
     for (const json& parameter : layer.at("parameters"))
       if (!is_buffer(parameter)) values += count_of(parameter);
-    const std::string outputs = joined(layer.at("outputs"), "shape");
-    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(),
-               joined(layer.at("inputs"), nullptr), layer.at("computed").get<bool>() ? outputs : "not computed",
+    const auto shape_of = [](const json& output) { return output.at("shape").get<std::string>(); };
+    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), names_in(layer.at("inputs")),
+               layer.at("computed").get<bool>() ? base::joined(layer.at("outputs"), shape_of) : "not computed",
                shown_parameters(layer), values == 0 ? "" : std::to_string(values),
                layer.at("place").get<std::string>()});
   }

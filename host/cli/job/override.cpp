@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/nearest.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/toml_tree.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -85,7 +85,7 @@ class Override {
       if (path_.size() < 3) fail("expected layer.<name>.<key>=value");
       std::vector<std::string> known;
       if (const Node* const found = layer(job, known)) return const_cast<Node*>(found);
-      fail("the job has no layer \"" + path_[1] + "\"" + suggestion(path_[1], known));
+      fail("the job has no layer \"" + path_[1] + "\"" + base::suggestion(path_[1], known));
     }
     if (path_[0] == "updater_group") fail("updater groups cannot be changed by --set; change the job");
     const bool may_be_new = path_[0] == "checkpoint" || path_[0] == "early_stop" || path_[0] == "average";
@@ -101,7 +101,7 @@ class Override {
         std::vector<std::string> known;
         for (const auto& [key, node] : *table->get<Node::Members>())
           if (node.is_table() || key == "layer") known.push_back(key);
-        fail("the job has no table \"" + joined(depth + 1) + "\"" + suggestion(path_[depth], known));
+        fail("the job has no table \"" + joined(depth + 1) + "\"" + base::suggestion(path_[depth], known));
       }
       table = next;
     }

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/component.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -48,7 +48,7 @@ void use_slots(const JobReader& reader, const Needed& needed, OpenReader& open) 
     const bool wanted = !needed || std::find(needed->begin(), needed->end(), use.layer) != needed->end();
     if (slot == nullptr && reader.own_slots && wanted)
       throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
-                                    "\"" + suggestion(use.slot, names_of(open.slots)));
+                                    "\"" + base::suggestion(use.slot, names_of(open.slots)));
     if (slot == nullptr) continue;
     check_use(reader, use, *slot);
     if (use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);

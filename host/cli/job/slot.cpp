@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace tenon::cli {
 
 using nlohmann::json;
@@ -25,9 +27,7 @@ Slot slot_of(const json& described) {
 std::string to_string(const Slot& slot) {
   std::string result = slot.storage == TN_CSR ? "sparse " : "";
   if (slot.storage == TN_RAGGED) result = slot.levels == 2 ? "sequences of sequences of " : "sequences of ";
-  result += slot.dtype + " [";
-  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
-  return result + "]";
+  return result + slot.dtype + " " + base::to_string(slot.shape);
 }
 
 std::vector<std::string> names_of(const std::vector<Slot>& slots) {

@@ -2,7 +2,6 @@
 #include "host/cli/job/toml_tree.h"
 
 #include "host/cli/cli.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -17,13 +16,6 @@ class Speaker : public toml_file::Speaker {
   [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
     return std::make_exception_ptr(Failure(kBadConfig, message));
   }
-  [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known) const override {
-    return cli::nearest(name, known);
-  }
-  [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known) const override {
-    return cli::suggestion(name, known);
-  }
-  [[nodiscard]] std::string shortened(const std::string& text) const override { return cli::shortened(text, 90); }
 };
 
 // Returns the numbers of a list as floats, also if integers and floats are mixed.
@@ -58,8 +50,6 @@ const toml_file::Speaker& speaker() {
 }
 
 Node parse_toml(std::string_view text, const std::string& path) { return toml_file::parse(text, path, speaker()); }
-
-std::string kind_of(const Node& node) { return toml_file::kind_of(node, speaker()); }
 
 void Section::take_attributes(JobType& to) const {
   const auto take = [&](const auto& self, const Node& table, const std::string& prefix) -> void {

@@ -21,9 +21,6 @@ void apply_set(Node& job, const std::string& argument);
 // Whether the argument names a layer that is not in the job.
 [[nodiscard]] bool names_unknown_layer(const Node& job, const std::string& argument);
 
-// For messages: "the integer 5", "a list" ...
-[[nodiscard]] std::string kind_of(const Node& node);
-
 // One table of a job.
 class Section : public toml_file::Section {
  public:

@@ -5,9 +5,10 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/component.h"
-#include "host/cli/suggest.h"
 
 namespace tenon::cli {
 
@@ -84,7 +85,7 @@ std::vector<std::string> Topology::names() const {
 }
 
 std::string Topology::unknown(const std::string& name) const {
-  return "the job has no layer \"" + name + "\"" + suggestion(name, names());
+  return "the job has no layer \"" + name + "\"" + base::suggestion(name, names());
 }
 
 Layer Topology::layer(const std::string& name) {
@@ -257,11 +258,12 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
   }
   std::vector<std::string> known = names();
   known.insert(known.end(), fed.begin(), fed.end());
-  const std::string near = nearest(name, known);
-  throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
-                                "\" is not a layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
-                                (near.empty() ? "; layers: " + listed(names()) + "; slots feed: " + listed(fed)
-                                              : "; did you mean \"" + near + "\"?"));
+  const std::string near = base::nearest(name, known);
+  throw Failure(kBadConfig,
+                user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
+                    "\" is not a layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
+                    (near.empty() ? "; layers: " + base::listed(names()) + "; slots feed: " + base::listed(fed)
+                                  : "; did you mean \"" + near + "\"?"));
 }
 
 std::vector<std::string> Topology::outputs() const {
@@ -342,7 +344,7 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
     const std::string what = reader.place + ": [reader." + reader.name + "]: ";
     if (slot == open.slots.end())
       throw Failure(kBadConfig,
-                    what + "no slot feeds data layer \"" + name + "\"" + suggestion(name, names_of(open.slots)));
+                    what + "no slot feeds data layer \"" + name + "\"" + base::suggestion(name, names_of(open.slots)));
     if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape || slot->storage != data.slot.storage ||
         slot->levels != data.slot.levels)
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + to_string(*slot) + ", but data layer \"" +

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "host/cli/options.h"
-#include "host/cli/suggest.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"
 
@@ -250,7 +250,7 @@ void show_named(const json& plugins, const std::string& name, bool as_json) {
     show(*plugin, called ? "" : name, as_json);
   }
   if (!shown.empty()) return;
-  const std::string near = nearest(name, names);
+  const std::string near = base::nearest(name, names);
   throw Failure(kNotFound, "no plugin and no type is called \"" + name + "\"" +
                                (near.empty() ? "; see 'tenon plugins list'" : "; did you mean \"" + near + "\"?"));
 }

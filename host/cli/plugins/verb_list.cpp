@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
@@ -38,9 +39,8 @@ std::string offers(const json& plugin) {
     const json& components = manifest.at(kind.list);
     std::string names;
     for (size_t i = 0; i < components.size(); ++i)
-      if (!is_refused(plugin, kind, i))
-        names += (names.empty() ? "" : ", ") + components[i].at(kind.name).get<std::string>();
-    if (!names.empty()) result += (result.empty() ? "" : "; ") + std::string(kind.list) + " " + names;
+      if (!is_refused(plugin, kind, i)) base::append(names, components[i].at(kind.name).get<std::string>());
+    if (!names.empty()) base::append(result, std::string(kind.list) + " " + names, "; ");
   }
   return result;
 }

@@ -5,10 +5,11 @@
 #include <iostream>
 #include <utility>
 
+#include "base/nearest.h"
+#include "base/text.h"
 #include "host/cli/external.h"
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/replace.h"
-#include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -64,7 +65,8 @@ const Row& chosen(const Row (&table)[kCount], const Options& options, const char
     if (given == row.name) return row;
     names.emplace_back(row.name);
   }
-  const std::string expected = std::string(option) + ": expected one of " + listed(names), near = nearest(given, names);
+  const std::string expected = std::string(option) + ": expected one of " + base::listed(names),
+                    near = base::nearest(given, names);
   if (given.empty()) options.fail(expected);
   options.fail(expected + ", got \"" + given + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/describe.h"
 #include "host/cli/plugins/seal/image.h"
@@ -36,7 +37,7 @@ std::string counts(const json& manifest) {
     if (count == 0) continue;
     std::string word = list;
     if (count == 1) word.pop_back();
-    result += (result.empty() ? "" : ", ") + std::to_string(count) + " " + word;
+    base::append(result, std::to_string(count) + " " + word);
   }
   return result.empty() ? "no components" : result;
 }

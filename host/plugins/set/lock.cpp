@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "host/plugins/elf_note.h"
 #include "host/plugins/registry.h"
 #include "host/plugins/set/admission.h"
@@ -56,7 +58,7 @@ void check_locked(const LockedPlugin& plugin, const Links& links, const std::sha
 
 // Returns a text as TOML: as JSON, but for the character DEL.
 std::string quoted(const std::string& text) {
-  if (!is_utf8(text)) fail(TN_INVALID, "a set cannot state the path ", text, ", which is not UTF-8");
+  if (!base::is_utf8(text)) fail(TN_INVALID, "a set cannot state the path ", text, ", which is not UTF-8");
   std::string result;
   for (const char c : json(text).dump()) result += c == '\x7f' ? "\\u007f" : std::string(1, c);
   return result;
@@ -66,8 +68,7 @@ std::string options_of(const LockedPlugin& plugin) {
   std::string result;
   for (const auto& [name, option] : plugin.options) {
     const auto* const text = std::get_if<std::string>(&option.value);
-    result += (result.empty() ? "" : ", ") + quoted(name) + " = ";
-    result += text != nullptr ? quoted(*text) : to_json(option.value).dump();
+    base::append(result, quoted(name) + " = " + (text != nullptr ? quoted(*text) : to_json(option.value).dump()));
   }
   return result.empty() ? "" : "options = { " + result + " }\n";
 }
@@ -82,11 +83,7 @@ std::string place_of(const fs::path& file, const fs::path& folder) {
   return second(file) == second(folder) ? file.lexically_relative(folder).string() : file.string();
 }
 
-std::string names_of(const std::vector<std::string>& names) {
-  std::string result;
-  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + quoted(name);
-  return "[" + result + "]";
-}
+std::string names_of(const std::vector<std::string>& names) { return "[" + base::joined(names, quoted) + "]"; }
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "base/nearest.h"
+#include "base/utf8.h"
 #include "core/attribute.h"
 #include "host/plugins/set/hex.h"
 #include "host/toml/section.h"
@@ -26,16 +28,6 @@ class Speaker : public toml_file::Speaker {
  public:
   [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
     return std::make_exception_ptr(Error(TN_BAD_CONFIG, message));
-  }
-  [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known) const override {
-    return core::nearest(name, known);
-  }
-  [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known) const override {
-    return core::suggestion(name, known);
-  }
-  [[nodiscard]] std::string shortened(const std::string& text) const override {
-    constexpr size_t kMost = 90;
-    return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
   }
 };
 
@@ -126,7 +118,7 @@ fs::path SetReader::existing(const Section& section, const Node& node, const std
                 text(node.place, ": the ", folder ? "folder" : "file", " ", named.lexically_normal().string(), ": ",
                      error.message()),
                 {}, named.string());
-  if (!is_utf8(result.string()))
+  if (!base::is_utf8(result.string()))
     section.fail(node.place, text("the path \"", path, "\" leads to one that is not UTF-8"));
   if (folder ? !fs::is_directory(result, error) : !fs::is_regular_file(result, error))
     section.fail(node.place, text(result.string(), " is not a ", folder ? "folder" : "regular file"));
@@ -205,8 +197,9 @@ void SetReader::read_bytes(Section& section, SetPlugin& plugin) {
     plugin.signed_by = *keys;
     for (const std::string& key : *keys)
       if (!key_names_.contains(key))
-        section.fail(section.find("signed_by")->place,
-                     "the set has no key \"" + key + "\"" + suggestion(key, {key_names_.begin(), key_names_.end()}));
+        section.fail(
+            section.find("signed_by")->place,
+            "the set has no key \"" + key + "\"" + base::suggestion(key, {key_names_.begin(), key_names_.end()}));
   }
   read_libraries(section, plugin);
   if (const auto names = section.strings("system")) plugin.system = *names;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -50,11 +51,9 @@ Rule read(OptionReader& reader, const Kinds& kinds) {
   const auto refuse_others = [&](auto is_other) {
     for (const std::string& key : reader.rest()) {
       if (!is_other(key)) continue;
-      std::string list;
-      for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
       reader.bad(key, text("the schedule \"", kind.name, "\"",
                            typed ? "" : text(", that without \"", reader.name(kType), "\","), " has no key \"", key,
-                           "\"; its keys: ", list));
+                           "\"; its keys: ", base::joined(known)));
     }
   };
   // A misspelt key is more of a help than the one that then is missing. Parts take their keys while the rule is made.

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include "host/cli/suggest.h"
 #include "host/cli/table.h"
 #include "tests/host/cli/calls.h"
 
@@ -213,43 +212,6 @@ TEST_F(OptionsTest, PluginFoldersMustExist) {
   EXPECT_EQ(failure(kNotFound, run_train, {"job.toml", "--plugins", ".", "--plugins", "job.toml"}),
             "--plugins: there is no folder \"job.toml\"");
   EXPECT_EQ(failure(kNotFound, run_plan, {"job.toml", "--plugins", ""}), "--plugins: there is no folder \"\"");
-}
-
-// ---- suggestions
-
-TEST(SuggestTest, TheNearestNameOfThoseThatAreNear) {
-  EXPECT_EQ(nearest("trian", {"test", "train"}), "train") << "two swapped neighbours are one mistake";
-  EXPECT_EQ(nearest("layr", {"layers", "layer"}), "layer");
-  EXPECT_EQ(nearest("same", {"same", "sane"}), "same");
-  EXPECT_EQ(nearest("seed", {"speed", "need"}), "speed") << "the first of those that are equally near";
-  EXPECT_EQ(nearest("abc", {"axc"}), "axc") << "one of three letters differs";
-  EXPECT_EQ(nearest("abc", {"axx"}), "") << "two of three differ";
-  EXPECT_EQ(nearest("abcd", {"axxd"}), "axxd");
-  EXPECT_EQ(nearest("abcd", {"xxxd"}), "");
-  EXPECT_EQ(nearest("abcdefg", {"xbxdxfg"}), "xbxdxfg") << "three of seven differ";
-  EXPECT_EQ(nearest("abcdefg", {"xbxdxfx"}), "");
-  EXPECT_EQ(nearest("a", {"b"}), "") << "nothing in common";
-  EXPECT_EQ(nearest("ab", {"ba"}), "ba");
-  EXPECT_EQ(nearest("ab", {"ac", "abc"}), "") << "of two letters one is half of the name";
-  EXPECT_EQ(nearest("", {"a"}), "");
-  EXPECT_EQ(nearest("a", {}), "");
-  EXPECT_EQ(nearest("epochs", {"save", "passes"}), "passes") << "the word of other frameworks";
-  EXPECT_EQ(nearest("batch_size", {"batch", "files"}), "batch");
-  EXPECT_EQ(nearest("epochs", {"save"}), "");
-  const std::string longest(64, 'a');
-  EXPECT_EQ(nearest(longest, {longest}), longest);
-  EXPECT_EQ(nearest(longest + "a", {longest}), "") << "too long for a suggestion";
-  EXPECT_EQ(nearest(longest, {longest + "a"}), "");
-}
-
-TEST(SuggestTest, OrAllThatAreKnown) {
-  EXPECT_EQ(suggestion("hiden", {"score", "hidden"}), "; did you mean \"hidden\"?");
-  EXPECT_EQ(suggestion("zzz", {"score", "hidden"}), "; known: score, hidden");
-  EXPECT_EQ(suggestion("zzz", {}), "");
-  std::vector<std::string> many(20, "name");
-  EXPECT_THAT(suggestion("zzz", many), EndsWith(", name"));
-  many.insert(many.end(), 44, "other");
-  EXPECT_THAT(suggestion("zzz", many), EndsWith(", name and 44 more"));
 }
 
 // ---- tables

@@ -21,11 +21,6 @@ class ThrowingSpeaker : public Speaker {
   [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
     return std::make_exception_ptr(std::runtime_error(message));
   }
-  [[nodiscard]] std::string nearest(const std::string&, const std::vector<std::string>&) const override { return ""; }
-  [[nodiscard]] std::string suggestion(const std::string&, const std::vector<std::string>&) const override {
-    return "";
-  }
-  [[nodiscard]] std::string shortened(const std::string& text) const override { return text; }
 };
 
 std::string repeated(const std::string& text, int times) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/alignment.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
@@ -17,8 +18,6 @@ namespace {
 constexpr int64_t kIgnored = DT_LOOS + 0xff2;
 
 [[noreturn]] void damaged(const std::string& what) { throw Failure(kBadData, "it is damaged: " + what); }
-
-uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 bool holds(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -79,13 +78,13 @@ void Image::read_notes(const Segment& segment) {
   const uint64_t end = segment.offset + segment.bytes;
   for (uint64_t at = segment.offset; at < end && end - at >= sizeof(Elf64_Nhdr);) {
     const auto note = get<Elf64_Nhdr>(at);
-    const uint64_t text = at + round_up(sizeof note + note.n_namesz, alignment);
+    const uint64_t text = at + base::round_up(sizeof note + note.n_namesz, alignment);
     if (text > end || note.n_descsz > end - text) damaged("a note runs over the end of its segment");
     const bool ours = note.n_type == TN_NOTE_TYPE || note.n_type == TN_NOTE_RESERVED;
     if (ours && bytes_.compare(at + sizeof note, note.n_namesz, owner) == 0 &&
         std::none_of(notes_.begin(), notes_.end(), [&](const Note& other) { return other.at == at; }))
       notes_.push_back({at, text, note.n_descsz});
-    at = text + round_up(note.n_descsz, alignment);
+    at = text + base::round_up(note.n_descsz, alignment);
   }
 }
 

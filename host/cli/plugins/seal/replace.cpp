@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "host/cli/cli.h"
+#include "process/child.h"
 
 namespace tenon::cli {
 
@@ -21,16 +22,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw Failure(kIo, what + ": " + std::generic_category().message(error));
-}
-
-// Returns 0 or the errno.
-int write_all(int to, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(to, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return errno;
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-  }
-  return 0;
 }
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
@@ -44,7 +35,7 @@ TemporaryFile::TemporaryFile(const fs::path& beside, const std::string& bytes) :
   const int file = mkstemp(name.data());
   if (file < 0) fail("cannot create a file beside it", errno);
   path_ = name;
-  int failure = write_all(file, bytes);
+  int failure = process::write_all(file, bytes);
   if (failure == 0 && fchmod(file, status.st_mode & 07777) != 0) failure = errno;
   if (failure == 0 && fsync(file) != 0) failure = errno;
   if (close(file) != 0 && failure == 0) failure = errno;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tenon::core {
+namespace tenon::base {
 
 // Returns the bytes of the character that `text` begins with, 1 to 4; 0 if it begins with none: `text` is empty, or its
 // first bytes are too short, longer than the character needs, a surrogate, or beyond U+10FFFF.
@@ -22,4 +22,11 @@ namespace tenon::core {
   return length;
 }
 
-}  // namespace tenon::core
+// Whether a text is valid UTF-8, as model files and messages require.
+[[nodiscard]] inline bool is_utf8(std::string_view text) {
+  for (size_t length = 0; !text.empty(); text.remove_prefix(length))
+    if ((length = utf8_length(text)) == 0) return false;
+  return true;
+}
+
+}  // namespace tenon::base
