@@ -2,6 +2,7 @@
 // the other, every value in full; no fusing, no blocks, no reordering. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tenon/philox.h>
 #include <tenon/program.h>
 #include <tenon/services.h>
 
@@ -125,22 +126,6 @@ inline size_t position(uint8_t extent, int64_t r, int64_t c, int64_t columns) {
   return static_cast<size_t>(at);
 }
 
-// TN_OP_UNIFORM as tenon/program.h defines it, for one element.
-inline double uniform(const tn_random& random, uint32_t draw, uint64_t element) {
-  uint32_t c[4] = {static_cast<uint32_t>(element / 4), draw, static_cast<uint32_t>(random.step),
-                   static_cast<uint32_t>(random.step >> 32)};
-  uint32_t key[2] = {static_cast<uint32_t>(random.seed), static_cast<uint32_t>(random.seed >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(p1),
-                              static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p0)};
-    std::copy(next, next + 4, c);
-    key[0] += 0x9E3779B9U;
-    key[1] += 0xBB67AE85U;
-  }
-  return static_cast<double>(c[element % 4] >> 8) * 0x1p-24;
-}
-
 // The outputs of a program. Each, and each of `inputs`, has as many elements as its extent.
 inline std::vector<std::vector<double>> evaluate(const tn_program& program, int64_t rows, int64_t columns,
                                                  const std::vector<std::vector<double>>& inputs,
@@ -158,7 +143,8 @@ inline std::vector<std::vector<double>> evaluate(const tn_program& program, int6
     } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
       for (size_t k = 0; k < count; ++k) value[k] = static_cast<double>(k);
     } else if (in.op == TN_OP_UNIFORM) {
-      for (size_t k = 0; k < count; ++k) value[k] = uniform(random, static_cast<uint32_t>(in.a), k);
+      for (size_t k = 0; k < count; ++k)
+        value[k] = tn_uniform(random.seed, random.step, static_cast<uint64_t>(in.a), k);
     } else if (tn_op_info(in.op).op_class == TN_CLASS_REDUCTION) {
       const uint8_t from = extents[static_cast<size_t>(in.a)];
       const std::vector<double>& a = values[static_cast<size_t>(in.a)];

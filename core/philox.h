@@ -1,5 +1,4 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11).
-// The same counter and key give the same numbers on every machine, in any order. SPDX-License-Identifier: Apache-2.0
+// Streams of random numbers by tenon/philox.h. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 #include "core/philox.h"
 
 #include <gtest/gtest.h>
+#include <tenon/philox.h>
 
 #include <cmath>
 #include <map>
@@ -28,6 +29,14 @@ TEST(Philox, SeedsStreamsAndCountersDiffer) {
   EXPECT_NE(first, Philox(2, 2).block(3));
   EXPECT_NE(first, Philox(1, 3).block(3));
   EXPECT_NE(first, Philox(1, 2).block(4));
+}
+
+TEST(Philox, ADrawOfAProgramIsOneWordOfABlock) {
+  EXPECT_EQ(tn_uniform(0, 0, 0, 0), static_cast<float>(0x6627e8) * 0x1p-24F);
+  for (const uint64_t element : {uint64_t{0}, uint64_t{5}, uint64_t{1} << 34 | 6}) {
+    const uint32_t word = Philox(7, uint64_t{3} << 32 | 9).block(uint64_t{11} << 32 | element % 64 / 4)[element % 4];
+    EXPECT_EQ(tn_uniform(7, uint64_t{3} << 32 | 9, 11, element), static_cast<float>(word >> 8) * 0x1p-24F) << element;
+  }
 }
 
 TEST(Philox, UnitIntervalHasBothEndsRight) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/native_layers.h"
 
+#include <tenon/philox.h>
+
 #include <algorithm>
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
@@ -162,22 +164,6 @@ struct MaskLayer {
   }
 };
 
-// Philox4x32-10, element by element as tenon/program.h defines draws.
-float draw(const tn_random& random, uint64_t number, int64_t element) {
-  uint32_t counter[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(number),
-                         static_cast<uint32_t>(random.step), static_cast<uint32_t>(random.step >> 32)};
-  uint32_t key[2] = {static_cast<uint32_t>(random.seed), static_cast<uint32_t>(random.seed >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * counter[0], b = uint64_t{0xCD9E8D57} * counter[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
-                              static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    std::copy(next, next + 4, counter);
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return static_cast<float>(counter[element % 4] >> 8) * 0x1p-24F;
-}
-
 class NativeMask {
  public:
   static void describe(tn::KernelDescription& d) { d.kernel("native_mask", "cpu", "mask", 10); }
@@ -186,8 +172,11 @@ class NativeMask {
   // forward: in -> out; backward: -, -, dout -> din
   void run(const tn::Call& call) const {
     const auto* from = call.in<float>(backward_ ? 2 : 0);
-    fill(call, 0,
-         [&](int64_t i) { return draw(*call.execution().random, call->draw, i) < 0.5F ? from[i] : 0.0F * from[i]; });
+    const tn_random& random = *call.execution().random;
+    fill(call, 0, [&](int64_t i) {
+      const bool kept = tn_uniform(random.seed, random.step, call->draw, static_cast<uint64_t>(i)) < 0.5F;
+      return kept ? from[i] : 0.0F * from[i];
+    });
   }
 
  private:

@@ -1,9 +1,9 @@
 // The reader "images": a folder with one folder of JPEG and PNG files for each class.
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
+#include <tenon/philox.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
@@ -30,22 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 enum class Crop { kNone, kCentre, kRandom };
-
-// Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): four numbers that depend on
-// seed, pass and sample alone, not on the order of calls.
-std::array<uint32_t, 4> draw(uint64_t seed, uint64_t pass, uint64_t sample) {
-  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
-  const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
-  std::array<uint32_t, 4> counter = {low(sample), high(sample), low(pass), high(pass)};
-  uint32_t key0 = low(seed), key1 = high(seed);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0], product1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {high(product1) ^ counter[1] ^ key0, low(product1), high(product0) ^ counter[3] ^ key1, low(product0)};
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  return counter;
-}
 
 bool is_image(const fs::path& path) {
   std::string ending = path.extension().string();
@@ -352,8 +336,8 @@ void Images::read(int64_t index, tn::Samples& to) const {
   Place place;
   std::tie(place.scaled_width, place.scaled_height) = scaled_size(image.full_width, image.full_height);
   const double room_across = place.scaled_width - target_.width, room_down = place.scaled_height - target_.height;
-  const std::array<uint32_t, 4> chance =
-      draw(seed_, static_cast<uint64_t>(to.pass()), static_cast<uint64_t>(shard_.sample(index)));
+  uint32_t chance[4];
+  tn_philox(seed_, static_cast<uint64_t>(to.pass()), static_cast<uint64_t>(shard_.sample(index)), chance);
   const bool random = crop_ == Crop::kRandom;
   place.left = room_across * (random ? chance[0] * 0x1p-32 : 0.5);
   place.top = room_down * (random ? chance[1] * 0x1p-32 : 0.5);

@@ -19,8 +19,8 @@
  * program, on every device and in every compute type: multiples of 2^-24 from Philox4x32-10 (Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", 2011) with the seed as key, its low 32 bits first, and the counter {low 32 bits
  * of e / 4, draw, low 32 bits of step, high 32 bits of step}, of which element e, counted row by row, takes the high 24
- * bits of word e % 4. The step is tn_random.step. The host gives every draw of a machine a number of its own; an author
- * counts from 0 in each program, and equal numbers are equal draws.
+ * bits of word e % 4: tn_uniform of tenon/philox.h. The step is tn_random.step. The host gives every draw of a machine
+ * a number of its own; an author counts from 0 in each program, and equal numbers are equal draws.
  *
  * Sums are accumulated in an order that follows from R and C alone, never from the number of threads.
  *
