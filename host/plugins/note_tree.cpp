@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/note_tree.h"
+
 #include <tenon/plugin.h>
 
 #include <algorithm>
@@ -8,9 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/utf8.h"
 #include "core/error.h"
-#include "host/plugins/note_tree.h"
 
 namespace tenon::host {
 
@@ -33,7 +33,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 // Reads a text that ends with a NUL, as every std::string does; a NUL before its end ends it, too. Refuses what
-// nlohmann's parser refuses, which finds the words for what is wrong.
+// nlohmann's parser refuses, which finds the words for what is wrong, and reads what is not plain: numbers with a
+// fraction, texts with escapes.
 class NoteParser {
  public:
   NoteParser(const std::string& note, NoteTree& tree)
@@ -198,66 +199,27 @@ class NoteParser {
   // Returns the text behind a quotation mark.
   std::string_view string() {
     const size_t begin = texts_.size();
-    ++at_;
-    for (;;) {
+    for (++at_;; decode()) {
       const char* const run = at_;
       while (kPlain[static_cast<unsigned char>(*at_)]) ++at_;
       texts_.insert(texts_.end(), run, at_);
       if (*at_ == '"') break;
-      if (*at_ == '\\')
-        escape();
-      else
-        character();
     }
     ++at_;
     return {texts_.data() + begin, texts_.size() - begin};
   }
 
-  // A character of several bytes; control characters must be escaped.
-  void character() {
-    const size_t length = base::utf8_length(std::string_view(at_, note_.c_str() + note_.size()));
-    if (length < 2) malformed();
-    texts_.insert(texts_.end(), at_, at_ + length);
-    at_ += length;
-  }
-
-  void escape() {
-    constexpr std::string_view kNames = R"("\/bfnrt)", kMeant = "\"\\/\b\f\n\r\t";
-    ++at_;
-    const size_t found = kNames.find(*at_);
-    if (*at_ != 'u' && found == std::string_view::npos) malformed();
-    if (*at_++ != 'u') return texts_.push_back(kMeant[found]);
-    uint32_t code = hex();
-    if (code >= 0xD800 && code < 0xDC00) {  // the first half of a character beyond U+FFFF
-      word("\\u");
-      const uint32_t second = hex();
-      if (second < 0xDC00 || second > 0xDFFF) malformed();
-      code = 0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00);
-    } else if (code >= 0xDC00 && code <= 0xDFFF) {
-      malformed();
-    }
-    append(code);
-  }
-
-  uint32_t hex() {
-    uint32_t result = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const std::string_view digits = "0123456789abcdef";
-      const size_t digit = digits.find(*at_ >= 'A' && *at_ <= 'F' ? static_cast<char>(*at_ - 'A' + 'a') : *at_);
-      if (digit == std::string_view::npos) malformed();
-      result = result * 16 + static_cast<uint32_t>(digit);
-    }
-    return result;
-  }
-
-  // Appends a character as UTF-8.
-  void append(uint32_t code) {
-    const auto put = [this](uint32_t byte) { texts_.push_back(static_cast<char>(byte)); };
-    if (code < 0x80) return put(code);
-    if (code >= 0x10000) put(0xF0 | code >> 18);
-    if (code >= 0x800) put(code >= 0x10000 ? 0x80 | (code >> 12 & 0x3F) : 0xE0 | code >> 12);
-    put(code >= 0x800 ? 0x80 | (code >> 6 & 0x3F) : 0xC0 | code >> 6);
-    put(0x80 | (code & 0x3F));
+  // Appends characters that are escaped or have several bytes, up to the next that is neither.
+  void decode() {
+    constexpr int kEscape = 2, kUnicodeEscape = 6;  // characters
+    std::string token = "\"";
+    while (*at_ == '\\' || static_cast<unsigned char>(*at_) >= 0x80)
+      for (int left = *at_ != '\\' ? 1 : at_[1] == 'u' ? kUnicodeEscape : kEscape; left > 0 && *at_ != '\0'; --left)
+        token += *at_++;
+    const json text = token.size() > 1 ? json::parse(token + "\"", nullptr, false) : json();
+    if (!text.is_string()) malformed();
+    const auto& decoded = text.get_ref<const std::string&>();
+    texts_.insert(texts_.end(), decoded.begin(), decoded.end());
   }
 
   // Returns the place that was read last.
