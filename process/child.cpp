@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "process/last_words.h"
 
@@ -19,6 +20,27 @@ namespace tenon::process {
 namespace {
 
 [[noreturn]] void fail_system(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe(ends_) != 0) fail_system("cannot create a pipe");
+  }
+  ~Pipe() {
+    close(0);
+    close(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  // end: 0 to read, 1 to write.
+  [[nodiscard]] int at(int end) const { return ends_[end]; }
+  void close(int end) {
+    if (ends_[end] >= 0) ::close(std::exchange(ends_[end], -1));
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
 
 // Reads until the end of the pipe. Returns false after `silence` seconds without a byte.
 bool read_all(int from, unsigned silence, std::string& text) {
@@ -37,6 +59,48 @@ bool read_all(int from, unsigned silence, std::string& text) {
 
 }  // namespace
 
+Child::Child(const std::function<void()>& work) {
+  std::cout.flush();  // else the child might print it again
+  std::cerr.flush();
+  std::fflush(nullptr);
+  id_ = fork();
+  if (id_ < 0) fail_system("cannot start a process");
+  if (id_ > 0) return;
+  try {
+    work();
+  } catch (...) {
+    _exit(1);
+  }
+  _exit(0);
+}
+
+Child::~Child() {
+  send(SIGKILL);
+  wait();
+}
+
+Child::Child(Child&& other) noexcept : id_(other.id_), status_(other.status_), ended_(other.ended_) {
+  other.ended_ = true;
+}
+
+void Child::send(int signal) const noexcept {
+  if (!ended_) kill(id_, signal);
+}
+
+int Child::wait() noexcept {
+  collect(true);
+  return status_;
+}
+
+bool Child::collect(bool wait) noexcept {
+  pid_t result = 0;
+  while (!ended_ && (result = waitpid(id_, &status_, wait ? 0 : WNOHANG)) < 0 && errno == EINTR) continue;
+  ended_ = ended_ || result != 0;
+  return ended_;
+}
+
+int ChildEnd::code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
 std::string ChildEnd::how() const {
   return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"
                              : "exit code " + std::to_string(WEXITSTATUS(status));
@@ -52,38 +116,20 @@ int write_all(int to, const std::string& bytes) noexcept {
 }
 
 ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence) {
-  int ends[2];
-  if (pipe(ends) != 0) fail_system("cannot create a pipe");
-  std::cout.flush();  // else the child might print it again
-  std::cerr.flush();
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child < 0) {
-    const int failure = errno;
-    close(ends[0]);
-    close(ends[1]);
-    errno = failure;
-    fail_system("cannot start a process");
-  }
-  if (child == 0) {
-    close(ends[0]);
+  Pipe ends;
+  Child child([&] {
+    ends.close(0);
     alarm_in(seconds, SIG_DFL);
-    try {
-      work(ends[1]);
-    } catch (...) {
-      _exit(1);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
+    work(ends.at(1));
+  });
+  ends.close(1);
   ChildEnd end;
-  if (!read_all(ends[0], silence, end.text)) {
+  if (!read_all(ends.at(0), silence, end.text)) {
     end.timed_out = true;
-    kill(child, SIGKILL);
+    child.send(SIGKILL);
   }
-  close(ends[0]);
-  while (waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
-  }
+  ends.close(0);
+  end.status = child.wait();
   if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGALRM) end.timed_out = true;
   return end;
 }

@@ -11,7 +11,6 @@
 
 #include "host/cli/cli.h"
 #include "host/cli/crash.h"
-#include "process/child.h"
 #include "process/last_words.h"
 
 namespace tenon::cli {
@@ -41,29 +40,26 @@ std::string answer_of(const std::function<int()>& verb) {
 
 }  // namespace
 
-std::string how_it_ended(int status) { return process::ChildEnd{{}, status, false}.how(); }
-
-Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) try {
-  const process::ChildEnd end = process::run_child(
+process::ChildEnd run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) try {
+  return process::run_child(
       [&](int to) {
         process::alarm_in(seconds, late);
         process::write_all(to, work());
       },
       seconds);
-  return {end.text, end.status};
 } catch (const std::system_error& error) {
   throw Failure(kIo, error.what());
 }
 
 int run_verb_in_child(unsigned seconds, const std::function<int()>& verb) {
-  const Ended ended = run_in_child(seconds, tell_late, [&] {
+  const process::ChildEnd ended = run_in_child(seconds, tell_late, [&] {
     std::string answer = answer_of(verb);
     leave_plugins(0);  // else the process would end without them, and their faults would be those of a training
     return answer;
   });
-  const json answer = json::parse(ended.answer, nullptr, false);
+  const json answer = json::parse(ended.text, nullptr, false);
   if (answer.is_discarded())
-    throw Failure(kInternal, "the process that ran the code of plugins ended early, by " + how_it_ended(ended.status));
+    throw Failure(kInternal, "the process that ran the code of plugins ended early, by " + ended.how());
   std::cout << answer.at("out").get<std::string>();
   std::cerr << answer.at("err").get<std::string>();
   const int exit = answer.at("exit");

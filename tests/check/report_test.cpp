@@ -1,12 +1,9 @@
 // The report of the conformance kit, its errors, and its use as a program. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +12,8 @@
 #include <tenon/check.hpp>
 #include <tenon/tenon.hpp>
 
+#include "base/temporary.h"
+#include "tests/support/child.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests {
@@ -26,21 +25,8 @@ using testing::HasSubstr;
 
 std::string plugin(const std::string& name) { return test_plugin_folder() + "/nonconforming/" + name + ".so"; }
 
-struct Ran {
-  int exit = -1;
-  std::string output;
-};
 // Runs the program with both outputs in one text.
-Ran check(const std::string& arguments) {
-  const std::string command = program() + " plugins check " + arguments + " 2>&1";
-  Ran ran;
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return ran;
-  std::array<char, 4096> part;
-  while (const size_t got = std::fread(part.data(), 1, part.size(), pipe)) ran.output.append(part.data(), got);
-  ran.exit = WEXITSTATUS(pclose(pipe));
-  return ran;
-}
+ChildEnd check(const std::string& arguments) { return shell(program() + " plugins check " + arguments + " 2>&1"); }
 
 tenon::check::Options options_for(const std::string& file, std::vector<std::string> checks = {"step"}) {
   tenon::check::Options options;
@@ -62,17 +48,14 @@ tn_status code_of(const tenon::check::Options& options) {
 // A file that the destructor removes.
 class Scratch {
  public:
-  Scratch(const std::string& name, const std::string& content)
-      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {
+  Scratch(const std::string& name, const std::string& content) : path_(folder_.file("scratch" + name)) {
     std::ofstream(path_) << content;
   }
-  ~Scratch() { std::filesystem::remove(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  [[nodiscard]] std::string path() const { return path_.string(); }
+  [[nodiscard]] std::string path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  const tenon::base::TemporaryFolder folder_;
+  const std::string path_;
 };
 
 TEST(Report, SaysHowToRepeatAFailure) {
@@ -177,36 +160,36 @@ TEST(Cases, AreRefusedWithTheirPlace) {
 
 TEST(Program, PrintsAndReturnsWhatWasFound) {
   const std::string plugins = " --plugins " + plugin_folder();
-  const Ran good = check(plugin("conforming") + " bad.scale --only step" + plugins);
-  EXPECT_EQ(good.exit, 0) << good.output;
-  EXPECT_THAT(good.output, HasSubstr("layer bad.scale: 1 passed, 0 failed, 0 skipped"));
-  const Ran bad = check(plugin("fails") + " --only step --seed 3" + plugins);
-  EXPECT_EQ(bad.exit, 70) << bad.output;
-  EXPECT_THAT(bad.output, HasSubstr("FAILED step: (inputs [4]) layer \"checked\""));
-  EXPECT_THAT(bad.output,
+  const ChildEnd good = check(plugin("conforming") + " bad.scale --only step" + plugins);
+  EXPECT_EQ(good.code(), 0) << good.text;
+  EXPECT_THAT(good.text, HasSubstr("layer bad.scale: 1 passed, 0 failed, 0 skipped"));
+  const ChildEnd bad = check(plugin("fails") + " --only step --seed 3" + plugins);
+  EXPECT_EQ(bad.code(), 70) << bad.text;
+  EXPECT_THAT(bad.text, HasSubstr("FAILED step: (inputs [4]) layer \"checked\""));
+  EXPECT_THAT(bad.text,
               HasSubstr("to repeat step: tenon plugins check " + plugin("fails") + " bad.scale --only step --seed 3"));
-  const Ran json = check(plugin("fails") + " bad_scale --only step --json" + plugins);
-  EXPECT_EQ(json.exit, 70);
-  EXPECT_EQ(json.output.front(), '{');
-  EXPECT_THAT(json.output, HasSubstr("\"component\": \"bad_scale\""));
+  const ChildEnd json = check(plugin("fails") + " bad_scale --only step --json" + plugins);
+  EXPECT_EQ(json.code(), 70);
+  EXPECT_EQ(json.text.front(), '{');
+  EXPECT_THAT(json.text, HasSubstr("\"component\": \"bad_scale\""));
 }
 
 TEST(Program, RefusesWhatIsNotAPlugin) {
-  const Ran none = check("/nowhere/x.so");
-  EXPECT_EQ(none.exit, 66);
-  EXPECT_THAT(none.output, HasSubstr("no file \"/nowhere/x.so\""));
+  const ChildEnd none = check("/nowhere/x.so");
+  EXPECT_EQ(none.code(), 66);
+  EXPECT_THAT(none.text, HasSubstr("no file \"/nowhere/x.so\""));
   const Scratch text(".so", "not a plugin");
-  const Ran refused = check(text.path());
-  EXPECT_EQ(refused.exit, 77);
-  EXPECT_THAT(refused.output, HasSubstr("is not a plugin that this host admits: "));
-  EXPECT_EQ(check("").exit, 64);
-  EXPECT_EQ(check(plugin("conforming") + " --seconds 0").exit, 64);
-  EXPECT_EQ(check(plugin("conforming") + " --seed -1").exit, 64);
-  EXPECT_EQ(check(plugin("conforming") + " --cases /nowhere.toml").exit, 66);
-  EXPECT_EQ(check(plugin("conforming") + " bad.scale more").exit, 64);
-  const Ran list = check("--list");
-  EXPECT_EQ(list.exit, 0);
-  EXPECT_THAT(list.output, HasSubstr("gradient"));
+  const ChildEnd refused = check(text.path());
+  EXPECT_EQ(refused.code(), 77);
+  EXPECT_THAT(refused.text, HasSubstr("is not a plugin that this host admits: "));
+  EXPECT_EQ(check("").code(), 64);
+  EXPECT_EQ(check(plugin("conforming") + " --seconds 0").code(), 64);
+  EXPECT_EQ(check(plugin("conforming") + " --seed -1").code(), 64);
+  EXPECT_EQ(check(plugin("conforming") + " --cases /nowhere.toml").code(), 66);
+  EXPECT_EQ(check(plugin("conforming") + " bad.scale more").code(), 64);
+  const ChildEnd list = check("--list");
+  EXPECT_EQ(list.code(), 0);
+  EXPECT_THAT(list.text, HasSubstr("gradient"));
 }
 
 // ---- files that lie
@@ -274,21 +257,16 @@ TEST(Files, AWrongNoteIsFoundInEachField) {
 }
 
 TEST(Program, RefusesFolders) {
-  const Ran folder = check(source_folder());
-  EXPECT_EQ(folder.exit, 74) << folder.output;
-  EXPECT_THAT(folder.output, HasSubstr("is not a regular file"));
+  const ChildEnd folder = check(source_folder());
+  EXPECT_EQ(folder.code(), 74) << folder.text;
+  EXPECT_THAT(folder.text, HasSubstr("is not a regular file"));
 }
 
 // What a plugin prints does not get between the lines of the report.
 TEST(Program, KeepsItsOutputApart) {
   const std::string command = program() + " plugins check " + plugin("writes_stdout") + " --json --plugins " +
                               plugin_folder() + " 2>/dev/null | tail -c +1";
-  FILE* const pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string output;
-  std::array<char, 4096> part;
-  while (const size_t got = std::fread(part.data(), 1, part.size(), pipe)) output.append(part.data(), got);
-  pclose(pipe);
+  const std::string output = shell(command).text;
   EXPECT_EQ(output.front(), '{');
   EXPECT_THAT(output, HasSubstr("\"plugin\": \"bad.writes_stdout\""));
   EXPECT_EQ(output.find("made"), output.find("made\\\": true"));  // in the message of the check alone

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <thread>
 
 #include "core/error.h"
+#include "tests/support/child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -34,20 +34,18 @@ class FileLock : public ::testing::Test {
       return error.message();
     }
   }
-  // Takes the lock in a child, which then starts a child of its own if asked. Returns the number of the child.
-  [[nodiscard]] pid_t child(bool forks) const {
+  // Returns a child that has the lock, and has started a child of its own if asked.
+  [[nodiscard]] Child child(bool forks) const {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
-    const pid_t process = fork();
-    if (process == 0) {
+    Child process([&] {
       const auto lock = lock_file(path_);
       const pid_t grandchild = forks ? fork() : 1;
       const char done = lock != nullptr && grandchild >= 0 ? 'y' : 'n';
       if (grandchild != 0 && write(ready[1], &done, 1) != 1) _exit(1);
       alarm(30);
       pause();
-      _exit(0);
-    }
+    });
     char done = 'n';
     EXPECT_EQ(::read(ready[0], &done, 1), 1);
     EXPECT_EQ(done, 'y');
@@ -55,9 +53,9 @@ class FileLock : public ::testing::Test {
     ::close(ready[1]);
     return process;
   }
-  static void end(pid_t process) {
-    kill(process, SIGKILL);
-    waitpid(process, nullptr, 0);
+  static void end(Child& process) {
+    process.send(SIGKILL);
+    process.wait();
   }
 
   const TemporaryFolder folder_;
@@ -79,8 +77,8 @@ TEST_F(FileLock, OneObjectHasIt) {
 }
 
 TEST_F(FileLock, AnotherProcessIsNamedAndItsEndFreesTheLock) {
-  const pid_t process = child(false);
-  EXPECT_THAT(refusal(path_), HasSubstr("process " + std::to_string(process) + " holds this lock"));
+  Child process = child(false);
+  EXPECT_THAT(refusal(path_), HasSubstr("process " + std::to_string(process.id()) + " holds this lock"));
   end(process);
   EXPECT_TRUE(fs::exists(path_)) << "as a kill leaves it";
   EXPECT_NE(lock_file(path_), nullptr);
@@ -88,11 +86,12 @@ TEST_F(FileLock, AnotherProcessIsNamedAndItsEndFreesTheLock) {
 
 // A worker that a training forked has its descriptors, and may outlive it.
 TEST_F(FileLock, AForkedChildDoesNotKeepIt) {
-  const pid_t process = child(true);
-  std::ifstream children("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
+  Child process = child(true);
+  std::ifstream children("/proc/" + std::to_string(process.id()) + "/task/" + std::to_string(process.id()) +
+                         "/children");
   pid_t grandchild = 0;
   children >> grandchild;
-  EXPECT_THAT(refusal(path_), HasSubstr("process " + std::to_string(process)));
+  EXPECT_THAT(refusal(path_), HasSubstr("process " + std::to_string(process.id())));
   end(process);
   const auto lock = lock_file(path_);
   ASSERT_NE(lock, nullptr);
@@ -107,12 +106,12 @@ TEST_F(FileLock, AFileThatWasRemovedIsMadeAgain) {
   lock->require();
   EXPECT_THAT(refusal(path_), HasSubstr("another call"));
   fs::remove(path_);
-  const pid_t process = child(false);
+  Child process = child(false);
   try {
     lock->require();
     ADD_FAILURE() << "another process has the lock";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("process " + std::to_string(process)));
+    EXPECT_THAT(error.message(), HasSubstr("process " + std::to_string(process.id())));
   }
   lock.reset();
   EXPECT_TRUE(fs::exists(path_)) << "of the other process";

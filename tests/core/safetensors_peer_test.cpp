@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include <random>
 
 #include "core/model_file.h"
+#include "tests/support/child.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -38,13 +37,7 @@ class SafetensorsPeer : public ::testing::Test {
   std::string run(const std::string& program) const {
     const std::string source = path_ + ".py";
     std::ofstream(source) << "import struct\npath = '" << path_ << "'\n" << program << "\n";
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((python_ + " " + source + " 2>/dev/null").c_str(), "r"),
-                                                     pclose);
-    std::string output;
-    std::array<char, 4096> part;
-    while (const size_t count = pipe ? std::fread(part.data(), 1, part.size(), pipe.get()) : 0)
-      output.append(part.data(), count);
-    return output;
+    return shell(python_ + " " + source + " 2>/dev/null").text;
   }
 
   void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }

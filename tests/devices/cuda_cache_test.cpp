@@ -1,7 +1,5 @@
 // The cache on disk of compiled kernels: damage, bounds, several processes. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "plugins/devices/cuda/runtime/cache.h"
+#include "tests/support/child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -119,11 +118,9 @@ TEST_F(CudaCache, SeveralProcesses) {
   const auto image = [](int key) {
     return std::string(20000 + static_cast<size_t>(key), static_cast<char>('a' + key));
   };
-  std::vector<pid_t> children;
-  for (int child = 0; child < 4; ++child) {
-    const pid_t made = fork();
-    ASSERT_GE(made, 0);
-    if (made == 0) {
+  std::vector<Child> children;
+  for (int child = 0; child < 4; ++child)
+    children.emplace_back([&, child] {
       const Cache cache(folder_, 120000);  // room for five of eight images
       int wrong = 0;
       for (int k = 0; k < 200; ++k) {
@@ -132,15 +129,9 @@ TEST_F(CudaCache, SeveralProcesses) {
         if (found && *found != image(key)) ++wrong;
         if (!found) cache.keep(std::to_string(key), image(key));
       }
-      _exit(wrong == 0 ? 0 : 1);
-    }
-    children.push_back(made);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  }
+      if (wrong != 0) _exit(1);
+    });
+  for (Child& child : children) EXPECT_EQ(child.wait(), 0);
   for (const files::path& path : entries()) EXPECT_EQ(path.extension(), ".image") << "a file was left behind";
 }
 

@@ -1,7 +1,6 @@
 // tn_host_destroy beside calls of other threads, within calls, and twice. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <tenon/tenon.h>
 #include <tenon/tenon_generate.h>
 #include <tenon/tenon_machine.h>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests {
@@ -270,15 +270,11 @@ TEST_F(Destroy, InAForkedChildDoesNotWaitForThreadsOfTheParent) {
   const tn_reader from = reader();
   std::thread training([&] { (void)train(INT64_MAX, from); });
   wait_for([&] { return iterations_ > 0; });
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
+  const auto work = [&](int) {
     tn_host_destroy(host_);
-    _exit(tn_host_count(host_, nullptr, nullptr) == TN_MISUSE ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+    if (tn_host_count(host_, nullptr, nullptr) != TN_MISUSE) _exit(1);
+  };
+  EXPECT_EQ(run_child(work, 20).code(), 0);
   tn_host_destroy(host_);
   training.join();
 }

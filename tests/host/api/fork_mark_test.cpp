@@ -3,11 +3,10 @@
 #include "host/api/fork_mark.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <functional>
 
+#include "tests/support/child.h"
 #include "tests/support/fashion.h"
 
 namespace tenon_tests {
@@ -16,10 +15,10 @@ namespace {
 
 // Runs `check` in a child of this process; returns whether it was true.
 bool in_child(const std::function<bool()>& check) {
-  const pid_t child = fork();
-  if (child == 0) _exit(check() ? 0 : 1);
-  int status = -1;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const auto work = [&](int) {
+    if (!check()) _exit(1);
+  };
+  return run_child(work, 60).well();
 }
 
 TEST(ForkMark, TellsAChildAndItsChildren) {

@@ -1,7 +1,6 @@
 // The text of a crash inside a plugin, as an application's signal handler gets it. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include <tenon/tenon.hpp>
 
 #include "tests/support/bare_plugin.h"
+#include "tests/support/child.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests {
@@ -66,11 +66,8 @@ void tell(int /*signal*/) {
 
 // Runs a model with the layer in a child process. Returns the text of its handler.
 std::string text_of_crash(const std::string& where, uint32_t check) {
-  std::array<int, 2> ends = {};
-  if (pipe(ends.data()) != 0) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
-    told = ends[1];
+  const auto work = [&](int to) {
+    told = to;
     struct sigaction action = {};
     action.sa_handler = tell;
     sigaction(SIGSEGV, &action, nullptr);
@@ -90,18 +87,10 @@ std::string text_of_crash(const std::string& where, uint32_t check) {
     machine.forward({{"x", {TN_F32, {1}, &value}}});
     if (where == "outside") raise(SIGSEGV);
     _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  std::array<char, 300> part = {};
-  for (ssize_t bytes = 0; (bytes = read(ends[0], part.data(), part.size())) > 0;)
-    text.append(part.data(), static_cast<size_t>(bytes));
-  close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), where == "nowhere" ? 0 : 7);
-  return text;
+  };
+  const ChildEnd end = run_child(work, 60);
+  EXPECT_EQ(end.code(), where == "nowhere" ? 0 : 7);
+  return end.text;
 }
 
 TEST(PluginCall, NamesLayerPluginAndFunction) {

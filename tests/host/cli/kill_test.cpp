@@ -2,8 +2,6 @@
 // byte. 20 kills; TENON_KILLS sets another number. SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <spawn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <thread>
 
 #include "tests/host/cli/program.h"
+#include "tests/support/child.h"
 
 namespace tenon_tests {
 
@@ -23,36 +22,28 @@ using Clock = std::chrono::steady_clock;
 class Killed : public ProgramTest {
  protected:
   // Starts the program with the job, with checkpoints always by the same command; its output goes to the file "output".
-  [[nodiscard]] pid_t start(bool checkpoints = true) const {
-    const std::string name = tenon_tests::program(), job = path("job.toml"), save = path("model.safetensors");
-    std::vector<std::string> texts = {name, "train", job, "--save", save, "--threads", "2"};
-    if (checkpoints) texts.push_back("--resume");
-    std::vector<char*> arguments;
-    for (std::string& text : texts) arguments.push_back(text.data());
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-      posix_spawn_file_actions_addopen(&actions, stream, path("output").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, name.c_str(), &actions, nullptr, arguments.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
+  [[nodiscard]] Child start(bool checkpoints = true) const {
+    return Child([&] {
+      const int output = open(path("output").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(output, stream);
+      std::vector<std::string> words = {
+          tenon_tests::program(), "train", path("job.toml"), "--save", path("model.safetensors"), "--threads", "2"};
+      if (checkpoints) words.push_back("--resume");
+      become(words);
+    });
   }
   // Waits until the child ends or the time has come to kill it. Returns whether it ended by itself, with success.
-  bool ended(pid_t child, std::chrono::microseconds time) const {
-    int status = 0;
+  bool ended(Child child, std::chrono::microseconds time) const {
     const auto until = Clock::now() + time;
     while (Clock::now() < until) {
-      if (waitpid(child, &status, WNOHANG) == child) {
-        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << read("output");
+      if (child.has_ended()) {
+        EXPECT_EQ(child.wait(), 0) << read("output");
         return true;
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    kill(child, SIGKILL);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    child.send(SIGKILL);
+    return child.wait() == 0;
   }
   [[nodiscard]] bool has_checkpoint() const {
     std::error_code none;

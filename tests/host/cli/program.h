@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/child.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
@@ -52,12 +52,8 @@ class ProgramTest : public testing::Test {
     write("script", script);
     const std::string command =
         "cd '" + folder_.string() + "' && TENON='" + tenon_tests::program() + "' sh script >stdout 2>stderr </dev/null";
-    const int status = std::system(command.c_str());
-    Outcome outcome;
-    outcome.exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    outcome.out = read("stdout");
-    outcome.error = read("stderr");
-    return outcome;
+    const int exit = tenon_tests::shell(command).code();
+    return {exit, read("stdout"), read("stderr")};
   }
   // Runs the program; `arguments` are quoted for the shell where necessary.
   [[nodiscard]] Outcome run(const std::string& arguments) const { return shell("exec \"$TENON\" " + arguments); }

@@ -11,6 +11,7 @@
 #include "host/cli/interrupt.h"
 #include "host/cli/report.h"
 #include "tests/host/cli/calls.h"
+#include "tests/support/child.h"
 
 namespace tenon_tests {
 
@@ -66,36 +67,24 @@ class Terminal {
 };
 
 // The program as a child process. out, error: its standard streams; -1: /dev/null.
-class Child {
+class Program {
  public:
-  Child(const std::vector<std::string>& words, int out, int error) {
-    std::vector<std::string> all = words;
-    all.insert(all.begin(), tenon_tests::program());
-    std::vector<char*> arguments;
-    for (std::string& word : all) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    process_ = fork();
-    if (process_ != 0) return;
-    const int null = open("/dev/null", O_RDWR);
-    dup2(null, STDIN_FILENO);
-    dup2(out < 0 ? null : out, STDOUT_FILENO);
-    dup2(error < 0 ? null : error, STDERR_FILENO);
-    execv(arguments[0], arguments.data());
-    _exit(99);
-  }
-  ~Child() {
-    if (process_ <= 0) return;
-    kill(process_, SIGKILL);
-    (void)exit();
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  Program(const std::vector<std::string>& words, int out, int error)
+      : process_([&] {
+          std::vector<std::string> all = words;
+          all.insert(all.begin(), tenon_tests::program());
+          const int null = open("/dev/null", O_RDWR);
+          dup2(null, STDIN_FILENO);
+          dup2(out < 0 ? null : out, STDOUT_FILENO);
+          dup2(error < 0 ? null : error, STDERR_FILENO);
+          become(all);
+        }) {}
 
-  void send(int signal) const { kill(process_, signal); }
+  void send(int signal) const { process_.send(signal); }
   // Waits until the child handles the signal, or if not `there`, until it no longer does.
   void wait_for_handler(int signal, bool there) const {
     for (int i = 0; i < 4000; ++i) {
-      std::ifstream file("/proc/" + std::to_string(process_) + "/status");
+      std::ifstream file("/proc/" + std::to_string(process_.id()) + "/status");
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       const size_t at = text.find("SigCgt:");
       ASSERT_NE(at, std::string::npos) << "the child has ended";
@@ -105,15 +94,10 @@ class Child {
     FAIL() << "waited too long for a change of the handler of signal " << signal;
   }
   // Waits for the end of the child; returns its exit code, 128 + n after signal n.
-  int exit() {
-    int status = 0;
-    waitpid(process_, &status, 0);
-    process_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
+  int exit() { return ChildEnd{"", process_.wait(), false}.code(); }
 
  private:
-  pid_t process_;
+  Child process_;
 };
 
 // ---- the console by itself
@@ -312,7 +296,7 @@ class TerminalTest : public CallTest {
 
 TEST_F(TerminalTest, ProgressOnANarrowTerminalEndsWithAWholeLine) {
   Terminal terminal(30);
-  Child child(for_ever(), -1, terminal.descriptor());
+  Program child(for_ever(), -1, terminal.descriptor());
   terminal.leave_to_child();
   std::string text;
   const auto two_bars = [&] { return text.find("pass ", text.find("pass ") + 1) != std::string::npos; };
@@ -338,7 +322,7 @@ TEST_F(TerminalTest, TheSecondInterruptEndsTheProgramAtOnce) {
     while (::write(pipe[1], "                ", 16) > 0) {
     }
     fcntl(pipe[1], F_SETFL, 0);  // the pipe is full: the first line that the program prints blocks it
-    Child child(for_ever({"--log-format", "json"}), pipe[1], -1);
+    Program child(for_ever({"--log-format", "json"}), pipe[1], -1);
     child.wait_for_handler(signal, true);
     child.send(signal);
     child.wait_for_handler(signal, false);

@@ -1,8 +1,6 @@
 // The reader `buffered`, which reads ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "tests/support/child.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
@@ -377,14 +376,7 @@ TEST(Buffered, AForkedChildLetsGo) {
   turnstile.let(1);
   minibatch(*reader);
   turnstile.await_waiting();
-  const pid_t child = fork();
-  if (child == 0) {
-    reader.reset();
-    _exit(7);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  EXPECT_TRUE(run_child([&](int) { reader.reset(); }, 60).well());
 #endif
 }
 

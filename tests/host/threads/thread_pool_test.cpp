@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "host/threads/worker_count.h"
+#include "tests/support/child.h"
 #include "tests/support/memory_system.h"
 
 namespace tenon_tests {
@@ -228,25 +227,15 @@ class BusyCores {
  public:
   BusyCores() {
     for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-      const pid_t child = fork();
-      if (child == 0) {
+      children_.emplace_back([] {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (volatile bool busy = true; busy;) continue;
-      }
-      if (child > 0) children_.push_back(child);
+      });
     }
   }
-  ~BusyCores() {
-    for (const pid_t child : children_) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-    }
-  }
-  BusyCores(const BusyCores&) = delete;
-  BusyCores& operator=(const BusyCores&) = delete;
 
  private:
-  std::vector<pid_t> children_;
+  std::vector<Child> children_;
 };
 
 TEST(ThreadPool, IsRightBesideBusyProcesses) {
@@ -356,16 +345,7 @@ TEST(ThreadPool, RefusesABadNumberOfThreads) {
 TEST(ThreadPool, AChildAfterForkCanDropIt) {
   auto pool = std::make_unique<ThreadPool>(3);
   for_each(*pool, 10, [](int64_t, int32_t) {});
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(20);  // joining threads that do not exist here would never return
-    pool.reset();
-    _exit(0);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(run_child([&](int) { pool.reset(); }, 20).well()) << "threads that do not exist there must not be joined";
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "host/cli/plugins/seal/describe.h"
 
 #include <dlfcn.h>
-#include <sys/wait.h>
 
 #include <csignal>
 #include <memory>
@@ -81,20 +80,20 @@ json describe_here(const fs::path& file, const Image& image) try {
 }
 
 // Returns why the child gave no description.
-std::string failure_of(int status, unsigned seconds) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+std::string failure_of(const process::ChildEnd& end, unsigned seconds) {
+  if (end.timed_out)
     return "its code did not return within " + std::to_string(seconds) + " seconds when it was loaded and described";
-  return "its code ended the process in which it was loaded and described, by " + how_it_ended(status);
+  return "its code ended the process in which it was loaded and described, by " + end.how();
 }
 
 }  // namespace
 
 Described describe_plugin(const fs::path& file, const Image& image, unsigned seconds) {
-  const Ended ended = run_in_child(seconds, SIG_DFL, [&] {
+  const process::ChildEnd ended = run_in_child(seconds, SIG_DFL, [&] {
     return describe_here(file, image).dump(-1, ' ', false, json::error_handler_t::replace);
   });
-  const json described = json::parse(ended.answer, nullptr, false);
-  if (described.is_discarded()) refuse(failure_of(ended.status, seconds));
+  const json described = json::parse(ended.text, nullptr, false);
+  if (described.is_discarded()) refuse(failure_of(ended, seconds));
   if (described.contains("error")) refuse(described.at("error"));
   return {described.at("manifest"), described.at("without"), described.at("doubts")};
 }

@@ -2,12 +2,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "host/plugins/set/checked_copy.h"
+#include "tests/support/child.h"
 #include "tests/support/denied_memory_files.h"
 #include "tests/support/plugin_set_test.h"
 
@@ -129,13 +129,11 @@ TEST_F(LeftoverTest, AreRemovedByTheNextLoad) {
 TEST_F(LeftoverTest, OfAProcessThatIsKilled) {
   const fs::path file = install("good", "good.so", "3.0.1");
   const SetPlugin entry = set(locked("good", file, "3.0.1"))->plugins.at(0);
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto work = [&](int) {
     const CheckedCopy copy(Bundle(entry, file, entry.sha256), *system_files(), CopyPlace::kFolder);
     raise(SIGKILL);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  };
+  EXPECT_EQ(run_child(work, 60).code(), 128 + SIGKILL);
   EXPECT_EQ(leftovers(), 1U);
   load("3.0.2");
   EXPECT_EQ(leftovers(), 0U);
