@@ -17,8 +17,8 @@ def commands(sources, work, cc, cxx, rustc, binding, flags):
     """Yields (source, command that compiles it)."""
     for source in sorted(sources.glob("*/*/*.*")):
         if source.suffix == ".rs" and rustc:
-            yield source, [rustc, "--edition", "2021", "-D", "warnings", "--crate-type", "cdylib", "--emit", "metadata", "--extern",
-                           f"tenon_plugin={binding}", "-o", str(work / f"{source.stem}.rmeta"), str(source)]
+            yield source, [rustc, "--edition", "2021", "-D", "warnings", "--crate-type", "cdylib", "--emit", "metadata",
+                           "--extern", f"tenon_plugin={binding}", "-o", str(work / f"{source.stem}.rmeta"), str(source)]
         elif source.suffix == ".c":
             yield source, [cc, "-std=c99", *WARNINGS, *flags, "-fsyntax-only", str(source)]
         elif source.suffix == ".cpp":
