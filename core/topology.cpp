@@ -43,7 +43,8 @@ LayerOutput resolved(LayerOutput output) {
 
 LayerOutput entered(LayerOutput output) {
   output = resolved(output);
-  while (output.layer != nullptr && output.layer->scan_part && output.layer->scan_part->kind == ScanPart::Kind::kInput)
+  while (output.layer != nullptr && output.layer->scan_part() &&
+         output.layer->scan_part()->kind == ScanPart::Kind::kInput)
     output = resolved(output.layer->inputs.at(0));
   return output;
 }
@@ -254,13 +255,13 @@ nlohmann::json Topology::to_json(const DataNames& names) const {
   uint64_t name_bytes = 0;
   nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}};
   for (const LayerRef& layer : layers) {
-    nlohmann::json entry = layer->data        ? members_of(*layer->data)
-                           : layer->scan_part ? members_of(*layer->scan_part, *layer)
-                           : layer->cond_part ? members_of(*layer->cond_part, *layer)
-                                              : members_of(layer);
+    nlohmann::json entry = layer->data()        ? members_of(*layer->data())
+                           : layer->scan_part() ? members_of(*layer->scan_part(), *layer)
+                           : layer->cond_part() ? members_of(*layer->cond_part(), *layer)
+                                                : members_of(layer);
     entry["name"] = layer->name;
     entry["type"] = layer->type;
-    if (const auto known = names.find(layer->name); layer->data && known != names.end()) {
+    if (const auto known = names.find(layer->name); layer->data() && known != names.end()) {
       const auto store = [&](const char* key, const Names& list) {
         for (const std::string& text : list.texts) name_bytes += text.size();
         entry[key] = core::to_json(list, name_bytes <= kMostModelNameBytes);

@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/array_view.h"
@@ -175,10 +176,9 @@ struct Layer {
   uint32_t state_count = 0;               // metrics
   std::vector<DerivedRows> derived_rows;  // declared by its plan
   std::vector<Spec> carried;              // states carried from minibatch to minibatch
-  std::optional<DataSource> data;
-  std::optional<ScanPart> scan_part;
-  ScanRef scan;  // the innermost scan that it is inside of; null: none
-  std::optional<CondPart> cond_part;
+  // What the host itself computes: values that are fed, or that enter and leave scans and branches. Else the type does.
+  std::variant<std::monostate, DataSource, ScanPart, CondPart> host_part;
+  ScanRef scan;                        // the innermost scan that it is inside of; null: none
   BranchRef branch;                    // the innermost branch that it is inside of; null: none
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
   std::vector<InnerLayer> inner;       // the layers that the expansion made, those of inner expansions included
@@ -186,6 +186,11 @@ struct Layer {
   LayerRef dropped_next;               // link of a list in the destructor
 
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }
+  [[nodiscard]] bool is_of_host() const { return host_part.index() != 0; }
+  // Return null for other layers.
+  [[nodiscard]] const DataSource* data() const { return std::get_if<DataSource>(&host_part); }
+  [[nodiscard]] const ScanPart* scan_part() const { return std::get_if<ScanPart>(&host_part); }
+  [[nodiscard]] const CondPart* cond_part() const { return std::get_if<CondPart>(&host_part); }
 };
 
 // Returns the layer as messages name it: 'layer "hidden" (fc)'.

@@ -187,15 +187,15 @@ tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outp
                            uint32_t* data_count, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     give_some(it, api::topology_of(it, outputs, outputs_count), {data, data_count, "data", "data_count"},
-              [](const Layer& layer) { return layer.data.has_value(); });
+              [](const Layer& layer) { return layer.data() != nullptr; });
   });
 }
 
 tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const LayerOutput of = it.layers.at(layer);
-    if (!of.layer->data) fail(TN_INVALID, SubjectName{of.layer->name}, layer_label(*of.layer), " is no data layer");
-    const DataSource& source = *of.layer->data;
+    if (!of.layer->data()) fail(TN_INVALID, SubjectName{of.layer->name}, layer_label(*of.layer), " is no data layer");
+    const DataSource& source = *of.layer->data();
     tn_data_options made = {};
     made.dtype = source.dtype;
     made.name = of.layer->name.c_str();

@@ -39,13 +39,13 @@ ValueId CondLowering::inside(const Branch& branch, const LayerOutput& output, Va
 }
 
 std::vector<ValueId> CondLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter writer) {
-  if (layer.cond_part->kind == CondPart::Kind::kInput) return {input(layer, value_of, writer)};
+  if (layer.cond_part()->kind == CondPart::Kind::kInput) return {input(layer, value_of, writer)};
   return end(layer, value_of, writer);
 }
 
 ValueId CondLowering::input(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
-  const Cond& cond = *layer.cond_part->cond;
-  rows_.try_emplace(layer.branch.get(), value_of(layer.inputs[2 + layer.cond_part->branch], false));
+  const Cond& cond = *layer.cond_part()->cond;
+  rows_.try_emplace(layer.branch.get(), value_of(layer.inputs[2 + layer.cond_part()->branch], false));
   const LayerOutput& of = layer.inputs[0];
   const size_t sequences = 2 + cond.branches;
   if (layer.inputs.size() == sequences) return inside(*layer.branch, of, value_of(of, false), writer);
@@ -56,7 +56,7 @@ ValueId CondLowering::input(const Layer& layer, const ValueOf& value_of, GraphWr
 // Puts the rows of each result in their places, with zeros elsewhere, and adds those of the branches: a row that
 // several branches have is their sum.
 std::vector<ValueId> CondLowering::end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
-  const Cond& cond = *layer.cond_part->cond;
+  const Cond& cond = *layer.cond_part()->cond;
   std::vector<ValueId> outputs;
   auto next = layer.inputs.begin() + 1 + static_cast<std::ptrdiff_t>(cond.branches);
   for (const Spec& output : layer.outputs) {

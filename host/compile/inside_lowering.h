@@ -42,7 +42,7 @@ class InsideLowering {
   // Records a layer with a scan_part or a cond_part. Returns the values of its outputs. Errors name the layer, or one
   // inside of the scan.
   std::vector<ValueId> part(const Layer& layer, const CondLowering::ValueOf& value_of, GraphWriter writer) {
-    if (layer.cond_part) return conds_.part(layer, value_of, writer);
+    if (layer.cond_part()) return conds_.part(layer, value_of, writer);
     const auto in_branch = [&](const LayerOutput& output, bool floats) {
       const ValueId value = value_of(output, floats);
       return layer.branch == nullptr ? value : conds_.inside(*layer.branch, output, value, writer);

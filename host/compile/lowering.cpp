@@ -48,9 +48,9 @@ class Lowerer {
     for (const LayerRef& leaf :
          in_order_of_scans(fusions_.empty() ? topology_.leaves : in_order_of_chains(topology_.leaves, fusions_, may))) {
       layer_index_ = numbers_.at(leaf.get());
-      if (leaf->data)
+      if (leaf->data())
         feed(*leaf);
-      else if (leaf->scan_part || leaf->cond_part)
+      else if (leaf->scan_part() || leaf->cond_part())
         part(*leaf);
       else
         body(leaf);
@@ -90,7 +90,7 @@ class Lowerer {
     Feed feed;
     feed.name = layer.name;
     feed.spec = concrete(layer.outputs[0]);
-    feed.channels_first = layer.data->channels_first;
+    feed.channels_first = layer.data()->channels_first;
     if (feed.spec.storage == TN_CSR) {
       const Dim entries = feed.spec.outer.at(0);
       add_rows(entries.symbol, feed.spec.shape[0], layer.name, {});
@@ -108,9 +108,9 @@ class Lowerer {
       feed.value = result_.graph.add_external(feed.spec, layer.name);
       if (training_ && options_.data_gradients && is_float(feed.spec.dtype)) reach_.start(feed.value);
     }
-    if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
-      scales_.set(feed.value, {layer.data->scale, layer.data->offset});
-    const int64_t limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
+    if (!is_float(feed.spec.dtype) && (layer.data()->scale != 1 || layer.data()->offset != 0))
+      scales_.set(feed.value, {layer.data()->scale, layer.data()->offset});
+    const int64_t limit = feed.weights == kNoValue ? layer.data()->index_limit : layer.data()->shape[0];
     if (limit >= 0) feed.limits.push_back({{limit, std::nullopt}, layer.name});
     result_.outputs[{&layer, 0}] = feed.value;
     feeds_.emplace(&layer, result_.feeds.size());

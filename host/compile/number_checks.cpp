@@ -239,7 +239,7 @@ void NumberCheck::refuse(double number, int64_t row, int64_t first) const {
 
 const LayerNumbers& NumberChecks::declared(const Layer& layer) {
   const auto [place, fresh] = declared_.try_emplace(&layer);
-  if (!fresh || layer.data || layer.scan_part || layer.cond_part) return place->second;
+  if (!fresh || layer.is_of_host()) return place->second;
   const LayerType& type = registry_.layer(layer.type);
   const OfferedTable offered = named_extension_table(type, layer_label(layer), TN_LAYER_NUMBERS);
   const auto* const table = offered.as<tn_layer_numbers>();
@@ -250,9 +250,9 @@ const LayerNumbers& NumberChecks::declared(const Layer& layer) {
 // Whether an output holds no other numbers than an input takes.
 bool NumberChecks::are_known(const LayerOutput& output, const Numbers& numbers) {
   LayerOutput from = resolved(output);
-  while (from.layer->scan_part || from.layer->cond_part) {  // rows that enter a scan or a branch
-    const bool enters = (from.layer->scan_part && from.layer->scan_part->kind == ScanPart::Kind::kInput) ||
-                        (from.layer->cond_part && from.layer->cond_part->kind == CondPart::Kind::kInput);
+  while (from.layer->scan_part() || from.layer->cond_part()) {  // rows that enter a scan or a branch
+    const bool enters = (from.layer->scan_part() && from.layer->scan_part()->kind == ScanPart::Kind::kInput) ||
+                        (from.layer->cond_part() && from.layer->cond_part()->kind == CondPart::Kind::kInput);
     if (!enters) return false;
     from = resolved(from.layer->inputs[0]);
   }
@@ -285,7 +285,7 @@ void NumberChecks::add(const Layer& layer, const std::vector<ValueId>& inputs, c
     if (numbers.step > 0) refuse_trained(layer, port, value, numbers);
     NumberCheck check = check_numbers(lowered_.graph, nodes, inputs, input, numbers);
     const Layer& source = *entered(given).layer;
-    const bool fed = source.data.has_value() && layer.branch == nullptr;
+    const bool fed = source.data() != nullptr && layer.branch == nullptr;
     check.what = fed ? text("data layer \"", source.name, "\"") : text(layer_label(layer), ": input \"", port, "\"");
     check.needs = text(fed ? text("layer \"", layer.name, "\" needs ") : "expected ", numbers_text(numbers));
     if (!numbers.advice.empty()) check.needs += "; " + numbers.advice;

@@ -12,8 +12,8 @@ std::vector<LayerRef> in_order_of_scans(const std::vector<LayerRef>& leaves) {
   std::map<const Scan*, std::vector<LayerRef>> inside;  // null: outside of all
   for (const LayerRef& leaf : leaves) {
     std::vector<LayerRef>& order = inside[leaf->scan.get()];
-    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kScan) {
-      const std::vector<LayerRef>& of = inside[leaf->scan_part->scan.get()];
+    if (leaf->scan_part() && leaf->scan_part()->kind == ScanPart::Kind::kScan) {
+      const std::vector<LayerRef>& of = inside[leaf->scan_part()->scan.get()];
       order.insert(order.end(), of.begin(), of.end());
     }
     order.push_back(leaf);
@@ -27,11 +27,11 @@ MemoryReach::MemoryReach(const std::vector<LayerRef>& leaves) {
     for (const LayerOutput& input : leaf->inputs)
       if (const auto known = scans_.find(resolved(input).layer.get()); known != scans_.end())
         scans.insert(known->second.begin(), known->second.end());
-    const Scan* const of = leaf->scan_part ? leaf->scan_part->scan.get() : leaf->scan.get();
+    const Scan* const of = leaf->scan_part() ? leaf->scan_part()->scan.get() : leaf->scan.get();
     for (const Scan* scan = of; scan != nullptr; scan = scan->around.get())
       if (scan->around != nullptr && scans.contains(scan->around.get())) nested_.insert(scan);
-    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kMemory) scans.insert(of);
-    if (leaf->scan_part && leaf->scan_part->kind == ScanPart::Kind::kScan) scans.erase(of);
+    if (leaf->scan_part() && leaf->scan_part()->kind == ScanPart::Kind::kMemory) scans.insert(of);
+    if (leaf->scan_part() && leaf->scan_part()->kind == ScanPart::Kind::kScan) scans.erase(of);
   }
 }
 
@@ -102,7 +102,7 @@ ValueId ScanLowering::inside(const Scan& scan, const LayerOutput& output, ValueI
 
 std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value_of, GraphWriter writer) {
   const LayerOutput& first = layer.inputs.at(0);
-  switch (layer.scan_part->kind) {
+  switch (layer.scan_part()->kind) {
     case ScanPart::Kind::kInput:
       return {enter_rows(*layer.scan, around(*layer.scan, first, value_of(first, false), writer), writer)};
     case ScanPart::Kind::kMemory:
@@ -115,7 +115,7 @@ std::vector<ValueId> ScanLowering::part(const Layer& layer, const ValueOf& value
 
 ValueId ScanLowering::memory(const Layer& layer, ValueId initial, GraphWriter& writer) {
   const Begun begun = begin(*layer.scan, writer);
-  const double value = layer.scan_part->initial_value;
+  const double value = layer.scan_part()->initial_value;
   Spec spec{writer.compute(), layer.outputs[0].shape, TN_DENSE, 0, {}};
   for (Spec carried : layer.carried) {
     carried.dtype = writer.compute();
@@ -135,7 +135,7 @@ ValueId ScanLowering::memory(const Layer& layer, ValueId initial, GraphWriter& w
 }
 
 std::vector<ValueId> ScanLowering::end(const Layer& layer, const ValueOf& value_of, GraphWriter& writer) {
-  const ScanPart& part = *layer.scan_part;
+  const ScanPart& part = *layer.scan_part();
   const Scan& scan = *part.scan;
   const int32_t loop = begin(scan, writer).loop;
   const size_t first = 1 + part.results;

@@ -28,7 +28,7 @@ std::vector<int64_t> ids_of(const ArrayView& array) {
 // The shapes of what a row leaves.
 std::vector<std::vector<int64_t>> shapes_of(const std::vector<StepHistory>& histories) {
   std::vector<std::vector<int64_t>> shapes;
-  for (const StepHistory& each : histories) shapes.push_back(each.data->data->shape);
+  for (const StepHistory& each : histories) shapes.push_back(each.data->data()->shape);
   return shapes;
 }
 
@@ -260,7 +260,7 @@ void Generator::feed(const Part& part, const Rows& rows, bool first) {
     if (memory && !first)
       values_[i].gather(step_->output(input.next), rows.parents);
     else if (value == nullptr)
-      values_[i].fill(options_.machine.compute, input.data->data->shape, rows.ids.size(), input.initial);
+      values_[i].fill(options_.machine.compute, input.data->data()->shape, rows.ids.size(), input.initial);
     else if (memory || moved)
       values_[i].gather(*value, rows.searches);
   }

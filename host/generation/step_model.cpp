@@ -39,7 +39,7 @@ class Cutter {
                            [&](const LayerOutput& input) { return set.contains(input.layer.get()); });
       };
       if (layer == ids_ || is_in(generated_)) generated_.insert(layer.get());
-      if (layer->data || is_in(fed_)) fed_.insert(layer.get());
+      if (layer->data() || is_in(fed_)) fed_.insert(layer.get());
     }
   }
 
@@ -49,8 +49,8 @@ class Cutter {
            ids_->name, "\", whose ids are generated");
     for (const LayerRef& layer : topology_.layers) {
       if (!generated_.contains(layer.get())) continue;
-      const bool nested = layer->scan_part && layer->scan_part->scan->around != nullptr;
-      if (layer->cond_part || nested)
+      const bool nested = layer->scan_part() && layer->scan_part()->scan->around != nullptr;
+      if (layer->cond_part() || nested)
         fail(TN_UNSUPPORTED, ComponentName{layer_label(*layer)}, SubjectName{ids_->name},
              nested ? "a scan inside of another" : "branches", " for rows of \"", ids_->name,
              "\" cannot be in a step that generates its ids in this version");
@@ -88,7 +88,7 @@ class Cutter {
     if (!fits)
       fail(TN_INVALID, ComponentName{layer_label(*scores.layer)}, "it has ", to_string(spec),
            "; expected scores of all ids in each row of \"", ids_->name, "\"");
-    const int64_t count = spec.shape[1].offset, limit = ids_->data->index_limit;
+    const int64_t count = spec.shape[1].offset, limit = ids_->data()->index_limit;
     if (limit > count)
       fail(TN_INVALID, ComponentName{layer_label(*scores.layer)}, SubjectName{ids_->name}, "it has scores of ", count,
            " ids, and the ids of data layer \"", ids_->name, "\" are below ", limit);
@@ -96,11 +96,11 @@ class Cutter {
   }
 
   void move(const LayerRef& layer) {
-    if (!layer->scan_part) {
-      const bool whole = !layer->data && layer->scan == nullptr && factory_.has_step(*layer);
+    if (!layer->scan_part()) {
+      const bool whole = !layer->data() && layer->scan == nullptr && factory_.has_step(*layer);
       return whole ? move_whole(layer) : move_layer(layer);
     }
-    switch (layer->scan_part->kind) {
+    switch (layer->scan_part()->kind) {
       case ScanPart::Kind::kInput:
         require_generated(layer->inputs.at(0));
         made_[{layer.get(), 0}] = in_step(layer->inputs[0]);
@@ -115,7 +115,7 @@ class Cutter {
   void move_memory(const LayerRef& layer) {
     StepInput input;
     if (layer->inputs.at(0).layer != nullptr) input.value = outside_of(layer->inputs[0]);
-    input.initial = layer->scan_part->initial_value;
+    input.initial = layer->scan_part()->initial_value;
     DataSource source;
     source.shape = row_shape(layer->outputs.at(0), *layer);
     input.data = factory_.data(layer->name, source);
@@ -125,7 +125,7 @@ class Cutter {
   }
 
   void move_scan(const Layer& layer) {
-    const ScanPart& part = *layer.scan_part;
+    const ScanPart& part = *layer.scan_part();
     if (part.scan->reverse)
       fail(TN_INVALID, ComponentName{layer_label(layer)}, "it is reversed, from the last of the ids of \"", ids_->name,
            "\" to the first, which are generated from the first to the last");
@@ -136,7 +136,7 @@ class Cutter {
 
   // Makes a layer that computes each row by itself again, with the rows of a step.
   void move_layer(const LayerRef& layer) {
-    if (layer->data || layer->role != TN_ROLE_LAYER || !layer->carried.empty() || !layer->derived_rows.empty())
+    if (layer->data() || layer->role != TN_ROLE_LAYER || !layer->carried.empty() || !layer->derived_rows.empty())
       fail_reads_all(*layer);
     std::vector<LayerOutput> inputs;
     for (const LayerOutput& input : layer->inputs)
@@ -254,7 +254,7 @@ class Cutter {
   [[nodiscard]] DataSource source_of(const LayerOutput& output) {
     const Spec& spec = output.layer->outputs.at(output.output);
     DataSource source;
-    if (output.layer->data) source = *output.layer->data;
+    if (output.layer->data()) source = *output.layer->data();
     source.channels_first = false;
     source.dtype = spec.dtype;
     source.shape = row_shape(spec, *output.layer);
@@ -285,10 +285,10 @@ StepModel StepModel::make(LayerFactory& factory, const LayerOutput& scores, cons
     fail(TN_INVALID, ComponentName{layer_label(*scores.layer)}, "it has no outputs, which could be scores");
   std::vector<std::string> known;
   for (const LayerRef& layer : topology.layers) {
-    if (!layer->data) continue;
+    if (!layer->data()) continue;
     known.push_back(layer->name);
     if (layer->name != ids) continue;
-    const DataSource& data = *layer->data;
+    const DataSource& data = *layer->data();
     if (data.storage != TN_RAGGED || data.levels != 1 || !data.shape.empty() || !is_integer(data.dtype))
       fail(TN_INVALID, ComponentName{layer_label(*layer)}, SubjectName{ids}, "it has ", to_string(layer->outputs[0]),
            "; expected sequences of ids, one integer in each row");

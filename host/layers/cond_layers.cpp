@@ -149,7 +149,7 @@ Layer OpenCond::part(const std::string& name, CondPart part, std::vector<LayerOu
   layer.index_limits.resize(layer.inputs.size());
   layer.branch = part.kind == CondPart::Kind::kInput ? branches_[part.branch] : cond_->around;
   part.cond = cond_;
-  layer.cond_part = std::move(part);
+  layer.host_part = std::move(part);
   return layer;
 }
 

@@ -291,7 +291,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   layer.name = name;
   layer.type = "data";
   layer.outputs = {spec};
-  layer.data = std::move(source);
+  layer.host_part = std::move(source);
   return std::make_shared<const Layer>(std::move(layer));
 }
 

@@ -145,11 +145,11 @@ void LayerPlan::check_declared_limits() const {
     if (limit.limit < 0) continue;
     if (layer_.branch != nullptr) continue;  // other rows than those of the branch may exceed it
     const Layer& source = *entered(layer_.inputs[i]).layer;
-    if (!source.data || source.data->storage == TN_CSR || source.data->index_limit <= limit.limit) continue;
+    if (!source.data() || source.data()->storage == TN_CSR || source.data()->index_limit <= limit.limit) continue;
     // Declared values up to the exempt one are those below the limit, and that one.
-    if (limit.exempt && *limit.exempt >= limit.limit && *limit.exempt < source.data->index_limit) continue;
+    if (limit.exempt && *limit.exempt >= limit.limit && *limit.exempt < source.data()->index_limit) continue;
     fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{inputs_.port(i).name}, "input \"", inputs_.port(i).name,
-         "\": data layer \"", source.name, "\" has values from 0 to ", source.data->index_limit - 1, "; expected ",
+         "\": data layer \"", source.name, "\" has values from 0 to ", source.data()->index_limit - 1, "; expected ",
          to_string(limit));
   }
 }

@@ -31,23 +31,23 @@ const char* port_of_part(const CondPart& part, size_t number) {
 }  // namespace
 
 const char* input_port(Registry& registry, const Layer& layer, size_t number) {
-  if (layer.scan_part) return port_of_part(*layer.scan_part, number);
-  if (layer.cond_part) return port_of_part(*layer.cond_part, number);
+  if (layer.scan_part()) return port_of_part(*layer.scan_part(), number);
+  if (layer.cond_part()) return port_of_part(*layer.cond_part(), number);
   return port_of(registry.layer(layer.type).description.inputs, number).name.c_str();
 }
 
 const char* output_port(Registry& registry, const Layer& layer, size_t number) {
-  if (layer.scan_part && layer.scan_part->kind == ScanPart::Kind::kScan)
-    return number < layer.scan_part->results ? "results" : "last";
-  if (layer.cond_part && layer.cond_part->kind == CondPart::Kind::kCond) return "results";
-  if (layer.data || layer.scan_part || layer.cond_part) return "output";
+  if (layer.scan_part() && layer.scan_part()->kind == ScanPart::Kind::kScan)
+    return number < layer.scan_part()->results ? "results" : "last";
+  if (layer.cond_part() && layer.cond_part()->kind == CondPart::Kind::kCond) return "results";
+  if (layer.is_of_host()) return "output";
   return port_of(registry.layer(layer.type).description.outputs, number).name.c_str();
 }
 
 Values part_attributes(const Layer& layer) {
   Values result;
-  if (layer.scan_part) {
-    const ScanPart& part = *layer.scan_part;
+  if (layer.scan_part()) {
+    const ScanPart& part = *layer.scan_part();
     result = {{"scan", part.scan->name}, {"reverse", part.scan->reverse}};
     if (part.kind == ScanPart::Kind::kScan) result["results"] = static_cast<int64_t>(part.results);
     if (part.kind == ScanPart::Kind::kMemory) {
@@ -56,8 +56,8 @@ Values part_attributes(const Layer& layer) {
       for (size_t i = 1; i < layer.outputs[0].shape.size(); ++i) shape.push_back(layer.outputs[0].shape[i].offset);
       result["shape"] = std::move(shape);
     }
-  } else if (layer.cond_part) {
-    const CondPart& part = *layer.cond_part;
+  } else if (layer.cond_part()) {
+    const CondPart& part = *layer.cond_part();
     result = {{"cond", part.cond->name}, {"branches", static_cast<int64_t>(part.cond->branches)}};
     if (part.kind == CondPart::Kind::kInput) result["branch"] = static_cast<int64_t>(part.branch);
   }

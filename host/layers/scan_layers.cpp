@@ -153,7 +153,7 @@ Layer OpenScan::part(const std::string& name, ScanPart part, std::vector<LayerOu
   layer.scan = part.kind == ScanPart::Kind::kScan ? scan_->around : scan_;
   layer.branch = scan_->branch;
   part.scan = scan_;
-  layer.scan_part = std::move(part);
+  layer.host_part = std::move(part);
   return layer;
 }
 

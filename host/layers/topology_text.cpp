@@ -68,10 +68,10 @@ class TextWriter {
 
   // Writes the blocks whose results a layer gives outside.
   void write_blocks_of(const Layer& layer, int depth) {
-    if (layer.scan_part && layer.scan_part->kind == ScanPart::Kind::kScan)
+    if (layer.scan_part() && layer.scan_part()->kind == ScanPart::Kind::kScan)
       write_block({layer.name, 0}, text("block ", ++last_block_, ", each step of ", layer.name), depth);
-    if (!layer.cond_part || layer.cond_part->kind != CondPart::Kind::kCond) return;
-    for (size_t branch = 0; branch < layer.cond_part->cond->branches; ++branch)
+    if (!layer.cond_part() || layer.cond_part()->kind != CondPart::Kind::kCond) return;
+    for (size_t branch = 0; branch < layer.cond_part()->cond->branches; ++branch)
       write_block({layer.name, branch}, text("block ", ++last_block_, ", branch ", branch, " of ", layer.name), depth);
   }
 

@@ -61,7 +61,7 @@ std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& o
   };
   for (const LayerRef& leaf : topology.leaves) {
     for (const DerivedRows& derived : leaf->derived_rows) put(derived.rows, most_rows(derived, bounds));
-    if (!leaf->data) continue;
+    if (!leaf->data()) continue;
     fed(leaf->outputs[0].shape[0]);
     for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
   }

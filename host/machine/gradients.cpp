@@ -72,7 +72,7 @@ ValueId value_with_gradient(const Graph& graph, const Lowered& lowered, const La
   const LayerOutput leaf = resolved(output);
   const ValueId value = lowered.value_of(leaf);
   if (value == kNoValue) return kNoValue;
-  if (!leaf.layer->data) return is_float(graph.spec(value).dtype) ? value : kNoValue;
+  if (!leaf.layer->data()) return is_float(graph.spec(value).dtype) ? value : kNoValue;
   const auto feed =
       std::find_if(lowered.feeds.begin(), lowered.feeds.end(), [&](const Feed& each) { return each.value == value; });
   return feed == lowered.feeds.end() ? kNoValue : differentiable(lowered, *feed);

@@ -135,9 +135,9 @@ TEST(Names, OfColumnsAreInTheFileOfAModel) {
   auto layer = std::make_shared<Layer>();
   layer->name = "x";
   layer->type = "data";
-  layer->data.emplace();
-  layer->data->dtype = TN_F32;
-  layer->data->shape = {2};
+  auto& source = layer->host_part.emplace<DataSource>();
+  source.dtype = TN_F32;
+  source.shape = {2};
   topology.layers.push_back(layer);
   topology.outputs.push_back({layer, 0});
   auto names = std::make_shared<Names>();
@@ -162,8 +162,8 @@ TEST(Names, OfOneFileAreBoundedTogether) {
     auto layer = std::make_shared<Layer>();
     layer->name = "data" + std::to_string(i);
     layer->type = "data";
-    layer->data.emplace();
-    layer->data->dtype = TN_I32;
+    auto& source = layer->host_part.emplace<DataSource>();
+    source.dtype = TN_I32;
     topology.layers.push_back(layer);
     names[layer->name] = made({std::string(kMostNameBytes - 1, static_cast<char>('a' + i)), "x"});
   }

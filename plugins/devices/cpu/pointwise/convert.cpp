@@ -1,6 +1,7 @@
 // Conversion of element types in memory to lanes and back. Plain loops that the compiler vectorises for each
 // instruction set, without AVX-512, which is not faster here.
 // SPDX-License-Identifier: Apache-2.0
+#undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise/convert.cpp"

@@ -1,13 +1,9 @@
-// Which instruction sets Highway compiles for, and how one is chosen. Include before any Highway header.
+// How one of the instruction sets that Highway's code is compiled for is chosen; CMakeLists.txt leaves some out.
 //
 // Highway's own dispatcher is in libhwy, which Debian ships only as a shared library. The kernels use nothing else of
 // it, so the macros below choose among the compiled namespaces, and the plugin does not need libhwy at run time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
-#endif
 
 #include <hwy/detect_targets.h>
 
