@@ -10,8 +10,8 @@
 #include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
-#include "core/model_header.h"
-#include "core/sha256.h"
+#include "core/files/model_header.h"
+#include "core/files/sha256.h"
 #include "core/shape.h"
 
 namespace tenon::core {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 
 namespace tenon::core {
 

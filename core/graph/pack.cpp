@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/graph/loops.h"
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 
 namespace tenon::core {
 

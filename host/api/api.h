@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "host/api/call_gate.h"
-#include "host/api/host.h"
+#include "host/api/host/call_gate.h"
+#include "host/api/host/host.h"
 
 // What the pointer of an application points to. It outlives the host for a while, for calls that come too late.
 struct tn_host {

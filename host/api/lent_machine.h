@@ -4,7 +4,7 @@
 #include <exception>
 #include <memory>
 
-#include "host/api/host.h"
+#include "host/api/host/host.h"
 
 namespace tenon::host::api {
 

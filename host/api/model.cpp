@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "host/api/api.h"
 #include "host/api/topologies.h"
 #include "host/layers/renames.h"

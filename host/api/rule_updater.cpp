@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "core/bounded_json.h"
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "host/api/api.h"
 
 namespace tenon::host {

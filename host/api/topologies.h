@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "host/api/api.h"
 
 namespace tenon::host::api {

@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "host/cli/external.h"
 #include "host/cli/program.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

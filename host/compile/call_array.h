@@ -13,10 +13,10 @@
 #include "core/graph/graph.h"
 #include "core/graph/work.h"
 #include "host/compile/aligned_operands.h"
-#include "host/compile/captures.h"
 #include "host/compile/checks.h"
 #include "host/compile/host_tables.h"
 #include "host/compile/loop_calls.h"
+#include "host/compile/lowering/captures.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "core/topology.h"
 #include "host/layers/cond_layers.h"
 #include "host/layers/layer_restorer.h"

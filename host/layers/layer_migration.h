@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "core/topology.h"
 #include "host/plugins/registry.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "core/topology.h"
 #include "host/layers/layer_migration.h"
 #include "host/plugins/registry.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/machine/compiled_model.h"
-#include "host/machine/shard.h"
+#include "host/machine/shards/shard.h"
 
 namespace tenon::host {
 

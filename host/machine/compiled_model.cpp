@@ -7,7 +7,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/graph/loops.h"
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "host/compile/native_kernel.h"
 #include "host/compile/prepare_call.h"
 

@@ -11,7 +11,7 @@
 #include "core/parameter_set.h"
 #include "core/topology.h"
 #include "host/compile/call_array.h"
-#include "host/compile/lowering.h"
+#include "host/compile/lowering/lowering.h"
 #include "host/compile/memory_plan.h"
 #include "host/machine/costs.h"
 #include "host/machine/gradients.h"

@@ -8,7 +8,7 @@
 
 #include "core/graph/graph.h"
 #include "core/topology.h"
-#include "host/compile/lowering.h"
+#include "host/compile/lowering/lowering.h"
 
 namespace tenon::host {
 

@@ -7,7 +7,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
-#include "host/machine/shard_sum.h"
+#include "host/machine/shards/shard_sum.h"
 
 namespace tenon::host {
 

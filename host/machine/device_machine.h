@@ -14,7 +14,7 @@
 #include "host/machine/compiled_model.h"
 #include "host/machine/feeds.h"
 #include "host/machine/gradient_runs.h"
-#include "host/machine/shard.h"
+#include "host/machine/shards/shard.h"
 #include "host/plugins/device.h"
 #include "host/plugins/host_access.h"
 

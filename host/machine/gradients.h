@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "core/parameter_set.h"
 #include "core/topology.h"
-#include "host/compile/lowering.h"
+#include "host/compile/lowering/lowering.h"
 #include "host/machine/costs.h"
 
 namespace tenon::host {

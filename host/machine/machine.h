@@ -14,7 +14,7 @@
 #include "host/machine/device_machine.h"
 #include "host/machine/feeds.h"
 #include "host/machine/set_gate.h"
-#include "host/machine/shards.h"
+#include "host/machine/shards/shards.h"
 #include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "core/topology.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/updater.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/machine/shard.h"
+#include "host/machine/shards/shard.h"
 
 namespace tenon::host {
 

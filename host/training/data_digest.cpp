@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/data_digest.h"
 
-#include "core/checksum.h"
 #include "core/error.h"
+#include "core/files/checksum.h"
 
 namespace tenon::host {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "tests/support/graphs/graph_interpreter.h"
 
 namespace tenon_tests {

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "tests/support/graphs/graph_interpreter.h"
 #include "tests/support/symbols.h"
 

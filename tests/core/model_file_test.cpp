@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

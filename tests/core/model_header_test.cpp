@@ -1,5 +1,5 @@
 // Headers of model files that are accepted or refused. SPDX-License-Identifier: Apache-2.0
-#include "core/model_header.h"
+#include "core/files/model_header.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

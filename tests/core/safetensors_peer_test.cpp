@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "core/model_file.h"
+#include "core/files/model_file.h"
 #include "tests/support/child.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/paths.h"

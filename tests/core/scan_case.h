@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/graph/loops.h"
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "tests/support/graphs/graph_interpreter.h"
 #include "tests/support/symbols.h"
 

@@ -279,7 +279,7 @@ def suite_fails():
     if suite.environment_of(properties, {"P": "/z"}) != {"A": "1;2", "B": "", "P": "/y:/x:/z"}:
         failures.append("the environment of a test is not that of ctest")
     for path, file in (("plugins/devices/cpu/primitives/gather_gemm.cpp", "devices/gather_gemm_test"),
-                       ("host/machine/shard_sum.cpp", "host/machine/shards_test"),
+                       ("host/machine/shards/shard_sum.cpp", "host/machine/shards_test"),
                        ("plugins/devices/cuda/runtime/cache.cpp", "devices/cuda_cache_test"),
                        ("host/plugins/set/library_search.cpp", "host/plugins/set/libraries_test"),
                        ("host/cli/plugins/verb_key.cpp", "host/cli/plugins/set_test"),

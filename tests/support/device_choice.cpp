@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "host/api/host.h"
+#include "host/api/host/host.h"
 #include "tests/support/far_kernels.h"
 #include "tests/support/paths.h"
 

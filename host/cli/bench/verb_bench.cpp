@@ -9,7 +9,7 @@
 #include "host/cli/console.h"
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

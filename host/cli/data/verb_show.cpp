@@ -11,7 +11,7 @@
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

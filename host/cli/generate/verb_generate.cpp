@@ -22,7 +22,7 @@
 #include "host/cli/model.h"
 #include "host/cli/numbers.h"
 #include "host/cli/options.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

@@ -8,12 +8,12 @@
 #include <map>
 
 #include "host/cli/cli.h"
-#include "host/cli/job/cond.h"
-#include "host/cli/job/expand.h"
+#include "host/cli/job/blocks/cond.h"
+#include "host/cli/job/blocks/expand.h"
+#include "host/cli/job/blocks/scan.h"
 #include "host/cli/job/generation.h"
 #include "host/cli/job/include.h"
 #include "host/cli/job/reader_section.h"
-#include "host/cli/job/scan.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/job/training_keys.h"
 

@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

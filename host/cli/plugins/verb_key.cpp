@@ -4,7 +4,7 @@
 
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/replace.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

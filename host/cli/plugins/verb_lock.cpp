@@ -8,7 +8,7 @@
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/planning.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

@@ -10,7 +10,7 @@
 #include "host/cli/external.h"
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/replace.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

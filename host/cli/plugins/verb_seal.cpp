@@ -13,7 +13,7 @@
 #include "host/cli/plugins/seal/describe.h"
 #include "host/cli/plugins/seal/image.h"
 #include "host/cli/plugins/seal/replace.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "host/cli/options.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "core/files/file_limit.h"
-#include "core/sha256.h"
+#include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
 
 namespace tenon::host {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/sha256.h"
+#include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
 
 namespace tenon::host {

@@ -1,6 +1,6 @@
 // Hosts after fork: calls on the child's copy are refused, those of the parent go on.
 // SPDX-License-Identifier: Apache-2.0
-#include "host/api/fork_mark.h"
+#include "host/api/host/fork_mark.h"
 
 #include <gtest/gtest.h>
 

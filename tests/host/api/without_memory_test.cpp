@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/topology.h"
-#include "host/api/handles.h"
+#include "host/api/host/handles.h"
 #include "host/plugins/error_sink.h"
 #include "tests/support/failing_calls.h"
 #include "tests/support/memory_system.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "host/cli/cli.h"
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 #include "tests/host/cli/program.h"
 
 namespace tenon_tests {

@@ -1,5 +1,5 @@
 // The program's verbs on good input. SPDX-License-Identifier: Apache-2.0
-#include "host/cli/verbs.h"
+#include "host/cli/verbs/verbs.h"
 
 #include <gmock/gmock.h>
 

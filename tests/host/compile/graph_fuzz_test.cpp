@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "tests/support/graphs/graph_text.h"
 #include "tests/support/graphs/planned_interpreter.h"
 #include "tests/support/graphs/random_graph.h"

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "host/compile/arena_space.h"
 
 namespace tenon_tests {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <tenon/device_images.h>
 
-#include "core/graph/passes.h"
+#include "core/graph/passes/passes.h"
 #include "host/compile/prepare_call.h"
 #include "host/plugins/registry.h"
 #include "host/plugins/services.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "host/machine/shards.h"
+#include "host/machine/shards/shards.h"
 
 namespace tenon_tests {
 

@@ -1,5 +1,5 @@
 // Machines of several devices: each computes a shard of the samples. SPDX-License-Identifier: Apache-2.0
-#include "host/machine/shards.h"
+#include "host/machine/shards/shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "host/api/host.h"
+#include "host/api/host/host.h"
 #include "host/training/program_updater.h"
 #include "tests/support/paths.h"
 

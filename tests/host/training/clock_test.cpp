@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "host/api/host.h"
+#include "host/api/host/host.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests::trainer_test {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tenon/plugin.hpp>
 
-#include "host/api/host.h"
+#include "host/api/host/host.h"
 #include "host/training/update_calls.h"
 #include "tests/support/paths.h"
 

@@ -1,5 +1,5 @@
 // Blocks of a job: what they expand to, and the message of each mistake. SPDX-License-Identifier: Apache-2.0
-#include "host/cli/job/block.h"
+#include "host/cli/job/blocks/block.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,244 @@
+// tenon plan: prints the calls of a training and their bytes. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tenon/tenon_topology.hpp>
+
+#include "base/text.h"
+#include "host/cli/child.h"
+#include "host/cli/console.h"
+#include "host/cli/job/listing.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
+#include "host/cli/options.h"
+#include "host/cli/planning.h"
+#include "host/cli/table.h"
+#include "host/cli/verbs/verbs.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// Returns the types of the layers of a call, as "fc + relu".
+std::string types_of(const json& layers, const std::map<std::string, std::string>& types) {
+  json of_layers = json::array();
+  for (const json& layer : layers) {
+    const auto type = types.find(layer.get<std::string>());
+    of_layers.push_back(type == types.end() ? "" : type->second);
+  }
+  return joined(of_layers);
+}
+
+// "tenon.cpu", "fast of org.vendor" for a kernel or provider, or "host"; of a layer that no gradient passes through
+// "MISSING".
+std::string kernels_of(const json& kernels, bool missing) {
+  std::string result = missing ? "MISSING" : "";
+  for (const json& each : kernels) {
+    const std::string kernel = each.at("kernel"), plugin = each.at("plugin");
+    base::append(result, kernel == plugin || plugin.empty() ? kernel : kernel + " of " + plugin);
+  }
+  return result.empty() ? "-" : result;
+}
+
+// Prints what serves each layer, and why a layer cannot be trained through.
+void print_layers_served(const json& plan) {
+  const auto reason_of = [&](const json& layer) {
+    for (const json& missing : plan.at("missing_backward"))
+      if (missing.at("layer") == layer) return missing.at("reason").get<std::string>();
+    return std::string();
+  };
+  const bool training = plan.at("training").get<bool>();
+  std::vector<std::string> headings = {"layer", "type", "plugin", "forward"};
+  if (training) headings.emplace_back("backward");
+  Table table(headings);
+  for (const json& layer : plan.at("layers")) {
+    if (layer.at("plugin").get<std::string>().empty()) continue;  // of data
+    std::vector<std::string> cells;
+    for (const char* key : {"name", "type", "plugin"}) cells.push_back(layer.at(key).get<std::string>());
+    cells.push_back(kernels_of(layer.at("forward"), false));
+    if (training) cells.push_back(kernels_of(layer.at("backward"), !reason_of(layer.at("name")).empty()));
+    table.row(cells);
+  }
+  table.print(std::cout, output_width());
+  for (const json& missing : plan.at("missing_backward"))
+    std::cout << plain("MISSING layer \"" + missing.at("layer").get<std::string>() +
+                       "\": " + missing.at("reason").get<std::string>())
+              << "\n";
+  std::cout << "\n";
+}
+
+std::string outputs_of(const json& call) {
+  return base::joined(call.at("outputs"), [](const json& output) { return output.get<std::string>(); });
+}
+
+std::string primitive_of(const json& call) {
+  const auto loop = call.find("loop"), around = call.find("around");
+  const std::string outer = around == call.end() ? "" : "loop " + around->dump() + ", ";
+  return outer + (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
+}
+
+// "device cpu", or "devices cuda:0, cuda:1, each with at most 64 of the samples"
+std::string devices_of(const json& plan) {
+  const auto devices = plan.find("devices");
+  if (devices == plan.end()) return "device " + plain(plan.at("device").get<std::string>());
+  const std::string names = base::joined(*devices, [](const json& name) { return plain(name.get<std::string>()); });
+  return "devices " + names + ", each with at most " + plan.at("shard_samples").dump() + " of the samples";
+}
+
+void print_plan(const json& plan) {
+  std::map<std::string, std::string> types;
+  for (const json& layer : plan.at("layers"))
+    types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
+  std::cout << devices_of(plan) << ", compute " << plan.at("compute").get<std::string>() << ", minibatches of at most "
+            << plan.at("max_samples") << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference")
+            << "\n\n";
+  print_layers_served(plan);
+  Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
+  for (const json& call : plan.at("calls"))
+    table.row({call.at("phase").get<std::string>(), joined(call.at("layers")), types_of(call.at("layers"), types),
+               primitive_of(call), call.at("kernel").get<std::string>(), std::to_string(call.at("layers").size()),
+               std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
+               std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
+  table.print(std::cout, output_width());
+  std::cout << "\n";
+  Table plugins({"plugin", "version", "interface", "needs", "file"});
+  for (const json& plugin : plan.at("plugins"))
+    plugins.row({plugin.at("id").get<std::string>(), plugin.at("version").get<std::string>(),
+                 plugin.at("interface").get<std::string>(), plugin.at("requires").get<std::string>(),
+                 plugin.at("file").get<std::string>()});
+  plugins.print(std::cout, output_width());
+  std::cout << "\n";
+  Table bytes({"memory", ">bytes", ""});
+  const json& parts = plan.at("bytes");
+  for (const char* part :
+       {"parameters", "state", "control", "feeds", "gradients", "arena", "workspace", "row_sparse", "machine"})
+    if (parts.contains(part)) {
+      const auto size = parts.at(part).get<uint64_t>();
+      bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
+    }
+  bytes.print(std::cout);
+  uint64_t saved = 0;
+  std::string values;
+  for (const json& value : plan.at("saved")) {
+    saved += value.at("bytes").get<uint64_t>();
+    values += "\n" + plain("  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>());
+  }
+  if (saved > 0)
+    std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
+  std::cout << "\n\"machine\" is the sum from \"control\" to \"row_sparse\": what a machine allocates, in one block "
+               "except \"row_sparse\".\n";
+}
+
+struct PlanArguments {
+  bool as_json = false, inference = false, list = false, program = false;
+  std::string why;  // a layer, or "all"; empty: the plan
+};
+
+// Prints one line for each kernel or provider that computes the layer, or was passed over.
+void print_candidates(const json& plan, const json& layer) {
+  Table table({"candidate", ">score", "for", ""});
+  std::set<std::vector<std::string>> rows;
+  const auto add = [&](const json& each, const std::string& call, const std::string& reason) {
+    const std::vector<std::string> row = {kernels_of(json::array({each}), false),
+                                          each.contains("score") ? each.at("score").dump() : "", call, reason};
+    if (rows.insert(row).second) table.row(row);
+  };
+  for (const json& each : layer.value("passed_over", json::array())) add(each, "layer", each.at("reason"));
+  for (const json& call : plan.at("calls")) {
+    const json& layers = call.at("layers");
+    if (std::find(layers.begin(), layers.end(), layer.at("name")) == layers.end()) continue;
+    const std::string what = call.at("phase").get<std::string>() + " " + primitive_of(call);
+    for (const json& each : call.value("passed_over", json::array())) add(each, what, each.at("reason"));
+    add({{"kernel", call.at("kernel")}, {"plugin", call.at("plugin")}}, what, "computes it");
+  }
+  const auto plugin = layer.at("plugin").get<std::string>();
+  std::cout << plain("layer \"" + layer.at("name").get<std::string>() + "\" (" + layer.at("type").get<std::string>() +
+                     (plugin.empty() ? "" : " of " + plugin) + ")")
+            << "\n";
+  if (!rows.empty()) table.print(std::cout, output_width());
+  if (rows.empty()) std::cout << "no call computes it\n";
+}
+
+// Prints the candidates of a layer, of those that it expands to, or of all layers.
+void print_why(const json& plan, const std::string& why) {
+  bool any = false;
+  for (const json& layer : plan.at("layers")) {
+    const std::string name = layer.at("name");
+    if (layer.at("plugin").get<std::string>().empty() || (why != "all" && name != why && name.rfind(why + "/", 0) != 0))
+      continue;
+    if (any) std::cout << "\n";
+    any = true;
+    print_candidates(plan, layer);
+  }
+  if (!any) throw Failure(kNotFound, "--why: the plan has no layer \"" + why + "\"");
+}
+
+int list_here(const Host& host, const Job& job, const JobReader& reader, const PlanArguments& given) {
+  const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
+  Topology topology(host, job, reader, open);
+  if (given.program) {
+    std::cout << plain_lines(tenon::print(topology.layers(topology.outputs())));
+    return kDone;
+  }
+  const json listing = list_layers(job, reader, open, topology, host.declare(topology.layers(topology.outputs())));
+  if (given.as_json)
+    std::cout << listing.dump(2) << "\n";
+  else
+    print_layers(listing);
+  return kDone;
+}
+
+int plan_here(const Job& job, const JobOptions& common, const PlanArguments& given) {
+  const Host host = common.host(job);
+  const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
+  if (given.list || given.program) return list_here(host, job, reader, given);
+  const LateRefusals refusals(host);
+  const json plan = plan_job(host, job, reader, !given.inference);
+  refusals.warn();
+  if (given.as_json)
+    std::cout << plan.dump(2) << "\n";
+  else if (!given.why.empty())
+    print_why(plan, given.why);
+  else
+    print_plan(plan);
+  require_backward(plan);
+  return kDone;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  JobOptions common;
+  Deadline deadline;
+  PlanArguments given;
+  Options options(
+      "plan", {"JOB.toml"},
+      "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
+      "bytes it takes. Nothing is trained. The code of plugins runs in a process of its own: if it crashes or\n"
+      "does not end, a message names layer, plugin and call, and the exit code is 70. If a layer has no backward\n"
+      "that the training needs, the exit code is 78.");
+  namespace po = boost::program_options;
+  options.list.add_options()("json", po::bool_switch(&given.as_json), "print JSON, as docs/plan.md describes it")(
+      "inference", po::bool_switch(&given.inference), "plan the computation of the outputs instead, without training")(
+      "layers", po::bool_switch(&given.list),
+      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each")(
+      "program", po::bool_switch(&given.program), "print the layers instead, as a program: operators in blocks")(
+      "why", po::value(&given.why)->value_name("LAYER"),
+      "show what computes a layer instead, or all of them (all), and each kernel and provider that was passed over, "
+      "with the reason");
+  common.add_to(options);
+  deadline.add_to(options);
+  if (!options.parse(arguments)) return kDone;
+  if (given.program && (given.as_json || given.list || given.inference))
+    options.fail("--program: it goes with none of --json, --layers and --inference");
+  if (!given.why.empty() && (given.as_json || given.list || given.program))
+    options.fail("--why: it goes with none of --json, --layers and --program");
+  return run_verb_in_child(deadline.seconds(options),
+                           [&] { return plan_here(common.load(options, options.operand(0)), common, given); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,314 @@
+// tenon train: trains, saves, tests. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <regex>
+
+#include "base/text.h"
+#include "host/cli/console.h"
+#include "host/cli/interrupt.h"
+#include "host/cli/job/fit.h"
+#include "host/cli/job/initial.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/late_refusals.h"
+#include "host/cli/options.h"
+#include "host/cli/report.h"
+#include "host/cli/saving.h"
+#include "host/cli/training.h"
+#include "host/cli/verbs/verbs.h"
+
+namespace tenon::cli {
+
+namespace {
+
+struct TrainArguments {
+  JobOptions common;
+  std::string save;
+  bool no_save = false;
+  int64_t test_every = -1;  // -1: as the job says
+  bool resume = false, resume_inexact = false;
+  std::string resume_from;
+  [[nodiscard]] bool resumes() const { return resume || resume_inexact || !resume_from.empty(); }
+};
+
+// Whether a folder has a checkpoint. A folder that cannot be listed has none: the library says why.
+bool has_checkpoint(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    static const std::regex kName("checkpoint(-(0|[1-9][0-9]{0,17})){2}\\.safetensors");
+    if (std::regex_match(entry->path().filename().string(), kName)) return true;
+  }
+  return false;
+}
+
+class Training {
+ public:
+  Training(const TrainArguments& arguments, Job job, LogFormat format)
+      : arguments_(arguments),
+        job_(std::move(job)),
+        console_(format, arguments.common.quiet),
+        save_(save_path()),
+        average_save_(arguments.no_save ? std::nullopt : job_.average_save),
+        goes_on_(arguments.resumes() && job_.checkpoint &&
+                 (!arguments.resume_from.empty() || has_checkpoint(job_.checkpoint->folder))),
+        host_(arguments.common.host(job_)),
+        initial_(load_initial()),
+        train_(open_reader(host_, job_, reader_of(job_, "train"), false,
+                           initial_ ? initial_->parameters.names() : std::vector<Names>())),
+        topology_(host_, job_, *job_.train, train_),
+        report_(console_, job_.training.passes, samples_of_pass()) {
+    if (arguments.test_every >= 0) job_.test_every = arguments.test_every;
+    if (save_) check_save_path(*save_);
+    if (average_save_) check_save_path(*average_save_);
+    if (save_ && save_ == average_save_)
+      throw Failure(kBadConfig, job_.path + ": save and average.save are one file, " + *save_ +
+                                    "; the model and its averages need one each");
+    if (arguments.resumes() && !job_.checkpoint)
+      throw Failure(kBadConfig, job_.path + ": resuming needs the table [checkpoint], which is missing");
+    outputs_ = topology_.layers(topology_.outputs());
+    options_ = training_of(host_, job_, train_, topology_);
+    if (job_.test) {
+      test_ = open_reader(host_, job_, *job_.test, true, names_of(*job_.train, train_));
+      topology_.check_fed_by(*job_.test, *test_);
+    } else if (job_.test_every > 0) {
+      (void)reader_of(job_, "test");  // says that it is missing
+    }
+    require_samples(*job_.train, train_.samples);
+    if (test_) require_samples(*job_.test, test_->samples);
+    options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+    if (initial_) {
+      if (!goes_on_)
+        console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
+      options_.parameters.set_names(initial_->parameters.names());
+      initial_.reset();
+    }
+    options_.cancel = Cancel::make();
+    options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
+    if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
+    if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
+    options_.early_stop = job_.early_stop;
+    options_.average = job_.average;
+    if (options_.average) options_.average->parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+  }
+
+  int run() {
+    std::optional<Interrupt> interrupt(options_.cancel);
+    options_.handler = [&](Event& event) {
+      if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
+      if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
+      tell(event);
+      if (event.kind() == TN_END_ITERATION) tested_.reset();
+      if (event.kind() == TN_END_TRAINING && event.reason() == TN_REASON_EARLY)
+        console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
+      if (event.kind() != TN_TEST) return;
+      tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics(), event.costs()};
+      if (report_.passes_done() < options_.passes) report_.test(*tested_, report_.passes_done(), "  test");
+    };
+    fit_and_train();
+    if (interrupt->signal() != 0 && report_.passes_done() < options_.passes)
+      return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
+    if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
+    if (save_) save(options_.parameters, *save_);
+    if (average_save_) save(options_.average->parameters, *average_save_);
+    if (save_) warn_of_names();
+    interrupt.reset();  // the test changes nothing and may just end
+    if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
+    if (!test_) return kDone;
+    const TestResult tested = tested_ ? *tested_ : test();
+    report_.test(tested, report_.passes_done(), "test");
+    if (std::isfinite(tested.cost)) return kDone;
+    console_.warn("the cost on [reader.test] is not a finite number" + (save_ ? "; " + *save_ + " is saved" : ""));
+    return kBadConfig;
+  }
+
+ private:
+  [[nodiscard]] int64_t samples_of_pass() const {
+    const int64_t batches = job_.training.pass_batches;
+    return batches > 0 ? batches * train_.batch : train_.samples;
+  }
+  [[nodiscard]] CheckpointOptions checkpoint_options(CheckpointOptions options) const {
+    // What was initialised and fitted for a first start is replaced if there is a checkpoint by now, but a training
+    // that skipped this must resume.
+    options.start = arguments_.resume_inexact
+                        ? (goes_on_ ? TN_START_RESUME_INEXACTLY : TN_START_RESUME_INEXACTLY_OR_FRESH)
+                    : arguments_.resumes() ? (goes_on_ ? TN_START_RESUME : TN_START_RESUME_OR_FRESH)
+                                           : TN_START_FRESH;
+    options.from = arguments_.resume_from;
+    options.outputs = outputs_;
+    return options;
+  }
+
+  [[nodiscard]] std::optional<Model> load_initial() const {
+    if (!job_.init) return std::nullopt;
+    if (!arguments_.resume_from.empty())
+      throw Failure(kBadConfig, job_.init->place +
+                                    ": key \"init\": a training that resumes takes all values from its "
+                                    "checkpoint; remove the key");
+    return host_.load(job_.init->file);
+  }
+  [[nodiscard]] std::optional<std::string> save_path() const {
+    if (arguments_.no_save) return std::nullopt;
+    return arguments_.save.empty() ? job_.save : arguments_.save;
+  }
+
+  // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
+  void tell(const Event& event) {
+    try {
+      if (event.kind() == TN_BEGIN_TRAINING && arguments_.resumes() && event.checkpoint().empty())
+        console_.line("nothing to resume in " + job_.checkpoint->folder + ": the training begins anew");
+      report_.tell(event);
+    } catch (const Failure&) {
+      if (Interrupt::signal() != SIGHUP) throw;
+    }
+  }
+
+  // A training that resumes has the fitted buffers of its checkpoint.
+  void fit_and_train() {
+    if (!job_.fit.empty() && !goes_on_) {
+      const int64_t samples = topology_.placed(
+          [&] { return fit(host_, job_, topology_, options_.parameters, names_of(*job_.train, train_)); });
+      if (samples < 0) return;
+      console_.note("fitted to " + std::to_string(samples) + " samples: " + base::listed(job_.fit));
+    }
+    train();
+  }
+
+  // If the training fails after an update, saves what was trained until then.
+  void train() {
+    try {
+      topology_.placed([&] { tenon::train(options_); });
+    } catch (const Failure& failure) {
+      failed(failure.exit(), failure.what());
+    } catch (const Error& error) {
+      failed(exit_code(error.code()), error.what());
+    }
+  }
+
+  // Without --save it saves beside the file of the job, which may hold a good model.
+  [[noreturn]] void failed(int exit, const std::string& why) {
+    if (!save_ || !report_.updated()) throw Failure(exit, why);
+    if (arguments_.save.empty()) *save_ += ".partial";
+    try {
+      save(options_.parameters, *save_);
+    } catch (const Failure& failure) {
+      throw Failure(exit, why == failure.what() ? why : why + "; " + failure.what());
+    }
+    throw Failure(exit, why + "; what was trained until then is saved as " + *save_);
+  }
+
+  void save(const Parameters& parameters, const std::string& path) {
+    try {
+      parameters.save(outputs_, path);
+    } catch (const Error& error) {
+      const std::string place = save_elsewhere(parameters, outputs_, path, error);
+      try {
+        report_.saved(place);
+      } catch (const Failure&) {  // standard output may be on the same full disk
+      }
+      throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
+    }
+    report_.saved(path);
+  }
+
+  // Other data must bring the lists that the file cannot hold (docs/model-file.md).
+  void warn_of_names() {
+    for (const Names& names : options_.parameters.names())
+      if (names.count > 0 && names.texts.empty())
+        console_.warn("the " + std::to_string(names.count) + " names of \"" + names.slot +
+                      "\" are not stored in the model, which keeps at most 65536 names of 1 MiB in UTF-8: other data "
+                      "must bring the same list");
+  }
+
+  // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
+  int spoilt(int exit, const std::string& why) {
+    if (arguments_.save.empty() && !report_.checkpoint().empty()) {
+      console_.warn(why + ": the last checkpoint is " + report_.checkpoint());
+    } else if (arguments_.save.empty()) {
+      console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
+    } else {
+      console_.warn(why + ": saving what was trained so far");
+      save(options_.parameters, *save_);
+    }
+    return exit;
+  }
+
+  // Tests the averages of the parameters, if there are any.
+  [[nodiscard]] TestResult test() {
+    TrainOptions options = options_;
+    if (options.average) options.parameters = options.average->parameters;
+    options.pass_batches = 0;
+    options.cancel = {};
+    options.reader = test_->reader;
+    options.feeding = test_->feeding;
+    options.handler = nullptr;
+    TestResult result = topology_.placed([&] { return tenon::test(options); });
+    require_samples(*job_.test, result.samples);
+    return result;
+  }
+
+  const TrainArguments& arguments_;
+  Job job_;
+  Console console_;
+  std::optional<std::string> save_, average_save_;  // files of the model and of its averages
+  const bool goes_on_;                              // from a checkpoint
+  Host host_;
+  LateRefusals refusals_{host_};
+  std::optional<Model> initial_;  // the model of [init], until its values are taken
+  OpenReader train_;
+  Topology topology_;
+  Report report_;
+  std::optional<OpenReader> test_;
+  std::optional<TestResult> tested_;  // of the parameters as they are
+  Layers outputs_;
+  TrainOptions options_;
+};
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  TrainArguments given;
+  Options options(
+      "train", {"JOB.toml"},
+      "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
+      "With [checkpoint] in the job, --resume continues an interrupted training: the result is the same,\n"
+      "bit for bit, as without the interruption. Without a checkpoint it begins anew, so that one command\n"
+      "serves the first start and all others.\n"
+      "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
+      "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
+      "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
+      "--save, else beside the file of the key \"save\", with \".partial\" after its name.\n"
+      "A model that cannot be written in the end is saved in the folder for temporary files.");
+  namespace po = boost::program_options;
+  options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
+  given.common.add_seed_to(options);
+  const auto named = [&options](const std::string& file) {
+    if (file.empty()) options.fail("--save: expected the name of a file, got an empty text");
+  };
+  const auto at_least_0 = [&options](int64_t passes) {
+    if (passes < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(passes));
+  };
+  options.list.add_options()("save", po::value(&given.save)->value_name("FILE")->notifier(named),
+                             "where to save the model, instead of the job's key \"save\"")(
+      "no-save", po::bool_switch(&given.no_save), "save nothing")(
+      "test-every", po::value(&given.test_every)->value_name("N")->notifier(at_least_0),
+      "also test after every N passes, instead of the job's key \"test_every\"");
+  const auto named_from = [&options](const std::string& file) {
+    if (file.empty()) options.fail("--resume-from: expected the name of a file, got an empty text");
+  };
+  options.list.add_options()("resume", po::bool_switch(&given.resume),
+                             "continue from the newest checkpoint in the folder of [checkpoint], if there is one")(
+      "resume-from", po::value(&given.resume_from)->value_name("FILE")->notifier(named_from),
+      "continue from this checkpoint")("resume-inexact", po::bool_switch(&given.resume_inexact),
+                                       "continue also with other kernels or another device");
+  given.common.add_to(options);
+  given.common.add_log_to(options);
+  if (!options.parse(arguments)) return kDone;
+  if (given.no_save && !given.save.empty()) options.fail("--save and --no-save exclude each other");
+  const LogFormat format = given.common.format(options);
+  return Training(given, given.common.load(options, options.operand(0)), format).run();
+}
+
+}  // namespace tenon::cli
