@@ -1,5 +1,6 @@
 // Generators of sequences of ids. SPDX-License-Identifier: Apache-2.0
 #include "core.h"
+#include "generate_options.h"
 
 namespace tenon_python {
 
@@ -8,47 +9,24 @@ namespace {
 using tenon::Generator;
 using NamedValues = std::vector<std::pair<std::string, Values*>>;
 
-struct Options {
-  tenon::GenerateOptions given;
-  nb::object sink;  // called with the lock
-};
-
-// Takes the options of tenon._run.generation, by their names in C.
-Options options_from(const NamedValues& feeds, const nb::dict& from) {
-  Options options;
-  tenon::GenerateOptions& given = options.given;
-  given.feeds = feeds_from(feeds);
-  given.flags = TN_FORWARD_IGNORE_UNUSED;
-  given.method = nb::cast<uint32_t>(from["method"]);
-  given.begin_id = nb::cast<int64_t>(from["begin_id"]);
-  given.end_id = nb::cast<int64_t>(from["end_id"]);
-  given.max_length = nb::cast<int64_t>(from["max_length"]);
-  given.results = nb::cast<int64_t>(from["results"]);
-  given.beam_size = nb::cast<int64_t>(from["beam_size"]);
-  given.length_penalty = nb::cast<double>(from["length_penalty"]);
-  given.temperature = nb::cast<double>(from["temperature"]);
-  given.top_k = nb::cast<int64_t>(from["top_k"]);
-  given.top_p = nb::cast<double>(from["top_p"]);
-  given.seed = nb::cast<uint64_t>(from["seed"]);
-  given.streams = nb::cast<std::vector<int64_t>>(from["streams"]);
-  options.sink = from["sink"];
-  return options;
-}
-
-// Returns a list of (ids, score) for each sample.
+// Returns a list of (ids, score) for each sample. from: the options of tenon._run.generation, by their names in C.
 nb::list generate(const Generator& generator, const NamedValues& feeds, const nb::dict& from) {
-  Options options = options_from(feeds, from);
-  if (!options.sink.is_none())
-    options.given.sink = [&](int64_t sample, int64_t result, int64_t id) {
+  tenon::GenerateOptions options;
+  read(from, &options);
+  options.feeds = feeds_from(feeds);
+  options.flags = TN_FORWARD_IGNORE_UNUSED;
+  const nb::object sink = from["sink"];  // called with the lock
+  if (!sink.is_none())
+    options.sink = [&](int64_t sample, int64_t result, int64_t id) {
       const Entered entered;
-      return nb::cast<bool>(options.sink(sample, result, id));
+      return nb::cast<bool>(sink(sample, result, id));
     };
-  options.given.poll = [] {  // Ctrl-C and other signals end the call
+  options.poll = [] {  // Ctrl-C and other signals end the call
     const Entered entered;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     return true;
   };
-  const auto results = unlocked([&] { return generator.generate(options.given); });
+  const auto results = unlocked([&] { return generator.generate(options); });
   nb::list samples;
   for (const std::vector<tenon::Generation>& sample : results) {
     nb::list list;

@@ -41,6 +41,12 @@ TYPES = {
     "layers": Type("const tn_layer* ", "Layers", "lists.set(to.{m}, to.{m}_count, handles(from.{m}));", True),
     "texts": Type("const char* const* ", "std::vector<std::string>",
                   'lists.set(to.{m}, to.{m}_count, c_texts(from.{m}, "{path}.{m}"));', True),
+    "layer": Type("tn_layer ", "Layer", HANDLE),
+    "feeds": Type("const struct tn_feed* ", "std::vector<Feed>", "lists.set(to.{m}, to.{m}_count, c_feeds(from.{m}));", True),
+    "int64s": Type("const int64_t* ", "std::vector<int64_t>", "lists.set(to.{m}, to.{m}_count, from.{m});", True),
+    "sink": Type("int32_t (*{m})(void* user, int64_t sample, int64_t result, int64_t id)",
+                 "std::function<bool(int64_t sample, int64_t result, int64_t id)>", ""),
+    "poll": Type("int32_t (*{m})(void* user)", "std::function<bool()>", ""),
     "feeding": Type("const tn_feeding* ", "std::vector<std::pair<std::string, std::string>>",
                     'lists.set(to.{m}, to.{m}_count, c_feeding(from.{m}, "{path}.{m}"));', True),
 }
@@ -61,6 +67,7 @@ class Member:
     train_only: bool = False  # tests and inferences ignore it
     loop: bool = False  # a member of LoopOptions
     python: bool = True  # offered to Python
+    c_only: bool = False  # C++ and Python give it as an argument of the call
     job_minimum: int = None  # of the key of a job file; None: the job's own code reads it, or nothing does
     misuse: str = ""  # a valid value, for tests/host/api/misuse
 
@@ -103,12 +110,12 @@ class Struct:
 
 @dataclasses.dataclass
 class Spec:
-    """A description: a pair of public headers, and more for trainings."""
+    """A description: a pair of public headers, and the files of FURTHER."""
     name: str
     subject: str
     struct: list
     declarations: list = dataclasses.field(default_factory=list)  # for C
-    includes: list = dataclasses.field(default_factory=list)  # for C++
+    includes: list = dataclasses.field(default_factory=list)  # for C++; "": an empty line
 
     def __post_init__(self):
         for described in self.struct:
@@ -218,16 +225,18 @@ def cpp_header(spec):
     guard = f"TENON_TENON_{spec.name.upper()}_OPTIONS_HPP"
     lines = [f"// Tenon's C++ API: the options of {spec.subject}. Include <tenon/tenon.hpp>. Written by",
              "// host/api/spec/generate_options.py. SPDX-License-Identifier: Apache-2.0",
-             f"#ifndef {guard}", f"#define {guard}", "", *[f"#include <{name}>" for name in spec.includes], "",
+             f"#ifndef {guard}", f"#define {guard}", "", *[f"#include <{name}>" if name else "" for name in spec.includes], "",
              "namespace tenon {", "inline namespace v0 {"]
     structs = [struct for struct in spec.structs if struct.cpp]
     for struct in structs:
         lines += ["", f"// As {struct.c} documents it.", f"struct {struct.cpp} {{"]
         for member in struct.members:
+            if member.c_only:
+                continue
             kind = type_of(member)
             lines += comment(member.brief(), "  ", "// ", "// ")
             initial = f" = {literal(member)}" if member.default not in (None, "") else ""
-            if kind.listed or kind.cpp.startswith("std::optional"):
+            if kind.listed or kind.cpp.startswith(("std::optional", "std::function")):
                 initial = " = {}"
             lines.append(f"  {kind.cpp} {member.name}{initial};")
         lines.append("};")
@@ -236,7 +245,7 @@ def cpp_header(spec):
         lines += wrapped(f"inline void fill({struct.c}& to, const {struct.cpp}& from, [[maybe_unused]] OptionLists& lists) {{")
         lines += ["  to.size = sizeof to;"] if struct.c_members[0][0] == "size" else []
         for member in (member for _, member in struct.c_members if member is not None):
-            if type_of(member).convert:
+            if type_of(member).convert and not member.c_only:
                 lines += wrapped("  " + conversion(struct, member))
         lines.append("}")
     return [*lines, "", "}  // namespace detail", "}  // namespace v0", "}  // namespace tenon", "#endif"]
@@ -250,7 +259,7 @@ def conversion(struct, member):
 
 
 def python_header(spec):
-    lines = ["// Reads the options of trainings from dicts. Written by host/api/spec/generate_options.py.",
+    lines = [f"// Reads the options of {spec.subject} from dicts. Written by host/api/spec/generate_options.py.",
              "// SPDX-License-Identifier: Apache-2.0", "#pragma once", "", '#include "options.h"', "",
              "namespace tenon_python {"]
     for struct in spec.structs:
@@ -261,7 +270,7 @@ def python_header(spec):
             if member.type in STRUCTS:
                 lines.append(f'  if (const auto part = part_of(from, "{member.name}")) '
                              f"read(*part, &to->{member.name}.emplace());")
-            elif member.python and member.type != "handler":
+            elif member.python and not member.c_only and type_of(member).convert:
                 lines.append(f'  take(from, "{member.name}", &to->{member.name});')
         lines.append("}")
     return [*lines, "", "}  // namespace tenon_python"]
@@ -323,18 +332,19 @@ def job_header(spec):
     return [*lines, "}", "", "}  // namespace tenon::cli"]
 
 
-OF_TRAININGS = {
+FURTHER = {"training": {
     "host/training/loop_options.h": loop_header,
     "host/cli/job/training_keys.h": job_header,
     "bindings/python/src/training_options.h": python_header,
     "bindings/python/tenon/_run/options.py": python_table,
-}
+}, "generate": {"bindings/python/src/generate_options.h": python_header}}
 
 
 def outputs(specs):
     """The texts of the files, by path."""
-    files = {name: write(specs["training"]) for name, write in OF_TRAININGS.items()}
+    files = {}
     for spec in specs.values():
+        files.update({name: write(spec) for name, write in FURTHER.get(spec.name, {}).items()})
         files[f"host/include/tenon/tenon_{spec.name}_options.h"] = c_header(spec)
         files[f"host/include/tenon/tenon_{spec.name}_options.hpp"] = cpp_header(spec)
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}

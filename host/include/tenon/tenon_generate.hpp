@@ -17,41 +17,12 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <tenon/tenon_generate_options.hpp>
 #include <tenon/tenon_machine.hpp>
 #include <vector>
 
 namespace tenon {
 inline namespace v0 {
-
-// As tn_generator_options documents them.
-struct GeneratorOptions {
-  bool from_logits = false;
-  int64_t max_samples = 0;  // that are generated at once; 0: 32
-  tn_dtype compute = TN_F32;
-  std::string device = {};  // empty: cpu
-};
-
-// As tn_generate_options documents them.
-struct GenerateOptions {
-  uint32_t method = TN_GENERATE_GREEDY;
-  std::vector<Feed> feeds = {};
-  uint32_t flags = 0;      // TN_FORWARD_*
-  int64_t begin_id = -1;   // -1: none
-  int64_t end_id = -1;     // -1: none
-  int64_t max_length = 0;  // of prompt and result together
-  int64_t results = 1;     // of each sample
-  int64_t beam_size = 1;   // beam search
-  double length_penalty = 0;
-  double temperature = 1;  // sampling, likewise below
-  int64_t top_k = 0;       // 0: all ids
-  double top_p = 1;
-  uint64_t seed = 0;
-  std::vector<int64_t> streams = {};  // of draws, one for each sample; empty: the samples' numbers
-  // Receives each id as it is chosen, not with beam search; returns false to end. Its exceptions are passed on.
-  std::function<bool(int64_t sample, int64_t result, int64_t id)> sink = {};
-  // Called before each step; returns false to end with TN_CANCELLED. Its exceptions are passed on.
-  std::function<bool()> poll = {};
-};
 
 struct Generation {
   std::vector<int64_t> ids;
@@ -67,13 +38,10 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
             const GeneratorOptions& options = {})
       : Owned(parameters.host_ref()) {
     tn_generator_options given = {};
-    given.size = sizeof given;
-    given.from_logits = options.from_logits ? 1 : 0;
+    detail::OptionLists lists;
+    detail::fill(given, options, lists);
     given.scores = scores.handle();
     given.ids = detail::c_text(ids, "ids");
-    given.max_samples = options.max_samples;
-    given.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
-    given.compute = options.compute;
     make([&](tn_generator* handle) {
       detail::checked(
           [&](tn_error* error) { return tn_generator_create(host(), parameters.handle(), &given, handle, error); });
@@ -83,8 +51,12 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
   // Returns the results of each sample, the best first.
   [[nodiscard]] std::vector<std::vector<Generation>> generate(const GenerateOptions& options) const {
     Target target{options, nullptr};
-    const std::vector<tn_feed> feeds = detail::c_feeds(options.feeds);
-    const tn_generate_options given = c_options(options, feeds, target);
+    tn_generate_options given = {};
+    detail::OptionLists lists;
+    detail::fill(given, options, lists);
+    given.sink = options.sink ? &receive : nullptr;
+    given.poll = options.poll ? &proceed : nullptr;
+    given.user = &target;
     tn_generated made = {};
     made.size = sizeof made;
     detail::checked([&](tn_error* error) {
@@ -124,31 +96,6 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
       to.failure = std::current_exception();
       return 1;
     }
-  }
-  static tn_generate_options c_options(const GenerateOptions& options, const std::vector<tn_feed>& feeds,
-                                       Target& target) {
-    tn_generate_options given = {};
-    given.size = sizeof given;
-    given.method = options.method;
-    given.feeds = feeds.data();
-    given.feeds_count = detail::count_of(feeds.size());
-    given.flags = options.flags;
-    given.begin_id = options.begin_id;
-    given.end_id = options.end_id;
-    given.max_length = options.max_length;
-    given.results = options.results;
-    given.beam_size = options.beam_size;
-    given.length_penalty = options.length_penalty;
-    given.temperature = options.temperature;
-    given.top_k = options.top_k;
-    given.top_p = options.top_p;
-    given.seed = options.seed;
-    given.streams = options.streams.empty() ? nullptr : options.streams.data();
-    given.streams_count = detail::count_of(options.streams.size());
-    given.sink = options.sink ? &receive : nullptr;
-    given.poll = options.poll ? &proceed : nullptr;
-    given.user = &target;
-    return given;
   }
 };
 

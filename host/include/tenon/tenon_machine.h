@@ -8,6 +8,7 @@
 #define TENON_TENON_MACHINE_H
 
 #include <tenon/tenon.h>
+#include <tenon/tenon_infer_options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,20 +72,6 @@ TENON_API tn_status tn_machine_steps(tn_host* host, tn_machine machine, const tn
                                      int64_t room, int64_t* done, tn_error* error);
 
 /* ---- outputs of arrays in one call ----------------------------------------------------------------------------- */
-
-typedef struct tn_infer_options {
-  uint32_t size;
-  uint32_t outputs_count;
-  const tn_layer* outputs; /* dense ones with one entry for each sample */
-  tn_parameters parameters;
-  const tn_feed* feeds; /* of any number of samples, the same in all */
-  uint32_t feeds_count;
-  uint32_t flags;      /* TN_FORWARD_* */
-  int64_t max_samples; /* that are computed at once; 0: 256 */
-  const char* device;  /* null: "cpu" */
-  tn_dtype compute;    /* as in tn_machine_options */
-  uint32_t reserved;   /* 0 */
-} tn_infer_options;
 
 /* Computes the outputs for all samples of the feeds, max_samples at a time, and copies output i to results[i], an array
  * of the caller whose type and shape, [samples, shape of one sample...], must be those of the output; row-major. A

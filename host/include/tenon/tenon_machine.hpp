@@ -10,19 +10,12 @@
 #include <functional>
 #include <string>
 #include <tenon/tenon.hpp>
+#include <tenon/tenon_infer_options.hpp>
 #include <type_traits>
 #include <vector>
 
 namespace tenon {
 inline namespace v0 {
-
-namespace detail {
-inline std::vector<tn_feed> c_feeds(const std::vector<Feed>& feeds) {
-  std::vector<tn_feed> list;
-  for (const Feed& feed : feeds) list.push_back({c_text(feed.name, "the name of a feed"), c_array(feed.values)});
-  return list;
-}
-}  // namespace detail
 
 // Machine::forward with flags TN_FORWARD_*.
 inline void forward(const Machine& machine, const std::vector<Feed>& feeds, uint32_t flags) {
@@ -99,16 +92,6 @@ inline void steps(const Machine& machine, const Updater& updater, const std::vec
   });
 }
 
-struct InferOptions {
-  Layers outputs = {};  // dense ones with one entry for each sample
-  Parameters parameters = {};
-  std::vector<Feed> feeds = {};  // of any number of samples
-  uint32_t flags = 0;            // TN_FORWARD_*
-  int64_t max_samples = 0;       // that are computed at once; 0: 256
-  std::string device = {};       // empty: cpu
-  tn_dtype compute = TN_F32;
-};
-
 namespace detail {
 template <typename Number>
 constexpr tn_dtype dtype_of() {
@@ -119,26 +102,13 @@ constexpr tn_dtype dtype_of() {
 // Options in C form; borrows from `options`.
 class CInferOptions {
  public:
-  explicit CInferOptions(const InferOptions& options)
-      : outputs_(handles(options.outputs)), feeds_(c_feeds(options.feeds)) {
-    c_.size = sizeof c_;
-    c_.outputs = outputs_.data();
-    c_.outputs_count = count_of(outputs_.size());
-    c_.parameters = options.parameters.handle();
-    c_.feeds = feeds_.data();
-    c_.feeds_count = count_of(feeds_.size());
-    c_.flags = options.flags;
-    c_.max_samples = options.max_samples;
-    c_.device = options.device.empty() ? nullptr : c_text(options.device, "options.device");
-    c_.compute = options.compute;
-  }
+  explicit CInferOptions(const InferOptions& options) { fill(c_, options, lists_); }
   CInferOptions(const CInferOptions&) = delete;
   CInferOptions& operator=(const CInferOptions&) = delete;
   [[nodiscard]] const tn_infer_options* get() const { return &c_; }
 
  private:
-  std::vector<tn_layer> outputs_;
-  std::vector<tn_feed> feeds_;
+  OptionLists lists_;
   tn_infer_options c_ = {};
 };
 }  // namespace detail

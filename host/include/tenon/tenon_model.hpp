@@ -147,13 +147,19 @@ struct Feed {
   Array values;      // [samples, shape of a sample...]
 };
 
+namespace detail {
+inline std::vector<tn_feed> c_feeds(const std::vector<Feed>& feeds) {
+  std::vector<tn_feed> list;
+  for (const Feed& feed : feeds) list.push_back({c_text(feed.name, "the name of a feed"), c_array(feed.values)});
+  return list;
+}
+}  // namespace detail
+
 class Machine : public detail::Owned<tn_machine, tn_machine_release> {
  public:
   using Owned::Owned;
   void forward(const std::vector<Feed>& feeds) const {
-    std::vector<tn_feed> list;
-    for (const Feed& feed : feeds)
-      list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
+    const std::vector<tn_feed> list = detail::c_feeds(feeds);
     detail::checked([&](tn_error* error) {
       return tn_machine_forward(host(), handle(), list.data(), detail::count_of(list.size()), error);
     });

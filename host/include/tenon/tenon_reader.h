@@ -4,6 +4,7 @@
 
 #include <tenon/slot.h>
 #include <tenon/tenon_base.h>
+#include <tenon/tenon_reader_options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,26 +83,7 @@ TENON_API tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, 
 TENON_API tn_status tn_reader_split(tn_host* host, tn_reader of, double fraction, uint64_t seed, int32_t held_out,
                                     tn_reader* reader, tn_error* error);
 
-/* Random changes of the images of a slot, for training. They depend on the seed, the pass and the number of the sample
- * in `of` alone: put augment before shard and shuffle, and the samples are the same for any shards, threads and order.
- * The order is: crop, flip, brightness, contrast, saturation. */
-typedef struct tn_augment_options {
-  uint32_t size;
-  uint32_t layout;  /* TN_CHANNELS_*, of the slot */
-  const char* slot; /* dense, [height, width] or of `layout` */
-  int64_t pad;      /* pixels of zeros around the image before it is cropped */
-  int64_t height;   /* of a crop at a random place of the padded image; 0: of the image */
-  int64_t width;    /* likewise */
-  uint32_t flip;    /* 1: mirrors an image left to right, with probability 1/2 */
-  uint32_t centre;  /* 1: crops the middle of the image, not a random place */
-  uint64_t seed;
-  /* The colours, of bytes or of float32 in [0, 1]; 0: unchanged. Each draws a factor from [max(0, 1 - x), 1 + x].
-   * brightness multiplies all values; contrast the differences from the mean luminance of the image; saturation, of
-   * images with 3 channels, the differences of a pixel from its own luminance. */
-  double brightness;
-  double contrast;
-  double saturation;
-} tn_augment_options;
+/* Changes the images of a slot at random. */
 TENON_API tn_status tn_reader_augment(tn_host* host, tn_reader of, const tn_augment_options* options, tn_reader* reader,
                                       tn_error* error);
 /* Concatenates readers with the same slots: one reader after the other. */
@@ -137,19 +119,7 @@ TENON_API tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_opti
 /* Minibatches of `samples`; the short last one is kept unless drop_last. */
 TENON_API tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                                     tn_error* error);
-/* Minibatches of samples of similar length: sorts each `window` of samples by their number of rows or entries in
- * `slot`, splits the window into minibatches, and yields these in an order determined by seed, pass and window. At
- * least one of the two bounds must be set. A sample counts as at least one row; a sample of more than `rows` rows is a
- * minibatch of its own. */
-typedef struct tn_bucket_options {
-  uint32_t size;
-  uint32_t reserved;
-  const char* slot; /* TN_RAGGED or TN_CSR */
-  int64_t window;
-  int64_t samples; /* the most in a minibatch; 0: no bound */
-  int64_t rows;    /* the most rows of `slot` in a minibatch; 0: no bound */
-  uint64_t seed;
-} tn_bucket_options;
+/* Minibatches of samples of similar length. */
 TENON_API tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
                                      tn_error* error);
 /* Reads up to `minibatches` minibatches ahead, on a host thread that starts once reading has proved slow and ends

@@ -4,28 +4,11 @@
 #define TENON_TENON_READER_HPP
 
 #include <tenon/tenon_base.hpp>
+#include <tenon/tenon_reader_options.hpp>
 #include <tenon/tenon_sample.hpp>
 
 namespace tenon {
 inline namespace v0 {
-
-struct BucketOptions {
-  std::string slot;     // TN_RAGGED or TN_CSR; sorts by its rows or entries
-  int64_t window = 0;   // samples sorted together
-  int64_t samples = 0;  // the most in a minibatch; 0: no bound
-  int64_t rows = 0;     // the most rows of `slot` in a minibatch; 0: no bound
-  uint64_t seed = 0;    // of the order of the minibatches of a window
-};
-
-// Random changes of the images of a slot; tn_augment_options documents the members.
-struct AugmentOptions {
-  std::string slot;
-  uint32_t layout = TN_CHANNELS_LAST;
-  int64_t pad = 0, height = 0, width = 0;  // pixels; height and width 0: of the image
-  bool flip = false, centre = false;
-  double brightness = 0, contrast = 0, saturation = 0;
-  uint64_t seed = 0;
-};
 
 // A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). If a wrapper
 // fails, the reader is unchanged.
@@ -46,12 +29,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   // Minibatches of samples of similar length.
   [[nodiscard]] Reader bucket(const BucketOptions& options) && {
     tn_bucket_options c = {};
-    c.size = sizeof c;
-    c.slot = detail::c_text(options.slot, "options.slot");
-    c.window = options.window;
-    c.samples = options.samples;
-    c.rows = options.rows;
-    c.seed = options.seed;
+    detail::OptionLists lists;
+    detail::fill(c, options, lists);
     return wrapped(
         [&](tn_reader* made, tn_error* error) { return tn_reader_bucket(host(), handle(), &c, made, error); });
   }
@@ -76,18 +55,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   // Changes the images of a slot at random, by seed, pass and sample.
   [[nodiscard]] Reader augment(const AugmentOptions& options) && {
     tn_augment_options c = {};
-    c.size = sizeof c;
-    c.layout = options.layout;
-    c.slot = detail::c_text(options.slot, "options.slot");
-    c.pad = options.pad;
-    c.height = options.height;
-    c.width = options.width;
-    c.flip = options.flip ? 1 : 0;
-    c.centre = options.centre ? 1 : 0;
-    c.seed = options.seed;
-    c.brightness = options.brightness;
-    c.contrast = options.contrast;
-    c.saturation = options.saturation;
+    detail::OptionLists lists;
+    detail::fill(c, options, lists);
     return wrapped(
         [&](tn_reader* made, tn_error* error) { return tn_reader_augment(host(), handle(), &c, made, error); });
   }
