@@ -207,7 +207,7 @@ UnknownFeeds unknown_feeds(uint32_t flags) {
   return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
 }
 
-std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
+std::string device_kind(const char* request) { return request == nullptr ? "cpu" : request; }
 
 std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
                                              uint32_t count) {
@@ -261,10 +261,10 @@ void read_plugin_options(const tn_host_options& from, HostOptions& to) {
   if (from.plugin_set != nullptr) to.plugin_set = string(from.plugin_set, "options.plugin_set");
 }
 
-HostOptions host_options(const tn_host_options* given) {
+HostOptions host_options(const tn_host_options* request) {
   HostOptions options;
   const tn_host_options none = {};
-  const tn_host_options from = given == nullptr ? none : sized(given, "options");
+  const tn_host_options from = request == nullptr ? none : sized(request, "options");
   if (from.threads < 0 || from.threads > 1024)
     fail(TN_INVALID, SubjectName{"options.threads"}, "threads is ", from.threads, "; expected 0 to 1024");
   options.threads = from.threads;
@@ -355,31 +355,31 @@ void tn_host_destroy(tn_host* host) {
 }
 
 tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     tn_host_counters made = {};
-    made.threads = it.pool.threads();
-    made.bytes_now = it.allocator->now();
-    made.bytes_peak = it.allocator->peak();
-    made.workers_computed = it.pool.workers_computed();
+    made.threads = owner.pool.threads();
+    made.bytes_now = owner.allocator->now();
+    made.bytes_peak = owner.allocator->peak();
+    made.workers_computed = owner.pool.workers_computed();
     api::give(counters, "counters", made);
   });
 }
 
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(write, "write");
-    const std::string json = it.registry.list().dump();
+    const std::string json = owner.registry.list().dump();
     write(user, json.data(), json.size());
   });
 }
 
 tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(write, "write");
     const std::string of = api::string(kind, "kind");
     const std::string name = api::string(type, "type");
-    nlohmann::json described = it.registry.describe_type(of, of == "layer" ? present_layer_type(name) : name);
+    nlohmann::json described = owner.registry.describe_type(of, of == "layer" ? present_layer_type(name) : name);
     if (of == "layer") described["host_attributes"] = host_attribute_names();
     if (of == "updater") described["host_attributes"] = UpdaterOptions::names();
     const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -388,5 +388,5 @@ tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn
 }
 
 tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.registry.add(api::required(plugin, "plugin")); });
+  return api::call(host, error, [&](Host& owner) { owner.registry.add(api::required(plugin, "plugin")); });
 }

@@ -84,10 +84,10 @@ tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   const CallInFlight call(*host);
   if (!call.is_entered()) return set_error(error, TN_MISUSE, "the host was destroyed", "", "host");
   return guarded(error, [&] {
-    Host& it = *host->host;
-    it.require_own_process();
-    work(it);
-    if (it.tags) it.tags->check();
+    Host& owner = *host->host;
+    owner.require_own_process();
+    work(owner);
+    if (owner.tags) owner.tags->check();
   });
 }
 
@@ -95,27 +95,27 @@ tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
 // gets the host and the object.
 template <typename Work>
 tn_status call_machine(tn_host* host, tn_machine machine, tn_error* error, Work&& work) noexcept {
-  return call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
+  return call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldMachine> held = owner.machines.at(machine);
     const Use use(held->mark, "machine");
-    work(it, *held);
+    work(owner, *held);
   });
 }
 template <typename Work>
 tn_status call_updater(tn_host* host, tn_updater updater, tn_error* error, Work&& work) noexcept {
-  return call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldUpdater> held = it.updaters.at(updater);
+  return call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldUpdater> held = owner.updaters.at(updater);
     const Use use(held->mark, "updater", Reentry::kAllowed);
-    work(it, *held->updater);
+    work(owner, *held->updater);
   });
 }
 template <typename Work>
 tn_status call_reader(tn_host* host, tn_reader reader, tn_error* error, Work&& work,
                       Reentry reentry = Reentry::kRefused) noexcept {
-  return call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+  return call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldReader> held = owner.readers.at(reader);
     const Use use(held->mark, "reader", reentry);
-    work(it, *held);
+    work(owner, *held);
   });
 }
 
@@ -185,8 +185,8 @@ tn_array array(const ArrayView& view);
 // who: the owner of the array, for messages; subject: its name, "" if unknown. TN_UNSUPPORTED for memory of a device.
 ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject = {});
 std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument);  // by data layer
-UnknownFeeds unknown_feeds(uint32_t flags);  // of TN_FORWARD_*; throws TN_UNSUPPORTED for others
-std::string device_kind(const char* given);  // null: "cpu"
+UnknownFeeds unknown_feeds(uint32_t flags);    // of TN_FORWARD_*; throws TN_UNSUPPORTED for others
+std::string device_kind(const char* request);  // null: "cpu"
 // Returns the devices of a machine: those of the list or, if it is empty, the one device.
 std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
                                              uint32_t count);

@@ -22,32 +22,32 @@ std::vector<std::vector<LayerOutput>> by_branch(const std::vector<LayerOutput>& 
 }  // namespace
 
 tn_status tn_cond_begin(tn_host* host, const tn_cond_options* options, tn_cond* cond, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_cond_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_cond_options request = api::sized(options, "options");
     api::required(cond, "cond");
-    const SetupLock lock = it.registry.setup();
-    std::vector<LayerOutput> rows = api::outputs(it, given.rows, given.rows_count, "options.rows");
-    *cond = it.conds.add<tn_cond>(
-        it.factory.begin_cond(api::name_or_none(given.name), it.layers.at(given.over), std::move(rows)));
+    const SetupLock lock = owner.registry.setup();
+    std::vector<LayerOutput> rows = api::outputs(owner, request.rows, request.rows_count, "options.rows");
+    *cond = owner.conds.add<tn_cond>(
+        owner.factory.begin_cond(api::name_or_none(request.name), owner.layers.at(request.over), std::move(rows)));
   });
 }
 
 tn_status tn_cond_input(tn_host* host, tn_cond cond, uint32_t branch, tn_layer value, tn_layer sequence_rows,
                         const char* name, tn_layer* layer, tn_error* error) {
-  return api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& it, OpenCond& open) {
-    const LayerOutput rows = sequence_rows.generation == 0 ? LayerOutput() : it.layers.at(sequence_rows);
-    return open.input(branch, api::name_or_none(name), it.layers.at(value), rows);
+  return api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& owner, OpenCond& open) {
+    const LayerOutput rows = sequence_rows.generation == 0 ? LayerOutput() : owner.layers.at(sequence_rows);
+    return open.input(branch, api::name_or_none(name), owner.layers.at(value), rows);
   });
 }
 
 tn_status tn_cond_end(tn_host* host, tn_cond cond, const tn_layer* results, uint32_t results_count, tn_layer* layer,
                       tn_error* error) {
-  const tn_status status = api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& it, OpenCond& open) {
-    return open.end(by_branch(api::outputs(it, results, results_count, "results"), open.branches()));
+  const tn_status status = api::make_layer(host, &Host::conds, cond, layer, error, [&](Host& owner, OpenCond& open) {
+    return open.end(by_branch(api::outputs(owner, results, results_count, "results"), open.branches()));
   });
   return status != TN_OK ? status : tn_cond_release(host, cond, error);
 }
 
 tn_status tn_cond_release(tn_host* host, tn_cond cond, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.conds.take(cond); });
+  return api::call(host, error, [&](Host& owner) { owner.conds.take(cond); });
 }

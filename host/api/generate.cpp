@@ -8,16 +8,16 @@ using namespace tenon::host;
 
 namespace {
 
-GeneratorOptions generator_options(const Host& host, const tn_generator_options& given) {
+GeneratorOptions generator_options(const Host& host, const tn_generator_options& request) {
   constexpr int64_t kMaxSamples = 32;
-  if (given.from_logits > 1)
-    fail(TN_INVALID, SubjectName{"options.from_logits"}, "options.from_logits is ", given.from_logits,
+  if (request.from_logits > 1)
+    fail(TN_INVALID, SubjectName{"options.from_logits"}, "options.from_logits is ", request.from_logits,
          "; expected 0 or 1");
-  check_unused(given.reserved, "options.reserved");
+  check_unused(request.reserved, "options.reserved");
   GeneratorOptions options;
-  options.from_logits = given.from_logits == 1;
-  api::read_compute(given.compute, &options.machine);
-  options.machine.max_samples = given.max_samples == 0 ? kMaxSamples : given.max_samples;
+  options.from_logits = request.from_logits == 1;
+  api::read_compute(request.compute, &options.machine);
+  options.machine.max_samples = request.max_samples == 0 ? kMaxSamples : request.max_samples;
   options.machine.checks = host.checks;
   return options;
 }
@@ -35,34 +35,34 @@ Method method_of(uint32_t method) {
   }
 }
 
-DecodingOptions decoding_options(const tn_generate_options& given) {
-  check_unused(given.reserved, "options.reserved");
+DecodingOptions decoding_options(const tn_generate_options& request) {
+  check_unused(request.reserved, "options.reserved");
   DecodingOptions options;
-  options.method = method_of(given.method);
-  options.begin_id = given.begin_id;
-  options.end_id = given.end_id;
-  options.max_length = given.max_length;
-  options.results = given.results == 0 ? 1 : given.results;
-  options.beam_size = given.beam_size == 0 ? 1 : given.beam_size;
-  options.length_penalty = given.length_penalty;
-  options.temperature = given.temperature == 0 ? 1 : given.temperature;
-  options.top_k = given.top_k;
-  options.top_p = given.top_p == 0 ? 1 : given.top_p;
-  options.seed = given.seed;
+  options.method = method_of(request.method);
+  options.begin_id = request.begin_id;
+  options.end_id = request.end_id;
+  options.max_length = request.max_length;
+  options.results = request.results == 0 ? 1 : request.results;
+  options.beam_size = request.beam_size == 0 ? 1 : request.beam_size;
+  options.length_penalty = request.length_penalty;
+  options.temperature = request.temperature == 0 ? 1 : request.temperature;
+  options.top_k = request.top_k;
+  options.top_p = request.top_p == 0 ? 1 : request.top_p;
+  options.seed = request.seed;
   return options;
 }
 
-GenerationInput generation_input(const Host& host, const tn_generate_options& given) {
+GenerationInput generation_input(const Host& host, const tn_generate_options& request) {
   GenerationInput input;
-  input.feeds = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
-  input.unknown = api::unknown_feeds(given.flags);
-  if (given.streams_count > 0)
-    input.streams.assign(&api::required(given.streams, "options.streams"), given.streams + given.streams_count);
-  if (given.sink != nullptr)
-    input.sink = [sink = given.sink, user = given.user](int64_t sample, int64_t result, int64_t id) {
+  input.feeds = api::named_arrays(request.feeds, request.feeds_count, "options.feeds");
+  input.unknown = api::unknown_feeds(request.flags);
+  if (request.streams_count > 0)
+    input.streams.assign(&api::required(request.streams, "options.streams"), request.streams + request.streams_count);
+  if (request.sink != nullptr)
+    input.sink = [sink = request.sink, user = request.user](int64_t sample, int64_t result, int64_t id) {
       return sink(user, sample, result, id) == 0;
     };
-  input.poll = [&host, poll = given.poll, user = given.user] {
+  input.poll = [&host, poll = request.poll, user = request.user] {
     return !host.ending && (poll == nullptr || poll(user) == 0);
   };
   return input;
@@ -95,34 +95,34 @@ tn_generated borrowed(Generated& from) {
 
 tn_status tn_generator_create(tn_host* host, tn_parameters parameters, const tn_generator_options* options,
                               tn_generator* generator, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_generator_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_generator_options request = api::sized(options, "options");
     api::required(generator, "generator");
-    const GeneratorOptions wanted = generator_options(it, given);
-    const std::string ids = api::string(given.ids, "options.ids");
-    const LayerOutput scores = it.layers.at(given.scores);
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
-    const std::shared_ptr<Device> device = it.device(api::device_kind(given.device));
+    const GeneratorOptions wanted = generator_options(owner, request);
+    const std::string ids = api::string(request.ids, "options.ids");
+    const LayerOutput scores = owner.layers.at(request.scores);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
+    const std::shared_ptr<Device> device = owner.device(api::device_kind(request.device));
     const SetRead read(held->gate);
     StepModel model = [&] {
-      const SetupLock lock = it.registry.setup();
-      return StepModel::make(it.factory, scores, ids);
+      const SetupLock lock = owner.registry.setup();
+      return StepModel::make(owner.factory, scores, ids);
     }();
-    *generator = it.generators.add<tn_generator>(std::make_shared<HeldGenerator>(
-        held, std::make_unique<Generator>(std::move(model), held->set, it.registry, device, it.parallel,
-                                          it.pool.parallel(), wanted)));
+    *generator = owner.generators.add<tn_generator>(std::make_shared<HeldGenerator>(
+        held, std::make_unique<Generator>(std::move(model), held->set, owner.registry, device, owner.parallel,
+                                          owner.pool.parallel(), wanted)));
   });
 }
 
 tn_status tn_generate(tn_host* host, tn_generator generator, const tn_generate_options* options, tn_generated* result,
                       tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_generate_options given = api::sized(options, "options");
-    const std::shared_ptr<HeldGenerator> held = it.generators.at(generator);
+  return api::call(host, error, [&](Host& owner) {
+    const tn_generate_options request = api::sized(options, "options");
+    const std::shared_ptr<HeldGenerator> held = owner.generators.at(generator);
     const Use use(held->mark, "generator");
     api::sized(result, "result");
-    const DecodingOptions decoding = decoding_options(given);
-    const GenerationInput input = generation_input(it, given);
+    const DecodingOptions decoding = decoding_options(request);
+    const GenerationInput input = generation_input(owner, request);
     const SetRead read(held->parameters->gate);
     held->generator->set_version(read.version());
     held->generated = held->generator->run(decoding, input);
@@ -131,5 +131,5 @@ tn_status tn_generate(tn_host* host, tn_generator generator, const tn_generate_o
 }
 
 tn_status tn_generator_release(tn_host* host, tn_generator generator, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.generators.take(generator); });
+  return api::call(host, error, [&](Host& owner) { owner.generators.take(generator); });
 }

@@ -14,11 +14,11 @@ inline std::string name_or_none(const char* name) { return name == nullptr ? "" 
 template <typename Object, typename Handle, typename Work>
 tn_status make_layer(tn_host* host, HandleTable<std::shared_ptr<Object>> Host::*table, Handle handle, tn_layer* layer,
                      tn_error* error, Work&& work) {
-  return call(host, error, [&](Host& it) {
-    const std::shared_ptr<Object> open = (it.*table).at(handle);
+  return call(host, error, [&](Host& owner) {
+    const std::shared_ptr<Object> open = (owner.*table).at(handle);
     required(layer, "layer");
-    const SetupLock lock = it.registry.setup();
-    *layer = it.layers.add<tn_layer>({work(it, *open), 0});
+    const SetupLock lock = owner.registry.setup();
+    *layer = owner.layers.add<tn_layer>({work(owner, *open), 0});
   });
 }
 

@@ -69,8 +69,8 @@ DLManagedTensor* exported(const Leased& leased) {
 
 tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values, uint64_t* bytes,
                              tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
     const uint64_t room = api::required(bytes, "bytes"), needed = entry.count * sizeof(float);
     if (room < needed) {
@@ -89,38 +89,38 @@ tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char
 
 tn_status tn_parameters_lease(tn_host* host, tn_parameters parameters, const char* name, int32_t mode, tn_lease* lease,
                               tn_array* values, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(lease, "lease");
     api::required(values, "values");
-    give(it, lease_parameter(it, parameters, name, mode), lease, values);
+    give(owner, lease_parameter(owner, parameters, name, mode), lease, values);
   });
 }
 
 tn_status tn_machine_lease(tn_host* host, tn_machine machine, tn_layer layer, tn_lease* lease, tn_array* values,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(lease, "lease");
     api::required(values, "values");
-    give(it, lease_output(it, machine, layer), lease, values);
+    give(owner, lease_output(owner, machine, layer), lease, values);
   });
 }
 
 tn_status tn_lease_release(tn_host* host, tn_lease lease, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.leases.take(lease); });
+  return api::call(host, error, [&](Host& owner) { owner.leases.take(lease); });
 }
 
 tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                DLManagedTensor** tensor, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     DLManagedTensor*& to = api::required(tensor, "tensor");
-    to = exported(lease_parameter(it, parameters, name, mode));
+    to = exported(lease_parameter(owner, parameters, name, mode));
   });
 }
 
 tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer, DLManagedTensor** tensor,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     DLManagedTensor*& to = api::required(tensor, "tensor");
-    to = exported(lease_output(it, machine, layer));
+    to = exported(lease_output(owner, machine, layer));
   });
 }

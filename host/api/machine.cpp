@@ -8,30 +8,30 @@ using namespace tenon::host;
 
 tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                             const tn_machine_options* options, tn_machine* machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_machine_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_machine_options request = api::sized(options, "options");
     api::required(machine, "machine");
     MachineOptions wanted;
-    api::read_compute(given.compute, &wanted);
-    wanted.max_samples = given.max_samples;
-    wanted.training = given.training != 0;
-    wanted.keep_all = given.keep_all != 0;
-    wanted.seed = given.seed;
-    wanted.max_rows = given.max_rows;
+    api::read_compute(request.compute, &wanted);
+    wanted.max_samples = request.max_samples;
+    wanted.training = request.training != 0;
+    wanted.keep_all = request.keep_all != 0;
+    wanted.seed = request.seed;
+    wanted.max_rows = request.max_rows;
     constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
-    if ((given.flags & ~kFlags) != 0)
-      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
-    wanted.data_gradients = (given.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
-    wanted.given_gradients = (given.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
-    wanted.checks = it.checks;
+    if ((request.flags & ~kFlags) != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", request.flags, "; expected TN_MACHINE_*");
+    wanted.data_gradients = (request.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
+    wanted.given_gradients = (request.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
+    wanted.checks = owner.checks;
     wanted.immutable =
-        api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
-    const Topology topology = Topology::trace(api::outputs(it, outputs, outputs_count, "outputs"));
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
-    const auto devices = api::devices(it, given.device, given.devices, given.devices_count);
+        api::strings(request.immutable_parameters, request.immutable_parameters_count, "options.immutable_parameters");
+    const Topology topology = Topology::trace(api::outputs(owner, outputs, outputs_count, "outputs"));
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
+    const auto devices = api::devices(owner, request.device, request.devices, request.devices_count);
     const SetRead read(held->gate);
-    *machine = it.machines.add<tn_machine>(std::make_shared<HeldMachine>(
-        held, std::make_unique<Machine>(topology, held->set, it.registry, devices, it.parallel, wanted)));
+    *machine = owner.machines.add<tn_machine>(std::make_shared<HeldMachine>(
+        held, std::make_unique<Machine>(topology, held->set, owner.registry, devices, owner.parallel, wanted)));
   });
 }
 
@@ -56,8 +56,8 @@ tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, tn_error* 
 }
 
 tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
-    api::required(values, "values") = api::array(held.machine->output(it.layers.at(layer)));
+  return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
+    api::required(values, "values") = api::array(held.machine->output(owner.layers.at(layer)));
   });
 }
 
@@ -89,15 +89,15 @@ namespace {
 // Lends what a machine measured in its last forward.
 tn_status lend_measured(tn_host* host, tn_machine machine, Lent kind, const tn_metric** values, uint32_t* count,
                         tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+  return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
     api::required(values, kind == Lent::kMetrics ? "metrics" : "costs");
     api::required(count, "count");
     const Machine& asked = *held.machine;
-    ResultSums result(asked, it.registry);
+    ResultSums result(asked, owner.registry);
     if (asked.samples() > 0) result.add(asked);
     TestResult measured = result.measured();
     const std::vector<tn_metric>& lent =
-        it.lend(std::move(kind == Lent::kMetrics ? measured.metrics : measured.costs), kind);
+        owner.lend(std::move(kind == Lent::kMetrics ? measured.metrics : measured.costs), kind);
     *values = lent.data();
     *count = static_cast<uint32_t>(lent.size());
   });
@@ -124,9 +124,9 @@ tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, voi
 }
 
 tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+  return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
     held.machine->require_own();
-    it.machines.take(machine);
+    owner.machines.take(machine);
   });
 }
 
@@ -134,19 +134,19 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(std::make_unique<ProgramUpdater>(
-        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes"))));
+    *updater = owner.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(std::make_unique<ProgramUpdater>(
+        owner.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes"))));
   });
 }
 
 tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                               tn_error* error) {
   std::string text;
-  const tn_status status = api::call_updater(host, updater, error, [&](Host& it, const Updater& described) {
+  const tn_status status = api::call_updater(host, updater, error, [&](Host& owner, const Updater& described) {
     api::required(write, "write");
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const UpdateCalls::Written written = described.written(held->set);
     text = nlohmann::json{{"type", described.type()},
                           {"learning_rate", described.learning_rate()},
@@ -164,5 +164,5 @@ tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double
 }
 
 tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.updaters.take(updater); });
+  return api::call(host, error, [&](Host& owner) { owner.updaters.take(updater); });
 }

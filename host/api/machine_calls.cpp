@@ -19,8 +19,8 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
 
 tn_status tn_machine_backward_from(tn_host* host, tn_machine machine, const tn_layer* layers, const tn_array* gradients,
                                    uint32_t count, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host& it, HeldMachine& held) {
-    const std::vector<LayerOutput> outputs = api::outputs(it, layers, count, "layers");
+  return api::call_machine(host, machine, error, [&](Host& owner, HeldMachine& held) {
+    const std::vector<LayerOutput> outputs = api::outputs(owner, layers, count, "layers");
     if (count > 0) api::required(gradients, "gradients");
     std::vector<ArrayView> arrays;
     for (uint32_t i = 0; i < count; ++i) {
@@ -57,27 +57,27 @@ namespace {
 // A machine and arrays of any number of samples, which it computes in parts.
 class Inference {
  public:
-  Inference(Host& host, const tn_infer_options& given)
-      : outputs_(api::outputs(host, given.outputs, given.outputs_count, "options.outputs")) {
+  Inference(Host& host, const tn_infer_options& request)
+      : outputs_(api::outputs(host, request.outputs, request.outputs_count, "options.outputs")) {
     if (outputs_.empty()) fail(TN_INVALID, SubjectName{"options.outputs"}, "options.outputs is empty");
-    if (given.parameters.generation == 0)
+    if (request.parameters.generation == 0)
       fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
-    if (given.max_samples < 0)
-      fail(TN_INVALID, SubjectName{"options.max_samples"}, "options.max_samples is ", given.max_samples,
+    if (request.max_samples < 0)
+      fail(TN_INVALID, SubjectName{"options.max_samples"}, "options.max_samples is ", request.max_samples,
            "; expected at least 0");
-    const UnknownFeeds unknown = api::unknown_feeds(given.flags);
-    const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
+    const UnknownFeeds unknown = api::unknown_feeds(request.flags);
+    const std::vector<NamedArray> named = api::named_arrays(request.feeds, request.feeds_count, "options.feeds");
     int64_t most = 1;
     for (const NamedArray& each : named)
       if (!each.array.shape.empty()) most = std::max(most, samples_of(each.array));
     constexpr int64_t kMaxSamples = 256;
     MachineOptions options;
-    api::read_compute(given.compute, &options);
-    options.max_samples = std::min(most, given.max_samples == 0 ? kMaxSamples : given.max_samples);
+    api::read_compute(request.compute, &options);
+    options.max_samples = std::min(most, request.max_samples == 0 ? kMaxSamples : request.max_samples);
     options.checks = host.checks;
     options.runs_once = most <= options.max_samples;
-    parameters_ = host.parameters.at(given.parameters);
-    const std::shared_ptr<Device> device = host.device(api::device_kind(given.device));
+    parameters_ = host.parameters.at(request.parameters);
+    const std::shared_ptr<Device> device = host.device(api::device_kind(request.device));
     {
       const SetRead read(parameters_->gate);
       machine_ = std::make_unique<Machine>(Topology::trace(outputs_), parameters_->set, host.registry,
@@ -139,19 +139,19 @@ class Inference {
 void check_result(const LayerOutput& output, const tn_array& result, const ArrayView& expected) {
   const std::string name = output_name(output);
   const auto who = [&] { return "the result of layer \"" + name + "\""; };
-  const ArrayView given = api::view(result, who, name);
-  if (given.storage != TN_DENSE || !given.strides.empty())
+  const ArrayView request = api::view(result, who, name);
+  if (request.storage != TN_DENSE || !request.strides.empty())
     fail(TN_INVALID, SubjectName{name}, who(), ": expected a dense array without strides");
-  if (given.dtype != expected.dtype || given.shape != expected.shape)
+  if (request.dtype != expected.dtype || request.shape != expected.shape)
     fail(TN_INVALID, SubjectName{name}, who(), ": expected ", dtype_name(expected.dtype), " ",
-         to_string(expected.shape), ", got ", dtype_name(given.dtype), " ", to_string(given.shape));
+         to_string(expected.shape), ", got ", dtype_name(request.dtype), " ", to_string(request.shape));
 }
 
 }  // namespace
 
 tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_array* results, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    Inference inference(it, api::sized(options, "options"));
+  return api::call(host, error, [&](Host& owner) {
+    Inference inference(owner, api::sized(options, "options"));
     api::required(results, "results");
     const size_t count = inference.outputs().size();
     bool computes = false;
@@ -179,8 +179,8 @@ tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_arr
 tn_status tn_infer_parts(tn_host* host, const tn_infer_options* options,
                          int32_t (*sink)(void* user, int64_t first, const tn_array* outputs, uint32_t outputs_count),
                          void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    Inference inference(it, api::sized(options, "options"));
+  return api::call(host, error, [&](Host& owner) {
+    Inference inference(owner, api::sized(options, "options"));
     api::required(sink, "sink");
     std::vector<tn_array> arrays(inference.outputs().size());
     inference.run([&](int64_t first) {

@@ -10,26 +10,26 @@ namespace {
 
 template <typename Work>
 tn_status call_metrics(tn_host* host, tn_metrics metrics, tn_error* error, Work&& work) noexcept {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldMetrics> held = it.metric_sums.at(metrics);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldMetrics> held = owner.metric_sums.at(metrics);
     const Use use(held->mark, "metrics");
-    work(it, *held);
+    work(owner, *held);
   });
 }
 
 }  // namespace
 
 tn_status tn_metrics_create(tn_host* host, tn_machine machine, tn_metrics* metrics, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+  return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
     api::required(metrics, "metrics");
-    *metrics =
-        it.metric_sums.add<tn_metrics>(std::make_shared<HeldMetrics>(machine, ResultSums(*held.machine, it.registry)));
+    *metrics = owner.metric_sums.add<tn_metrics>(
+        std::make_shared<HeldMetrics>(machine, ResultSums(*held.machine, owner.registry)));
   });
 }
 
 tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machine, tn_error* error) {
-  return call_metrics(host, metrics, error, [&](Host& it, HeldMetrics& held) {
-    const std::shared_ptr<HeldMachine> of = it.machines.at(machine);
+  return call_metrics(host, metrics, error, [&](Host& owner, HeldMetrics& held) {
+    const std::shared_ptr<HeldMachine> of = owner.machines.at(machine);
     const Use use(of->mark, "machine");
     const Machine& added = *of->machine;
     if (held.machine.index != machine.index || held.machine.generation != machine.generation)
@@ -57,8 +57,8 @@ tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sin
 }
 
 tn_status tn_metrics_merge(tn_host* host, tn_metrics metrics, tn_metrics from, tn_error* error) {
-  return call_metrics(host, metrics, error, [&](Host& it, HeldMetrics& held) {
-    const std::shared_ptr<HeldMetrics> of = it.metric_sums.at(from);
+  return call_metrics(host, metrics, error, [&](Host& owner, HeldMetrics& held) {
+    const std::shared_ptr<HeldMetrics> of = owner.metric_sums.at(from);
     if (of.get() == &held) fail(TN_INVALID, SubjectName{"from"}, "metrics cannot be merged with themselves");
     const Use use(of->mark, "metrics");
     held.sums.add(of->sums);
@@ -70,5 +70,5 @@ tn_status tn_metrics_flush(tn_host* host, tn_metrics metrics, tn_error* error) {
 }
 
 tn_status tn_metrics_release(tn_host* host, tn_metrics metrics, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.metric_sums.take(metrics); });
+  return api::call(host, error, [&](Host& owner) { owner.metric_sums.take(metrics); });
 }

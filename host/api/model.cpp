@@ -14,61 +14,63 @@ namespace api = tenon::host::api;
 using namespace tenon::host;
 
 tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_data_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_data_options request = api::sized(options, "options");
     api::required(layer, "layer");
     DataSource source;
-    source.dtype = given.dtype;
-    static_cast<void>(dtype_from_name(dtype_name(given.dtype)));  // throws for an unknown type
-    if (given.rank < 0 || given.rank >= TN_MAX_RANK)
-      fail(TN_INVALID, SubjectName{"options.rank"}, "options.rank is ", given.rank);
-    if (given.rank > 0) source.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
-    source.index_limit = given.index_limit == 0 ? -1 : given.index_limit;
-    source.scale = given.scale == 0 ? 1 : given.scale;
-    source.offset = given.offset;
-    source.storage = given.storage;
-    source.levels = given.levels;
-    if (given.sequence != nullptr) source.sequence = api::string(given.sequence, "options.sequence");
-    source.channels_first = api::channels_first(given.layout, "options.layout");
-    const SetupLock lock = it.registry.setup();
-    *layer = it.layers.add<tn_layer>({it.factory.data(api::string(given.name, "options.name"), source), 0});
+    source.dtype = request.dtype;
+    static_cast<void>(dtype_from_name(dtype_name(request.dtype)));  // throws for an unknown type
+    if (request.rank < 0 || request.rank >= TN_MAX_RANK)
+      fail(TN_INVALID, SubjectName{"options.rank"}, "options.rank is ", request.rank);
+    if (request.rank > 0)
+      source.shape.assign(&api::required(request.shape, "options.shape"), request.shape + request.rank);
+    source.index_limit = request.index_limit == 0 ? -1 : request.index_limit;
+    source.scale = request.scale == 0 ? 1 : request.scale;
+    source.offset = request.offset;
+    source.storage = request.storage;
+    source.levels = request.levels;
+    if (request.sequence != nullptr) source.sequence = api::string(request.sequence, "options.sequence");
+    source.channels_first = api::channels_first(request.layout, "options.layout");
+    const SetupLock lock = owner.registry.setup();
+    *layer = owner.layers.add<tn_layer>({owner.factory.data(api::string(request.name, "options.name"), source), 0});
   });
 }
 
 tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_layer_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_layer_options request = api::sized(options, "options");
     api::required(layer, "layer");
-    const SetupLock lock = it.registry.setup();
-    const LayerRef like = given.like.generation == 0 ? nullptr : it.layers.at(given.like).layer;
-    const std::string type = api::string(given.type, "options.type"), name = given.name == nullptr ? "" : given.name;
-    std::vector<LayerOutput> inputs = api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs");
-    if (given.ports != nullptr)
-      inputs =
-          it.factory.in_port_order(type, name, inputs, api::strings(given.ports, given.inputs_count, "options.ports"));
-    *layer = it.layers.add<tn_layer>(
-        it.factory.layer(type, name, std::move(inputs),
-                         api::values(given.attributes, given.attributes_count, "options.attributes"), like.get()));
+    const SetupLock lock = owner.registry.setup();
+    const LayerRef like = request.like.generation == 0 ? nullptr : owner.layers.at(request.like).layer;
+    const std::string type = api::string(request.type, "options.type"),
+                      name = request.name == nullptr ? "" : request.name;
+    std::vector<LayerOutput> inputs = api::layer_outputs(owner, request.inputs, request.inputs_count, "options.inputs");
+    if (request.ports != nullptr)
+      inputs = owner.factory.in_port_order(type, name, inputs,
+                                           api::strings(request.ports, request.inputs_count, "options.ports"));
+    *layer = owner.layers.add<tn_layer>(owner.factory.layer(
+        type, name, std::move(inputs), api::values(request.attributes, request.attributes_count, "options.attributes"),
+        like.get()));
   });
 }
 
 tn_status tn_layer_find(tn_host* host, tn_layer layer, const char* name, tn_layer* found, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::string wanted = api::string(name, "name");
     api::required(found, "found");
-    const Topology topology = Topology::trace({it.layers.at(layer)});
+    const Topology topology = Topology::trace({owner.layers.at(layer)});
     const auto at = std::find_if(topology.layers.begin(), topology.layers.end(),
                                  [&](const LayerRef& each) { return each->name == wanted; });
     if (at == topology.layers.end())
       fail(TN_NOT_FOUND, SubjectName{wanted}, "layer \"", topology.outputs[0].layer->name,
            "\" does not depend on a layer \"", wanted, "\"");
-    *found = it.layers.add<tn_layer>(LayerOutput{*at, 0});
+    *found = owner.layers.add<tn_layer>(LayerOutput{*at, 0});
   });
 }
 
 tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput output = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput output = owner.layers.at(layer);
     const Layer& described = *output.layer;
     nlohmann::json json = {{"name", described.name}, {"type", described.type}, {"role", role_name(described.role)}};
     json["inputs"] = nlohmann::json::array();
@@ -95,18 +97,18 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
 }
 
 tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(output, "output");
-    const LayerOutput of = it.layers.at(layer);
+    const LayerOutput of = owner.layers.at(layer);
     const size_t count = of.layer->outputs.size();
     if (number >= count)
       fail(TN_NOT_FOUND, "layer \"", of.layer->name, "\" has no output ", number, "; it has ", count);
-    *output = it.layers.add<tn_layer>(LayerOutput{of.layer, number});
+    *output = owner.layers.add<tn_layer>(LayerOutput{of.layer, number});
   });
 }
 
 tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.layers.take(layer); });
+  return api::call(host, error, [&](Host& owner) { owner.layers.take(layer); });
 }
 
 // ---- parameters
@@ -129,26 +131,26 @@ std::vector<ParameterDeclaration> declarations_of(Host& host, const tn_layer* ou
 
 tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                tn_parameters* parameters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(parameters, "parameters");
-    *parameters = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
-        ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator)));
+    *parameters = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
+        ParameterSet::create(declarations_of(owner, outputs, outputs_count), seed, owner.allocator)));
   });
 }
 
 tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
                                 tn_parameters* parameters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(parameters, "parameters");
-    *parameters = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
-        ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator)));
+    *parameters = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
+        ParameterSet::declare(declarations_of(owner, outputs, outputs_count), owner.allocator)));
   });
 }
 
 tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     nlohmann::json json = nlohmann::json::array();
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     for (const ParameterEntry& entry : held->set->entries())
       json.push_back({{"name", entry.name},
                       {"shape", entry.shape},
@@ -160,8 +162,8 @@ tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_wri
 
 tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
     held->gate.require_viewable();
     api::required(values, "values") = api::array({entry.dtype, entry.shape, held->set->values(entry)});
@@ -170,10 +172,10 @@ tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char*
 
 tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
     if (view.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetWrite write(held->gate);
     held->set->set(api::string(name, "name"), view);
   });
@@ -181,82 +183,82 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
 
 tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names, uint32_t* count,
                               tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     std::vector<SlotNames> known;
     {
       const SetRead read(held->gate);
       for (const auto& [layer, list] : held->set->names()) known.push_back({layer, list});
     }
-    api::give_names(it, std::move(known), names, count);
+    api::give_names(owner, std::move(known), names, count);
   });
 }
 
 tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names, uint32_t count,
                                   tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetWrite write(held->gate);
     DataNames changed = held->set->names();
-    for (const SlotNames& given : api::names(names, count, "names")) {
-      NamesRef& known = changed[given.slot];
-      if (given.names == nullptr || known == nullptr || given.names->dtype != 0) {
-        known = given.names;
+    for (const SlotNames& request : api::names(names, count, "names")) {
+      NamesRef& known = changed[request.slot];
+      if (request.names == nullptr || known == nullptr || request.names->dtype != 0) {
+        known = request.names;
       } else {  // a list of 0.3 says nothing of columns, type and shape
-        Names all = *given.names;
+        Names all = *request.names;
         if (all.columns == nullptr) all.columns = known->columns;
         all.dtype = known->dtype;
         all.shape = known->shape;
         all.index_limit = known->index_limit;
         known = std::make_shared<Names>(std::move(all));
       }
-      if (known == nullptr) changed.erase(given.slot);
+      if (known == nullptr) changed.erase(request.slot);
     }
     held->set->set_names(std::move(changed));
   });
 }
 
 tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.parameters.take(parameters); });
+  return api::call(host, error, [&](Host& owner) { owner.parameters.take(parameters); });
 }
 
 // ---- model files
 
 tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                         const char* path, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const Topology topology = api::topology_of(it, outputs, outputs_count);
+  return api::call(host, error, [&](Host& owner) {
+    const Topology topology = api::topology_of(owner, outputs, outputs_count);
     std::vector<std::string> names;
     std::set<std::string> known;
     for (const ParameterDeclaration& declaration : topology.declarations())
       if (known.insert(declaration.name).second) names.push_back(declaration.name);
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetRead read(held->gate);
     const ParameterSet& set = *held->set;
-    write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
+    write_model(*owner.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
   });
 }
 
 tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                         tn_parameters* parameters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::string file = api::string(path, "path");
     api::required(outputs_count, "outputs_count");
     api::required(parameters, "parameters");
-    const ModelFile header = read_model_header(*it.files, file);
-    api::ReadTopology contents = api::naming_file(file, [&] { return api::topology_of_model(it, header, file); });
+    const ModelFile header = read_model_header(*owner.files, file);
+    api::ReadTopology contents = api::naming_file(file, [&] { return api::topology_of_model(owner, header, file); });
     const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
     const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
     api::check_capacity(layer_outputs.size(), room, file);
-    auto set =
-        api::naming_file(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
-    api::naming_file(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
+    auto set = api::naming_file(
+        file, [&] { return ParameterSet::declare(contents.topology.declarations(), owner.allocator); });
+    api::naming_file(file, [&] { return load_model(*owner.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
-    const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
+    const auto loaded = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
     try {
-      api::give_layers(it, layer_outputs, room);
+      api::give_layers(owner, layer_outputs, room);
     } catch (...) {
-      it.parameters.take(loaded);
+      owner.parameters.take(loaded);
       throw;
     }
     *parameters = loaded;
@@ -264,9 +266,9 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
 }
 
 tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::string file = api::string(path, "path");
-    const ModelFile header = read_model_header(*it.files, file);
+    const ModelFile header = read_model_header(*owner.files, file);
     nlohmann::json json = {{"verified", header.verified}, {"checksum", header.checksum}, {"metadata", header.metadata}};
     json["topology"] = header.topology.empty() ? nlohmann::json() : api::parse_topology(header.topology, file);
     rename_layer_types(json["topology"]);

@@ -60,15 +60,15 @@ json copy_parameters(ParameterSet& to, const ParameterSet& from, const CopyOptio
     require_some(to, "renames", target, "to");
   }
   for (const std::string& name : options.skip) require_some(to, "skip", name, "to");
-  const std::map<std::string, const ParameterEntry*> given = by_name_in_target(from, options);
+  const std::map<std::string, const ParameterEntry*> request = by_name_in_target(from, options);
   json report;
   for (const char* const part : {"copied", "skipped", "missing", "reshaped", "extra"}) report[part] = json::array();
   std::string faults;
   const auto fault = [&](const auto&... parts) { base::append(faults, text(parts...), "; "); };
   std::vector<std::pair<const ParameterEntry*, const ParameterEntry*>> copies;  // target, source
   for (const ParameterEntry& entry : to.entries()) {
-    const auto found = given.find(entry.name);
-    const ParameterEntry* const source = found == given.end() ? nullptr : found->second;
+    const auto found = request.find(entry.name);
+    const ParameterEntry* const source = found == request.end() ? nullptr : found->second;
     if (std::any_of(options.skip.begin(), options.skip.end(),
                     [&](const std::string& above) { return is_below(entry.name, above); })) {
       report["skipped"].push_back(entry.name);
@@ -84,7 +84,7 @@ json copy_parameters(ParameterSet& to, const ParameterSet& from, const CopyOptio
       copies.emplace_back(&entry, source);
     }
   }
-  for (const auto& [name, source] : given)
+  for (const auto& [name, source] : request)
     if (!to.contains(name)) report["extra"].push_back(source->name);
   if (!faults.empty() && !options.partial)
     fail(TN_INVALID, "the set that is copied from does not fit: ", faults,

@@ -12,30 +12,30 @@ namespace api = tenon::host::api;
 using namespace tenon::host;
 
 tn_status tn_host_use_plugin_set(tn_host* host, const char* path, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    it.registry.use(std::make_shared<const PluginSet>(read_plugin_set(api::string(path, "path"), *it.files)));
+  return api::call(host, error, [&](Host& owner) {
+    owner.registry.use(std::make_shared<const PluginSet>(read_plugin_set(api::string(path, "path"), *owner.files)));
   });
 }
 
 tn_status tn_host_lock_plugins(tn_host* host, const char* folder, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::string given = api::string(folder, "folder");
+  return api::call(host, error, [&](Host& owner) {
+    const std::string request = api::string(folder, "folder");
     api::required(write, "write");
     std::error_code failure;
-    const std::filesystem::path whole = std::filesystem::canonical(given, failure);
+    const std::filesystem::path whole = std::filesystem::canonical(request, failure);
     if (failure)
-      fail(failure == std::errc::no_such_file_or_directory ? TN_NOT_FOUND : TN_IO, SubjectName{given}, given, ": ",
+      fail(failure == std::errc::no_such_file_or_directory ? TN_NOT_FOUND : TN_IO, SubjectName{request}, request, ": ",
            failure.message());
-    const std::string text = it.registry.lock(whole);
+    const std::string text = owner.registry.lock(whole);
     write(user, text.data(), text.size());
   });
 }
 
 tn_status tn_plugin_set_verify(const char* path, tn_write write, void* user, tn_error* error) {
   return api::guarded(error, [&] {
-    const std::string given = api::string(path, "path");
+    const std::string request = api::string(path, "path");
     api::required(write, "write");
-    const std::string json = verify_plugin_set(given, system_files()).dump();
+    const std::string json = verify_plugin_set(request, system_files()).dump();
     write(user, json.data(), json.size());
   });
 }

@@ -73,28 +73,28 @@ std::vector<Slot> slots_of(const tn_slot* const* slots, uint32_t count, const ch
   return adopt_slots(slots, count, TN_INVALID, who);
 }
 
-Source source_of(const tn_source_options& given, const std::shared_ptr<api::User>& user) {
+Source source_of(const tn_source_options& request, const std::shared_ptr<api::User>& user) {
   static constexpr char kWho[] = "the application's reader";
   Source source;
-  source.slots = slots_of(given.slots, given.slots_count, kWho);
-  source.size = given.samples;
-  if (given.next != nullptr)
-    source.next = [given, user](int64_t most, std::vector<ArrayView>& values) {
+  source.slots = slots_of(request.slots, request.slots_count, kWho);
+  source.size = request.samples;
+  if (request.next != nullptr)
+    source.next = [request, user](int64_t most, std::vector<ArrayView>& values) {
       int64_t count = 0;
       borrow(kWho, values,
-             [&](tn_array* arrays, tn_error* error) { return given.next(user->get(), most, arrays, &count, error); });
+             [&](tn_array* arrays, tn_error* error) { return request.next(user->get(), most, arrays, &count, error); });
       return count;
     };
-  if (given.read_at != nullptr)
-    source.read_at = [given, user](const int64_t* indices, int64_t count, std::vector<ArrayView>& values) {
+  if (request.read_at != nullptr)
+    source.read_at = [request, user](const int64_t* indices, int64_t count, std::vector<ArrayView>& values) {
       borrow(kWho, values, [&](tn_array* arrays, tn_error* error) {
-        return given.read_at(user->get(), indices, count, arrays, error);
+        return request.read_at(user->get(), indices, count, arrays, error);
       });
     };
-  if (given.seek != nullptr)
-    source.seek = [given, user](int64_t pass, int64_t position) {
+  if (request.seek != nullptr)
+    source.seek = [request, user](int64_t pass, int64_t position) {
       std::vector<ArrayView> none;
-      borrow(kWho, none, [&](tn_array*, tn_error* error) { return given.seek(user->get(), pass, position, error); });
+      borrow(kWho, none, [&](tn_array*, tn_error* error) { return request.seek(user->get(), pass, position, error); });
     };
   return source;
 }
@@ -114,44 +114,45 @@ json api::describe(const Reader& reader) {
 }
 
 tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_reader_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_reader_options request = api::sized(options, "options");
     api::required(reader, "reader");
-    if ((given.flags & ~uint32_t{TN_READER_SCHEMA}) != 0)
-      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; known: TN_READER_SCHEMA");
-    std::vector<SlotNames> names = api::names(given.names, given.names_count, "options.names");
+    if ((request.flags & ~uint32_t{TN_READER_SCHEMA}) != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", request.flags,
+           "; known: TN_READER_SCHEMA");
+    std::vector<SlotNames> names = api::names(request.names, request.names_count, "options.names");
     std::erase_if(names, [](const SlotNames& known) { return known.names == nullptr; });
-    const ReaderType& type = it.registry.reader(api::string(given.type, "options.type"));
-    const Values attributes = api::values(given.attributes, given.attributes_count, "options.attributes");
-    const uint32_t shards = std::max(given.shards, 1U);
+    const ReaderType& type = owner.registry.reader(api::string(request.type, "options.type"));
+    const Values attributes = api::values(request.attributes, request.attributes_count, "options.attributes");
+    const uint32_t shards = std::max(request.shards, 1U);
     json step = {{"type", type.description.type},
                  {"plugin", {{"id", type.plugin}, {"version", type.version}}},
                  {"attributes", json::object()},
-                 {"shard", given.shard},
+                 {"shard", request.shard},
                  {"shards", shards},
-                 {"seed", given.seed}};
+                 {"seed", request.seed}};
     for (const auto& [name, value] : attributes) step["attributes"][name] = to_json(value);
     ReaderSettings settings;
-    if (given.directory != nullptr) settings.directory = given.directory;
-    settings.shard = given.shard;
+    if (request.directory != nullptr) settings.directory = request.directory;
+    settings.shard = request.shard;
     settings.shards = shards;
     settings.names = std::move(names);
-    settings.seed = given.seed;
-    settings.threads = it.pool.parallel();
-    settings.schema_alone = (given.flags & TN_READER_SCHEMA) != 0;
-    if (given.needed != nullptr || given.needed_count > 0)
-      settings.needed = api::strings(given.needed, given.needed_count, "options.needed");
-    *reader =
-        hold(it, open_reader(type, attributes, it.services.get(), std::move(settings)), json::array({std::move(step)}));
+    settings.seed = request.seed;
+    settings.threads = owner.pool.parallel();
+    settings.schema_alone = (request.flags & TN_READER_SCHEMA) != 0;
+    if (request.needed != nullptr || request.needed_count > 0)
+      settings.needed = api::strings(request.needed, request.needed_count, "options.needed");
+    *reader = hold(owner, open_reader(type, attributes, owner.services.get(), std::move(settings)),
+                   json::array({std::move(step)}));
   });
 }
 
 tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_source_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_source_options request = api::sized(options, "options");
     api::required(reader, "reader");
-    const auto user = std::make_shared<api::User>(given.user, given.release);
-    *reader = hold(it, open_source(source_of(given, user)), json::array({{{"type", "of the application"}}}));
+    const auto user = std::make_shared<api::User>(request.user, request.release);
+    *reader = hold(owner, open_source(source_of(request, user)), json::array({{{"type", "of the application"}}}));
     user->use();
   });
 }
@@ -160,52 +161,52 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
 
 tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, {{"shuffle", {{"buffer", buffer}, {"seed", seed}}}},
-         [&](const auto& inner) { return shuffle(inner, buffer, seed, it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, {{"shuffle", {{"buffer", buffer}, {"seed", seed}}}},
+         [&](const auto& inner) { return shuffle(inner, buffer, seed, owner.allocator); });
   });
 }
 
 tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, {{"first_n", samples}},
-         [&](const auto& inner) { return first_n(inner, samples, it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, {{"first_n", samples}},
+         [&](const auto& inner) { return first_n(inner, samples, owner.allocator); });
   });
 }
 
 tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
                           tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, {{"shard", shard}, {"shards", shards}},
-         [&](const auto& inner) { return tenon::host::shard(inner, shard, shards, it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, {{"shard", shard}, {"shards", shards}},
+         [&](const auto& inner) { return tenon::host::shard(inner, shard, shards, owner.allocator); });
   });
 }
 
 tn_status tn_reader_split(tn_host* host, tn_reader of, double fraction, uint64_t seed, int32_t held_out,
                           tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, {{"split", fraction}, {"seed", seed}, {"held_out", held_out != 0}}, [&](const auto& inner) {
-      return split(inner, {fraction, seed, held_out != 0}, it.allocator);
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, {{"split", fraction}, {"seed", seed}, {"held_out", held_out != 0}}, [&](const auto& inner) {
+      return split(inner, {fraction, seed, held_out != 0}, owner.allocator);
     });
   });
 }
 
 tn_status tn_reader_augment(tn_host* host, tn_reader of, const tn_augment_options* options, tn_reader* reader,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_augment_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_augment_options request = api::sized(options, "options");
     AugmentOptions wanted;
-    wanted.slot = api::string(given.slot, "options.slot");
-    wanted.channels_first = api::channels_first(given.layout, "options.layout");
-    wanted.pad = given.pad;
-    wanted.height = given.height;
-    wanted.width = given.width;
-    wanted.flip = given.flip != 0;
-    wanted.centre = given.centre != 0;
-    wanted.brightness = given.brightness;
-    wanted.contrast = given.contrast;
-    wanted.saturation = given.saturation;
-    wanted.seed = given.seed;
+    wanted.slot = api::string(request.slot, "options.slot");
+    wanted.channels_first = api::channels_first(request.layout, "options.layout");
+    wanted.pad = request.pad;
+    wanted.height = request.height;
+    wanted.width = request.width;
+    wanted.flip = request.flip != 0;
+    wanted.centre = request.centre != 0;
+    wanted.brightness = request.brightness;
+    wanted.contrast = request.contrast;
+    wanted.saturation = request.saturation;
+    wanted.seed = request.seed;
     const json step = {{"augment", wanted.slot},
                        {"channels_first", wanted.channels_first},
                        {"pad", wanted.pad},
@@ -214,60 +215,61 @@ tn_status tn_reader_augment(tn_host* host, tn_reader of, const tn_augment_option
                        {"centre", wanted.centre},
                        {"colours", {wanted.brightness, wanted.contrast, wanted.saturation}},
                        {"seed", wanted.seed}};
-    wrap(it, of, reader, step,
-         [&](const auto& inner) { return augment(inner, wanted, *it.pool.parallel(), it.allocator); });
+    wrap(owner, of, reader, step,
+         [&](const auto& inner) { return augment(inner, wanted, *owner.pool.parallel(), owner.allocator); });
   });
 }
 
 tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, "chain", [&](Readers inner) { return chain(std::move(inner), it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    join(owner, of, of_count, reader, "chain", [&](Readers inner) { return chain(std::move(inner), owner.allocator); });
   });
 }
 
 tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, "interleave",
-         [&](Readers inner) { return interleave(std::move(inner), it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    join(owner, of, of_count, reader, "interleave",
+         [&](Readers inner) { return interleave(std::move(inner), owner.allocator); });
   });
 }
 
 tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, "compose", [&](Readers inner) { return compose(std::move(inner), it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    join(owner, of, of_count, reader, "compose",
+         [&](Readers inner) { return compose(std::move(inner), owner.allocator); });
   });
 }
 
 tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots, const char* const* names,
                            uint32_t slots_count, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::vector<std::string> old = api::strings(slots, slots_count, "slots");
-    const std::vector<std::string> given = names == nullptr ? old : api::strings(names, slots_count, "names");
+    const std::vector<std::string> request = names == nullptr ? old : api::strings(names, slots_count, "names");
     std::vector<ChosenSlot> chosen;
-    for (size_t i = 0; i < old.size(); ++i) chosen.push_back({old[i], given[i]});
-    wrap(it, of, reader, {{"choose", old}, {"names", given}},
-         [&](const auto& inner) { return choose(inner, chosen, it.allocator); });
+    for (size_t i = 0; i < old.size(); ++i) chosen.push_back({old[i], request[i]});
+    wrap(owner, of, reader, {{"choose", old}, {"names", request}},
+         [&](const auto& inner) { return choose(inner, chosen, owner.allocator); });
   });
 }
 
 tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* options, tn_reader* reader,
                         tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_map_options given = api::sized(options, "options");
-    api::required(given.map, "options.map");
-    const auto user = std::make_shared<api::User>(given.user, given.release);
-    const auto function = [given, user](const std::vector<ArrayView>& from, int64_t samples,
-                                        std::vector<ArrayView>& to) {
+  return api::call(host, error, [&](Host& owner) {
+    const tn_map_options request = api::sized(options, "options");
+    api::required(request.map, "options.map");
+    const auto user = std::make_shared<api::User>(request.user, request.release);
+    const auto function = [request, user](const std::vector<ArrayView>& from, int64_t samples,
+                                          std::vector<ArrayView>& to) {
       std::vector<tn_array> inputs;
       for (const ArrayView& view : from) inputs.push_back(api::array(view));
       borrow("map", to, [&](tn_array* outputs, tn_error* why) {
-        return given.map(user->get(), inputs.data(), static_cast<uint32_t>(inputs.size()), samples, outputs,
-                         static_cast<uint32_t>(to.size()), why);
+        return request.map(user->get(), inputs.data(), static_cast<uint32_t>(inputs.size()), samples, outputs,
+                           static_cast<uint32_t>(to.size()), why);
       });
     };
-    wrap(it, of, reader, {{"map", "of the application"}}, [&](const auto& inner) {
-      return map(inner, slots_of(given.slots, given.slots_count, "map"), function, it.allocator);
+    wrap(owner, of, reader, {{"map", "of the application"}}, [&](const auto& inner) {
+      return map(inner, slots_of(request.slots, request.slots_count, "map"), function, owner.allocator);
     });
     user->use();
   });
@@ -275,30 +277,30 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
 
 tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                           tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, {{"batch", samples}, {"drop_last", drop_last != 0}},
-         [&](const auto& inner) { return batch(inner, samples, drop_last != 0, it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, {{"batch", samples}, {"drop_last", drop_last != 0}},
+         [&](const auto& inner) { return batch(inner, samples, drop_last != 0, owner.allocator); });
   });
 }
 
 tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_bucket_options given = api::sized(options, "options");
-    const BucketOptions wanted = {api::string(given.slot, "options.slot"), given.window, given.samples, given.rows,
-                                  given.seed};
+  return api::call(host, error, [&](Host& owner) {
+    const tn_bucket_options request = api::sized(options, "options");
+    const BucketOptions wanted = {api::string(request.slot, "options.slot"), request.window, request.samples,
+                                  request.rows, request.seed};
     const json step = {{"bucket", wanted.slot},
                        {"window", wanted.window},
                        {"samples", wanted.samples},
                        {"rows", wanted.rows},
                        {"seed", wanted.seed}};
-    wrap(it, of, reader, step, [&](const auto& inner) { return bucket(inner, wanted, it.allocator); });
+    wrap(owner, of, reader, step, [&](const auto& inner) { return bucket(inner, wanted, owner.allocator); });
   });
 }
 
 tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, nullptr, [&](const auto& inner) { return buffered(inner, minibatches, it.allocator); });
+  return api::call(host, error, [&](Host& owner) {
+    wrap(owner, of, reader, nullptr, [&](const auto& inner) { return buffered(inner, minibatches, owner.allocator); });
   });
 }
 
@@ -314,14 +316,14 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
 }
 
 tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    api::required(count, "count") = static_cast<uint32_t>(it.readers.at(reader)->reader->slots().size());
+  return api::call(host, error, [&](Host& owner) {
+    api::required(count, "count") = static_cast<uint32_t>(owner.readers.at(reader)->reader->slots().size());
   });
 }
 
 tn_status tn_reader_slot(tn_host* host, tn_reader reader, uint32_t number, tn_data_options* options, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldReader> held = owner.readers.at(reader);
     const std::vector<Slot>& slots = held->reader->slots();
     if (number >= slots.size()) fail(TN_NOT_FOUND, "the reader has no slot ", number, "; it has ", slots.size());
     const Slot& slot = slots[number];
@@ -340,18 +342,18 @@ tn_status tn_reader_slot(tn_host* host, tn_reader reader, uint32_t number, tn_da
 
 tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                           tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldReader> held = owner.readers.at(reader);
     std::vector<SlotNames> known;
     for (const Slot& slot : held->reader->slots()) known.push_back({slot.name, known_of(slot)});
-    api::give_names(it, std::move(known), names, count);
+    api::give_names(owner, std::move(known), names, count);
   });
 }
 
 tn_status tn_reader_check(tn_host* host, tn_reader reader, tn_parameters parameters, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
-    const std::shared_ptr<HeldParameters> set = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldReader> held = owner.readers.at(reader);
+    const std::shared_ptr<HeldParameters> set = owner.parameters.at(parameters);
     const SetRead read(set->gate);
     const DataNames& names = set->set->names();
     for (const Slot& slot : held->reader->slots())
@@ -361,13 +363,15 @@ tn_status tn_reader_check(tn_host* host, tn_reader reader, tn_parameters paramet
 }
 
 tn_status tn_reader_record(tn_host* host, tn_reader reader, int64_t index, int64_t* record, tn_error* error) {
-  return api::call(host, error,
-                   [&](Host& it) { api::required(record, "record") = it.readers.at(reader)->reader->record(index); });
+  return api::call(host, error, [&](Host& owner) {
+    api::required(record, "record") = owner.readers.at(reader)->reader->record(index);
+  });
 }
 
 tn_status tn_reader_left_out(tn_host* host, tn_reader reader, int64_t* records, tn_error* error) {
-  return api::call(host, error,
-                   [&](Host& it) { api::required(records, "records") = it.readers.at(reader)->reader->left_out(); });
+  return api::call(host, error, [&](Host& owner) {
+    api::required(records, "records") = owner.readers.at(reader)->reader->left_out();
+  });
 }
 
 tn_status tn_reader_text(tn_host* host, tn_reader reader, int64_t index, const char* column, tn_write write, void* user,
@@ -409,5 +413,5 @@ tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t 
 }
 
 tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.readers.take(reader); });
+  return api::call(host, error, [&](Host& owner) { owner.readers.take(reader); });
 }

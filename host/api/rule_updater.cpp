@@ -137,8 +137,8 @@ std::shared_ptr<RuleUpdater::Copies> RuleUpdater::copies(const ParameterSet& set
     std::shared_ptr<Copies> copies;
     std::exception_ptr failure;  // must not pass through the application
 
-    void add(const tn_rule_state* given) {
-      const tn_rule_state& state = api::required(given, "state");
+    void add(const tn_rule_state* request) {
+      const tn_rule_state& state = api::required(request, "state");
       const std::string name = api::string(state.state, "state.state");
       const std::string parameter = api::string(state.parameter, "state.parameter");
       const std::string what = "state \"" + name + "\" of parameter \"" + parameter + "\"";

@@ -59,8 +59,8 @@ uint32_t number_of(size_t count) { return static_cast<uint32_t>(count); }
 }  // namespace
 
 tn_status tn_layer_inspect(tn_host* host, tn_layer layer, tn_layer_info* info, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     tn_layer_info made = {};
     made.output = of.output;
     made.name = of.layer->name.c_str();
@@ -75,8 +75,8 @@ tn_status tn_layer_inspect(tn_host* host, tn_layer layer, tn_layer_info* info, t
 }
 
 tn_status tn_layer_block(tn_host* host, tn_layer layer, tn_block_info* info, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     tn_block_info made = {};
     made.name = "";
     if (const Scan* const scan = of.layer->scan.get()) {
@@ -92,27 +92,27 @@ tn_status tn_layer_block(tn_host* host, tn_layer layer, tn_block_info* info, tn_
 }
 
 tn_status tn_layer_port(tn_host* host, tn_layer layer, uint32_t number, const char** port, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     check_number(*of.layer, number, of.layer->inputs.size(), "input");
-    const SetupLock lock = it.registry.setup();
-    api::required(port, "port") = input_port(it.registry, *of.layer, number);
+    const SetupLock lock = owner.registry.setup();
+    api::required(port, "port") = input_port(owner.registry, *of.layer, number);
   });
 }
 
 tn_status tn_layer_input(tn_host* host, tn_layer layer, uint32_t number, tn_layer* input, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     check_number(*of.layer, number, of.layer->inputs.size(), "input");
     const LayerOutput& read = of.layer->inputs[number];
-    api::required(input, "input") = read.layer == nullptr ? tn_layer{} : it.layers.add<tn_layer>(read);
+    api::required(input, "input") = read.layer == nullptr ? tn_layer{} : owner.layers.add<tn_layer>(read);
   });
 }
 
 tn_status tn_layer_inspect_output(tn_host* host, tn_layer layer, uint32_t number, tn_output_info* info,
                                   tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     check_number(*of.layer, number, of.layer->outputs.size(), "output");
     const Spec& spec = of.layer->outputs[number];
     tn_output_info made = {};
@@ -121,17 +121,17 @@ tn_status tn_layer_inspect_output(tn_host* host, tn_layer layer, uint32_t number
     made.levels = spec.levels;
     made.rank = static_cast<int32_t>(spec.shape.size());
     std::transform(spec.shape.begin(), spec.shape.end(), made.shape, dimension_of);
-    const SetupLock lock = it.registry.setup();
-    made.port = output_port(it.registry, *of.layer, number);
+    const SetupLock lock = owner.registry.setup();
+    made.port = output_port(owner.registry, *of.layer, number);
     api::give(info, "info", made);
   });
 }
 
 tn_status tn_layer_attributes(tn_host* host, tn_layer layer, void (*take)(void* user, const tn_named_value* attribute),
                               void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(take, "take");
-    const LayerOutput of = it.layers.at(layer);
+    const LayerOutput of = owner.layers.at(layer);
     Values all = part_attributes(*of.layer);
     all.insert(of.layer->resolved.begin(), of.layer->resolved.end());
     for (const auto& [name, value] : of.layer->given) all.emplace(name, value);
@@ -144,8 +144,8 @@ tn_status tn_layer_attributes(tn_host* host, tn_layer layer, void (*take)(void* 
 }
 
 tn_status tn_layer_parameter(tn_host* host, tn_layer layer, uint32_t number, tn_parameter_info* info, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     const std::vector<DeclaredParameter> all = parameters_of(of.layer);
     check_number(*of.layer, number, all.size(), "parameter");
     const auto& [parameter, owner, buffer] = all[number];
@@ -177,23 +177,23 @@ void give_some(Host& host, const Topology& topology, const api::LayerRoom& room,
 
 tn_status tn_topology_layers(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_layer* layers,
                              uint32_t* layers_count, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    give_some(it, api::topology_of(it, outputs, outputs_count), {layers, layers_count, "layers", "layers_count"},
+  return api::call(host, error, [&](Host& owner) {
+    give_some(owner, api::topology_of(owner, outputs, outputs_count), {layers, layers_count, "layers", "layers_count"},
               [](const Layer&) { return true; });
   });
 }
 
 tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_layer* data,
                            uint32_t* data_count, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    give_some(it, api::topology_of(it, outputs, outputs_count), {data, data_count, "data", "data_count"},
+  return api::call(host, error, [&](Host& owner) {
+    give_some(owner, api::topology_of(owner, outputs, outputs_count), {data, data_count, "data", "data_count"},
               [](const Layer& layer) { return layer.data() != nullptr; });
   });
 }
 
 tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const LayerOutput of = it.layers.at(layer);
+  return api::call(host, error, [&](Host& owner) {
+    const LayerOutput of = owner.layers.at(layer);
     if (!of.layer->data()) fail(TN_INVALID, SubjectName{of.layer->name}, layer_label(*of.layer), " is no data layer");
     const DataSource& source = *of.layer->data();
     tn_data_options made = {};
@@ -223,20 +223,20 @@ Topology some_topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
 
 tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    api::write_json(some_topology_of(it, outputs, outputs_count).to_json(), write, user);
+  return api::call(host, error, [&](Host& owner) {
+    api::write_json(some_topology_of(owner, outputs, outputs_count).to_json(), write, user);
   });
 }
 
 tn_status tn_topology_print(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     api::required(write, "write");
-    const Topology topology = some_topology_of(it, outputs, outputs_count);
+    const Topology topology = some_topology_of(owner, outputs, outputs_count);
     std::string text;
     {
-      const SetupLock lock = it.registry.setup();
-      text = text_of(topology, it.registry, it.factory.symbols());
+      const SetupLock lock = owner.registry.setup();
+      text = text_of(topology, owner.registry, owner.factory.symbols());
     }
     write(user, text.data(), text.size());
   });
@@ -244,9 +244,9 @@ tn_status tn_topology_print(tn_host* host, const tn_layer* outputs, uint32_t out
 
 tn_status tn_topology_save(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, const char* path,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::string text = some_topology_of(it, outputs, outputs_count).to_json().dump(2) + "\n";
-    const std::unique_ptr<FileSystem::Output> file = it.files->replace(api::string(path, "path"));
+  return api::call(host, error, [&](Host& owner) {
+    const std::string text = some_topology_of(owner, outputs, outputs_count).to_json().dump(2) + "\n";
+    const std::unique_ptr<FileSystem::Output> file = owner.files->replace(api::string(path, "path"));
     file->write(text.data(), text.size());
     file->commit();
   });
@@ -254,13 +254,13 @@ tn_status tn_topology_save(tn_host* host, const tn_layer* outputs, uint32_t outp
 
 tn_status tn_topology_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::string file = api::string(path, "path");
     api::required(outputs_count, "outputs_count");
-    const api::ReadTopology read = api::naming_file(file, [&] { return api::load_topology(it, file); });
+    const api::ReadTopology read = api::naming_file(file, [&] { return api::load_topology(owner, file); });
     const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
     api::check_capacity(read.topology.outputs.size(), room, file);
-    api::give_layers(it, read.topology.outputs, room);
+    api::give_layers(owner, read.topology.outputs, room);
   });
 }
 
@@ -277,12 +277,12 @@ std::vector<CloneOptions::Rename> renames_of(const tn_rename* renames, uint32_t 
 CloneOptions clone_options_of(const tn_clone_options* options) {
   CloneOptions wanted;
   if (options == nullptr) return wanted;
-  const tn_clone_options given = api::sized(options, "options");
-  wanted.layers = renames_of(given.layers, given.layers_count, "options.layers");
-  wanted.parameters = renames_of(given.parameters, given.parameters_count, "options.parameters");
-  if (given.settings_count > 0) api::required(given.settings, "options.settings");
-  for (uint32_t i = 0; i < given.settings_count; ++i) {
-    const tn_layer_setting& setting = given.settings[i];
+  const tn_clone_options request = api::sized(options, "options");
+  wanted.layers = renames_of(request.layers, request.layers_count, "options.layers");
+  wanted.parameters = renames_of(request.parameters, request.parameters_count, "options.parameters");
+  if (request.settings_count > 0) api::required(request.settings, "options.settings");
+  for (uint32_t i = 0; i < request.settings_count; ++i) {
+    const tn_layer_setting& setting = request.settings[i];
     for (auto& [name, value] : api::values(&setting.attribute, 1, "options.settings"))
       wanted.settings.push_back({api::string(setting.layer, "options.settings", i, ".layer"), name, value});
   }
@@ -293,42 +293,42 @@ CloneOptions clone_options_of(const tn_clone_options* options) {
 
 tn_status tn_topology_clone(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
                             const tn_clone_options* options, tn_layer* clones, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const CloneOptions wanted = clone_options_of(options);
     api::required(clones, "clones");
-    const Topology topology = some_topology_of(it, outputs, outputs_count);
+    const Topology topology = some_topology_of(owner, outputs, outputs_count);
     std::vector<LayerOutput> made;
     {
-      const SetupLock lock = it.registry.setup();
-      made = clone(it.factory, topology, wanted);
+      const SetupLock lock = owner.registry.setup();
+      made = clone(owner.factory, topology, wanted);
     }
     uint32_t room = outputs_count;
-    api::give_layers(it, made, {clones, &room, "clones", "outputs_count"});
+    api::give_layers(owner, made, {clones, &room, "clones", "outputs_count"});
   });
 }
 
 tn_status tn_topology_read(tn_host* host, const char* json, uint64_t size, tn_layer* outputs, uint32_t* outputs_count,
                            tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     const std::string text(&api::required(json, "json"), size);
     api::required(outputs_count, "outputs_count");
-    const api::ReadTopology read = api::read_topology(it, api::parse_topology(text, "json"), nullptr);
+    const api::ReadTopology read = api::read_topology(owner, api::parse_topology(text, "json"), nullptr);
     const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
     api::check_capacity(read.topology.outputs.size(), room, "outputs");
-    api::give_layers(it, read.topology.outputs, room);
+    api::give_layers(owner, read.topology.outputs, room);
   });
 }
 
 tn_status tn_parameters_count(tn_host* host, tn_parameters parameters, uint32_t* count, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    api::required(count, "count") = number_of(it.parameters.at(parameters)->set->entries().size());
+  return api::call(host, error, [&](Host& owner) {
+    api::required(count, "count") = number_of(owner.parameters.at(parameters)->set->entries().size());
   });
 }
 
 tn_status tn_parameters_entry(tn_host* host, tn_parameters parameters, uint32_t number, tn_parameter_info* info,
                               tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<ParameterSet> set = it.parameters.at(parameters)->set;
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<ParameterSet> set = owner.parameters.at(parameters)->set;
     if (number >= set->entries().size())
       fail(TN_NOT_FOUND, "the set has no parameter ", number, "; it has ", set->entries().size());
     const ParameterEntry& entry = set->entries()[number];
@@ -362,17 +362,17 @@ nlohmann::json copy(HeldParameters& to, HeldParameters& from, const CopyOptions&
 
 tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from, const tn_copy_options* options,
                              tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call(host, error, [&](Host& owner) {
     CopyOptions wanted;
     if (options != nullptr) {
-      const tn_copy_options given = api::sized(options, "options");
-      if ((given.flags & ~static_cast<uint32_t>(TN_COPY_PARTIAL)) != 0)
-        fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_COPY_*");
-      wanted.partial = (given.flags & TN_COPY_PARTIAL) != 0;
-      wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
-      wanted.renames = renames_of(given.renames, given.renames_count, "options.renames");
+      const tn_copy_options request = api::sized(options, "options");
+      if ((request.flags & ~static_cast<uint32_t>(TN_COPY_PARTIAL)) != 0)
+        fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", request.flags, "; expected TN_COPY_*");
+      wanted.partial = (request.flags & TN_COPY_PARTIAL) != 0;
+      wanted.skip = api::strings(request.skip, request.skip_count, "options.skip");
+      wanted.renames = renames_of(request.renames, request.renames_count, "options.renames");
     }
-    const nlohmann::json report = copy(*it.parameters.at(to), *it.parameters.at(from), wanted);
+    const nlohmann::json report = copy(*owner.parameters.at(to), *owner.parameters.at(from), wanted);
     if (write != nullptr) api::write_json(report, write, user);
   });
 }

@@ -171,39 +171,39 @@ nlohmann::json run_of(const tn_train_options& options, const Run& run, const Hel
   return result;
 }
 
-CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
+CheckpointOptions checkpoint_options(const tn_checkpoint_options& arguments) {
   CheckpointOptions options;
-  options.folder = api::string(given.folder, "options.checkpoint.folder");
-  options.every_batches = given.every_batches;
-  options.every_passes = given.every_passes;
-  options.every_seconds = given.every_seconds;
-  if (given.keep != 0) options.keep = given.keep;
-  if (given.best != nullptr) options.best = given.best;
-  options.best_is_highest = given.best_is_highest != 0;
+  options.folder = api::string(arguments.folder, "options.checkpoint.folder");
+  options.every_batches = arguments.every_batches;
+  options.every_passes = arguments.every_passes;
+  options.every_seconds = arguments.every_seconds;
+  if (arguments.keep != 0) options.keep = arguments.keep;
+  if (arguments.best != nullptr) options.best = arguments.best;
+  options.best_is_highest = arguments.best_is_highest != 0;
   constexpr Start kStarts[] = {Start::kFresh, Start::kResume, Start::kResumeInexactly, Start::kResumeOrFresh,
                                Start::kResumeInexactlyOrFresh};
-  if (given.start >= std::size(kStarts))
-    fail(TN_INVALID, SubjectName{"start"}, "options.checkpoint.start is ", given.start, "; expected TN_START_*");
-  options.start = kStarts[given.start];
-  if (given.from != nullptr) options.from = given.from;
+  if (arguments.start >= std::size(kStarts))
+    fail(TN_INVALID, SubjectName{"start"}, "options.checkpoint.start is ", arguments.start, "; expected TN_START_*");
+  options.start = kStarts[arguments.start];
+  if (arguments.from != nullptr) options.from = arguments.from;
   return options;
 }
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
   // measured: the values among which `best` must be.
-  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters, Averages* averages,
-         const TestResult& measured)
-      : options(checked(*given.checkpoint, measured)),
+  Saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
+         Averages* averages, const TestResult& measured)
+      : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
-        description(run_of(given, run, *run.reader, updaters, averages)),
+        description(run_of(arguments, run, *run.reader, updaters, averages)),
         checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
-                     given.test != nullptr, topology, description},
+                     arguments.test != nullptr, topology, description},
                     checkpoint_options(options)) {}
 
   // Checks before a resume, which changes the parameters.
-  static tn_checkpoint_options checked(const tn_checkpoint_options& given, const TestResult& measured) {
-    const tn_checkpoint_options options = api::sized(&given, "options.checkpoint");
+  static tn_checkpoint_options checked(const tn_checkpoint_options& arguments, const TestResult& measured) {
+    const tn_checkpoint_options options = api::sized(&arguments, "options.checkpoint");
     if (options.best != nullptr && *options.best != '\0') require_value(options.best, measured, "checkpoint", "best");
     return options;
   }
@@ -229,13 +229,13 @@ struct Saving {
 // What a training does besides training, as far as the options ask for it.
 class Parts {
  public:
-  Parts(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
-    if (given.average != nullptr) add_averages(host, given, run);
-    if (given.test != nullptr) add_tests(host, given);
+  Parts(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters) {
+    if (arguments.average != nullptr) add_averages(host, arguments, run);
+    if (arguments.test != nullptr) add_tests(host, arguments);
     const TestResult measured =
         tests_ ? tests_->nothing() : ResultSums(*run.machine->machine, host.registry).measured();
-    if (given.early_stop != nullptr) add_early_stop(given, measured);
-    if (given.checkpoint != nullptr) add_saving(host, given, run, updaters, measured);
+    if (arguments.early_stop != nullptr) add_early_stop(arguments, measured);
+    if (arguments.checkpoint != nullptr) add_saving(host, arguments, run, updaters, measured);
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -247,8 +247,8 @@ class Parts {
   }
 
  private:
-  void add_averages(Host& host, const tn_train_options& given, const Run& run) {
-    const tn_average_options options = api::sized(given.average, "options.average");
+  void add_averages(Host& host, const tn_train_options& arguments, const Run& run) {
+    const tn_average_options options = api::sized(arguments.average, "options.average");
     if (options.parameters.generation == 0)
       fail(TN_MISUSE, SubjectName{"options.average.parameters"}, "options.average.parameters is not set");
     AverageOptions wanted;
@@ -259,11 +259,11 @@ class Parts {
     averages_.emplace(run.parameters->set, averaged_->set, wanted, *host.pool.parallel());
     training_.emplace(averaged_->gate);
   }
-  void add_tests(Host& host, const tn_train_options& given) {
-    const tn_test_options options = api::sized(given.test, "options.test");
+  void add_tests(Host& host, const tn_train_options& arguments) {
+    const tn_test_options options = api::sized(arguments.test, "options.test");
     if (options.batches < 0)
       fail(TN_INVALID, SubjectName{"batches"}, "test: batches is ", options.batches, "; expected at least 0");
-    tn_train_options tested = given;
+    tn_train_options tested = arguments;
     if (options.outputs != nullptr) {
       tested.outputs = options.outputs;
       tested.outputs_count = options.outputs_count;
@@ -272,7 +272,7 @@ class Parts {
     tested.feeding = options.feeding;
     tested.feeding_count = options.feeding_count;
     tested.pass_batches = options.batches;
-    if (given.average != nullptr) tested.parameters = given.average->parameters;
+    if (arguments.average != nullptr) tested.parameters = arguments.average->parameters;
     try {
       test_run_ = prepare(host, tested, false, "options.test");
     } catch (const Error& error) {
@@ -280,21 +280,21 @@ class Parts {
     }
     tests_.emplace(*test_run_.request, TestSchedule{options.every_passes, options.every_batches});
   }
-  void add_early_stop(const tn_train_options& given, const TestResult& measured) {
-    const tn_early_stop_options options = api::sized(given.early_stop, "options.early_stop");
+  void add_early_stop(const tn_train_options& arguments, const TestResult& measured) {
+    const tn_early_stop_options options = api::sized(arguments.early_stop, "options.early_stop");
     early_stop_.emplace(EarlyStopOptions{api::string(options.metric, "options.early_stop.metric"),
                                          options.best_is_highest != 0, options.patience, options.min_delta},
-                        given.test != nullptr);
+                        arguments.test != nullptr);
     early_stop_->check(measured);
   }
 
   // A resume replaces the values of the set and of its averages.
-  void add_saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters,
+  void add_saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
                   const TestResult& measured) {
     const SetWrite write(run.parameters->gate);
     std::optional<SetWrite> write_averages;
     if (averaged_) write_averages.emplace(averaged_->gate);
-    saving_.emplace(host, given, run, updaters, averages_ ? &*averages_ : nullptr, measured);
+    saving_.emplace(host, arguments, run, updaters, averages_ ? &*averages_ : nullptr, measured);
   }
 
   std::shared_ptr<HeldParameters> averaged_;  // null: no averages
@@ -338,26 +338,27 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
 }  // namespace
 
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_train_options given = api::sized(options, "options");
-    if (given.updater.generation == 0) fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
-    Run run = prepare(it, given, true);
-    const UpdaterGroups updaters = updaters_of(it, given, run);
+  return api::call(host, error, [&](Host& owner) {
+    const tn_train_options arguments = api::sized(options, "options");
+    if (arguments.updater.generation == 0)
+      fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
+    Run run = prepare(owner, arguments, true);
+    const UpdaterGroups updaters = updaters_of(owner, arguments, run);
     EventHandler handler;
-    if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
-    Parts parts(it, given, run, updaters);
+    if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
+    Parts parts(owner, arguments, run, updaters);
     train(*run.request, updaters, handler, parts.get());
   });
 }
 
 tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result* result, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_train_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_train_options arguments = api::sized(options, "options");
     api::sized(result, "result");
-    const Run run = prepare(it, given, false);
+    const Run run = prepare(owner, arguments, false);
     TestResult tested = test(*run.request);
-    const std::vector<tn_metric>& metrics = it.lend(std::move(tested.metrics), Lent::kMetrics);
-    const std::vector<tn_metric>& costs = it.lend(std::move(tested.costs), Lent::kCosts);
+    const std::vector<tn_metric>& metrics = owner.lend(std::move(tested.metrics), Lent::kMetrics);
+    const std::vector<tn_metric>& costs = owner.lend(std::move(tested.costs), Lent::kCosts);
     tn_test_result made = {};
     made.cost = tested.cost;
     made.samples = tested.samples;
@@ -373,10 +374,10 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
 tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                    tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_train_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(it, given, false);
+    const Run run = prepare(owner, arguments, false);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
       for (const LayerOutput& output : run.outputs) arrays.push_back(api::array(machine.output(output)));

@@ -73,20 +73,20 @@ void api::update(Host& host, Updater& updater, tn_machine machine, const UsedNam
 
 tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
   return api::call_updater(host, updater, error,
-                           [&](Host& it, Updater& with) { api::update(it, with, machine, UsedNames()); });
+                           [&](Host& owner, Updater& with) { api::update(owner, with, machine, UsedNames()); });
 }
 
 tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
                                   tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& with) {
-    api::update(it, with, machine, UsedNames(Topology::trace({it.layers.at(output)})));
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& with) {
+    api::update(owner, with, machine, UsedNames(Topology::trace({owner.layers.at(output)})));
   });
 }
 
 tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_machine machine, const char* const* names,
                                        uint32_t names_count, tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& updating) {
-    const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& updating) {
+    const std::shared_ptr<HeldMachine> held = owner.machines.at(machine);
     auto use = std::make_unique<Use>(held->mark, "machine");
     held->machine->require_updatable();
     StepGradients& step = held->machine->step();
@@ -101,12 +101,12 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
 }
 
 tn_status tn_updater_create_from(tn_host* host, const tn_rule_options* options, tn_updater* updater, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const tn_rule_options given = api::sized(options, "options");
+  return api::call(host, error, [&](Host& owner) {
+    const tn_rule_options request = api::sized(options, "options");
     api::required(updater, "updater");
-    auto rule = std::make_unique<RuleUpdater>(given);
+    auto rule = std::make_unique<RuleUpdater>(request);
     RuleUpdater& made = *rule;
-    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(std::move(rule)));
+    *updater = owner.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(std::move(rule)));
     made.own();
   });
 }

@@ -39,9 +39,9 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
 
 tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                             tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& asked) {
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& asked) {
     api::required(write, "write");
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     nlohmann::json list = nlohmann::json::array();
     for (const Updater::StateValues& state : asked.state_shapes(held->set))
       list.push_back({{"state", state.state},
@@ -55,9 +55,9 @@ tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters par
 
 tn_status tn_updater_get_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
                                const char* parameter, tn_array* values, tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& asked) {
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& asked) {
     api::required(values, "values");
-    const Updater::StateValues found = state_of(asked, with_values(it, parameters)->set, api::string(state, "state"),
+    const Updater::StateValues found = state_of(asked, with_values(owner, parameters)->set, api::string(state, "state"),
                                                 api::string(parameter, "parameter"));
     *values = api::array({found.dtype, found.shape, found.values});
   });
@@ -65,56 +65,56 @@ tn_status tn_updater_get_state(tn_host* host, tn_updater updater, tn_parameters 
 
 tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
                                const char* parameter, const tn_array* values, tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {
-    const ArrayView given = api::view(api::required(values, "values"), [] { return "values"; });
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& changed) {
+    const ArrayView request = api::view(api::required(values, "values"), [] { return "values"; });
     if (changed.calls_application())
       fail(TN_UNSUPPORTED, "the states of updater \"", changed.type(), "\" are the application's own");
-    const Updater::StateValues found = state_of(changed, with_values(it, parameters)->set, api::string(state, "state"),
-                                                api::string(parameter, "parameter"));
-    if (given.dtype != TN_F32 || given.storage != TN_DENSE || given.shape != found.shape)
+    const Updater::StateValues found = state_of(changed, with_values(owner, parameters)->set,
+                                                api::string(state, "state"), api::string(parameter, "parameter"));
+    if (request.dtype != TN_F32 || request.storage != TN_DENSE || request.shape != found.shape)
       fail(TN_INVALID, SubjectName{found.state}, "state \"", found.state, "\" of parameter \"", found.parameter,
            "\" is ", dtype_name(TN_F32), " ", to_string(found.shape), "; given ",
-           given.storage == TN_DENSE ? "" : "a sparse or ragged array of ", dtype_name(given.dtype), " ",
-           to_string(given.shape));
+           request.storage == TN_DENSE ? "" : "a sparse or ragged array of ", dtype_name(request.dtype), " ",
+           to_string(request.shape));
     if (found.count == 0) return;
-    if (given.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
-    copy_elements(given, static_cast<std::byte*>(found.values));
+    if (request.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
+    copy_elements(request, static_cast<std::byte*>(found.values));
     found.changed();
   });
 }
 
 tn_status tn_updater_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* steps,
                            tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
-    api::required(steps, "steps") = asked.steps(it.parameters.at(parameters)->set);
+  return api::call_updater(host, updater, error, [&](Host& owner, const Updater& asked) {
+    api::required(steps, "steps") = asked.steps(owner.parameters.at(parameters)->set);
   });
 }
 
 tn_status tn_updater_skipped(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* skipped,
                              tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
-    api::required(skipped, "skipped") = asked.skipped(it.parameters.at(parameters)->set);
+  return api::call_updater(host, updater, error, [&](Host& owner, const Updater& asked) {
+    api::required(skipped, "skipped") = asked.skipped(owner.parameters.at(parameters)->set);
   });
 }
 
 tn_status tn_updater_set_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t steps,
                                tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {
-    changed.set_steps(with_values(it, parameters)->set, steps);
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& changed) {
+    changed.set_steps(with_values(owner, parameters)->set, steps);
   });
 }
 
 tn_status tn_parameters_updates(tn_host* host, tn_parameters parameters, uint64_t* updates, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetRead read(held->gate);
     api::required(updates, "updates") = held->set->updates();
   });
 }
 
 tn_status tn_parameters_set_updates(tn_host* host, tn_parameters parameters, uint64_t updates, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+  return api::call(host, error, [&](Host& owner) {
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetWrite write(held->gate);
     held->set->set_updates(updates);
   });
@@ -122,20 +122,20 @@ tn_status tn_parameters_set_updates(tn_host* host, tn_parameters parameters, uin
 
 tn_status tn_updater_save(tn_host* host, tn_updater updater, tn_parameters parameters, const tn_layer* outputs,
                           uint32_t outputs_count, const char* path, tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& saved) {
-    const std::vector<LayerOutput> stored = api::outputs(it, outputs, outputs_count, "outputs");
-    const std::shared_ptr<HeldParameters> held = with_values(it, parameters);
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& saved) {
+    const std::vector<LayerOutput> stored = api::outputs(owner, outputs, outputs_count, "outputs");
+    const std::shared_ptr<HeldParameters> held = with_values(owner, parameters);
     const SetRead read(held->gate);
-    save_updater(*it.files, api::string(path, "path"), saved, held->set,
+    save_updater(*owner.files, api::string(path, "path"), saved, held->set,
                  stored.empty() ? Topology() : Topology::trace(stored));
   });
 }
 
 tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parameters parameters, const char* path,
                           tn_error* error) {
-  return api::call_updater(host, updater, error, [&](Host& it, Updater& loaded) {
-    const std::shared_ptr<HeldParameters> held = with_values(it, parameters);
+  return api::call_updater(host, updater, error, [&](Host& owner, Updater& loaded) {
+    const std::shared_ptr<HeldParameters> held = with_values(owner, parameters);
     const SetWrite write(held->gate);
-    load_updater(*it.files, api::string(path, "path"), loaded, held->set);
+    load_updater(*owner.files, api::string(path, "path"), loaded, held->set);
   });
 }

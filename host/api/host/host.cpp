@@ -13,8 +13,8 @@ namespace tenon::host {
 namespace {
 
 template <typename T>
-std::shared_ptr<T> or_else(std::shared_ptr<T> given, std::shared_ptr<T> (*otherwise)()) {
-  return given ? std::move(given) : otherwise();
+std::shared_ptr<T> or_else(std::shared_ptr<T> request, std::shared_ptr<T> (*otherwise)()) {
+  return request ? std::move(request) : otherwise();
 }
 
 Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> files, ThreadTags* tags,
