@@ -300,6 +300,8 @@ namespace api = tenon::host::api;
 using namespace tenon::host;
 
 const char* tn_version(void) { return TENON_VERSION; }
+
+uint32_t tn_api_minor(void) { return TENON_API_MINOR; }
 const char* tn_status_text(tn_status status) { return status_text(status); }
 
 uint64_t tn_plugin_call(char* text, uint64_t size) {

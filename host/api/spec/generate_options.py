@@ -37,7 +37,7 @@ TYPES = {
     "updater": Type("tn_updater ", "Updater", HANDLE),
     "reader": Type("tn_reader ", "Reader", HANDLE),
     "cancel": Type("struct tn_cancel* ", "Cancel", "to.{m} = from.{m}.get();"),
-    "handler": Type("void (*{m})(void* user, struct tn_event* event)", "EventHandler", ""),
+    "handler": Type("tn_event_handler ", "EventHandler", ""),
     "layers": Type("const tn_layer* ", "Layers", "lists.set(to.{m}, to.{m}_count, handles(from.{m}));", True),
     "texts": Type("const char* const* ", "std::vector<std::string>",
                   'lists.set(to.{m}, to.{m}_count, c_texts(from.{m}, "{path}.{m}"));', True),

@@ -30,6 +30,8 @@ extern "C" {
 /* ---- library --------------------------------------------------------------------------------------------------- */
 
 TENON_API const char* tn_version(void);
+/* The minor version of the API that the library has, TENON_API_MINOR of its headers. Since 0.4. */
+TENON_API uint32_t tn_api_minor(void);
 /* A short text such as "not found"; "unknown status" for a number that is not a tn_status. */
 TENON_API const char* tn_status_text(tn_status status);
 /* Writes the call of a plugin that this thread is in to text[size], cut if it is too long and NUL-terminated, such as
@@ -385,7 +387,6 @@ typedef struct tn_event {
   uint32_t costs_count;
   uint32_t reserved;
 } tn_event;
-typedef void (*tn_event_handler)(void* user, tn_event* event);
 
 typedef struct tn_test_result {
   uint32_t size;

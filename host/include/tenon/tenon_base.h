@@ -9,6 +9,9 @@ extern "C" {
 #endif
 
 #define TENON_VERSION "0.1.0"
+/* The minor version of the API that these headers declare; tn_api_minor() is that of the library. An application runs
+ * with every library of this or a later minor version (docs/api-stability.md). Since 0.4. */
+#define TENON_API_MINOR 4
 
 #if defined(__GNUC__)
 #define TENON_API __attribute__((visibility("default")))

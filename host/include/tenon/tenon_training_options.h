@@ -11,6 +11,7 @@ extern "C" {
 
 struct tn_cancel;
 struct tn_event;
+typedef void (*tn_event_handler)(void* user, struct tn_event* event);
 
 /* Feeds the data layer from a slot of another name. */
 typedef struct tn_feeding {
@@ -144,7 +145,7 @@ typedef struct tn_train_options {
   /* Of random numbers inside the model, as in tn_machine_options. */
   uint64_t seed;
   /* Receives the events; null or empty: nothing does. */
-  void (*handler)(void* user, struct tn_event* event);
+  tn_event_handler handler;
   void* user;
   /* Null or empty: "cpu"; as in tn_machine_options. */
   const char* device;

@@ -1,0 +1,395 @@
+/* Tenon: the public API in C99. SPDX-License-Identifier: Apache-2.0
+ *
+ * A tn_host owns all state; a process may hold any number of hosts. All other objects are handles {index,
+ * generation}: a stale handle, or a handle of another host, returns TN_MISUSE. Calls on one host may come from any
+ * thread and are serialised by the host; an event handler may call back into its own host. In a child process after
+ * fork() every call on the host returns TN_MISUSE.
+ *
+ * Every call returns a tn_status. A call that fails fills *error (if not null) and changes nothing: all handles stay
+ * usable. No call prints, aborts or exits. Returned pointers are borrowed until the moment that the call states. */
+#ifndef TENON_TENON_H
+#define TENON_TENON_H
+
+#include <tenon/slot.h>
+#include <tenon/tenon_base.h>
+#include <tenon/tenon_reader.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- library --------------------------------------------------------------------------------------------------- */
+
+TENON_API const char* tn_version(void);
+/* A short text such as "not found"; "unknown status" for a number that is not a tn_status. */
+TENON_API const char* tn_status_text(tn_status status);
+/* Writes the call of a plugin that this thread is in to text[size], cut if it is too long and NUL-terminated, such as
+ * `layer "mid" (vendor.type, native kernel "k") of plugin "org.vendor": run [run]`; "" if it is in none. A compute
+ * thread is in the call whose task it runs. Returns the length of the whole text. Safe in a signal handler, for the
+ * message of a crash: the library installs no handler itself. */
+TENON_API uint64_t tn_plugin_call(char* text, uint64_t size);
+
+/* ---- host ------------------------------------------------------------------------------------------------------ */
+
+/* Allocates the memory of tensors, parameters and arenas, all of it. Called from any thread. */
+typedef struct tn_allocator {
+  uint32_t size;
+  uint32_t reserved;
+  void* self;
+  void* (*allocate)(void* self, uint64_t bytes, uint64_t alignment); /* null: out of memory */
+  void (*release)(void* self, void* memory, uint64_t bytes);
+} tn_allocator;
+
+/* Checking of plugins, for their authors and tests. Thread tags: the thread a plugin calls each function from, and use
+ * of an object after its release. Native kernels: each runs on copies of its operands between guard lines, and must
+ * write its results, all of them, and nothing else. A violation ends the call with TN_PLUGIN_FAULT and names component
+ * and function or tensor. A plugin function that calls the host, and by that plugin code again, gets TN_MISUSE. The
+ * checks take a lock and some memory at each call of a plugin, and copies of all tensors of native kernels. */
+enum {
+  TN_CHECK_DEFAULT = 0, /* on if the library was built without NDEBUG */
+  TN_CHECK_ON = 1,
+  TN_CHECK_OFF = 2
+};
+
+typedef struct tn_host_options {
+  uint32_t size;
+  int32_t threads;                 /* compute threads, the caller's included; 0: the cores this process may use */
+  const char* const* plugin_paths; /* folders that are searched, with their sub-folders; null: the folder
+                                      tenon/plugins beside libtenon.so */
+  uint32_t plugin_paths_count;
+  uint32_t check;                /* TN_CHECK_* */
+  const tn_allocator* allocator; /* null: the system's. The struct is copied. */
+  /* Receives log lines, from any thread; null: no log. level: 0 debug, 1 info, 2 warning, 3 error. */
+  void (*log)(void* user, int32_t level, const char* message);
+  void* log_user;
+  uint32_t check_finite; /* 1: every float that is fed or computed in a step must be finite; an error names the layers
+                            whose values are not, and the element. For trainings that go wrong; takes time. */
+  uint32_t reserved;
+} tn_host_options;
+
+/* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file does not fail the call:
+ * tn_host_plugins lists it with the reason. */
+TENON_API tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error);
+/* Frees everything of the host. Null is ignored. */
+TENON_API void tn_host_destroy(tn_host* host);
+
+typedef struct tn_host_counters {
+  uint32_t size;
+  int32_t threads;
+  uint64_t bytes_now;        /* allocated at present through the allocator */
+  uint64_t bytes_peak;       /* the largest value of bytes_now so far */
+  uint64_t workers_computed; /* threads that have run at least one task */
+} tn_host_counters;
+TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
+
+/* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason, refused,
+ * manifest}; `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
+ * "kernel", index in the manifest's list, name, reason}. Runs no plugin code. */
+TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
+/* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, attributes: [{name, doc, kind,
+ * required, initial, minimum, maximum, choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where
+ * there are none; of layers also {role: "layer" | "cost" | "metric", inputs: [{name, doc, flags}], outputs,
+ * parameters}; of layers and updaters {host_attributes: [name]}, which the host gives each of them. Runs no plugin
+ * code. */
+TENON_API tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
+                                     tn_error* error);
+/* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. */
+TENON_API tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error);
+
+/* ---- layers ---------------------------------------------------------------------------------------------------- */
+
+/* A data layer: an input of the model, fed under `name`. */
+typedef struct tn_data_options {
+  uint32_t size;
+  tn_dtype dtype; /* as fed; TN_COMPUTE: the machine's compute type */
+  const char* name;
+  const int64_t* shape; /* of one sample */
+  int32_t rank;
+  int32_t reserved;
+  int64_t index_limit; /* integers are in [0, index_limit); -1 if unknown */
+  double scale;        /* integers become scale * x + offset at a float port, also after a move (slice, ...); 0: 1 */
+  double offset;
+  int32_t storage; /* TN_DENSE (0); TN_RAGGED: a sample is a sequence of rows of `shape`; TN_CSR: a sparse vector of
+                      shape[0] numbers, dtype TN_F32 */
+  uint32_t levels; /* TN_RAGGED: 1 (also 0) or 2, sequences of sequences */
+  /* TN_RAGGED: data layers with the same `sequence` have sequences of equal length in every sample, so that layers can
+   * combine their rows. Null: the layer's own name. */
+  const char* sequence;
+} tn_data_options;
+TENON_API tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error);
+
+typedef struct tn_layer_options {
+  uint32_t size;
+  uint32_t inputs_count;
+  const char* type;
+  const char* name; /* null: generated */
+  const tn_layer* inputs;
+  const tn_named_value* attributes; /* the type's own and the host's: parameter_name, act, ... */
+  uint32_t attributes_count;
+  uint32_t reserved;
+  /* A layer of the same type, such as one of a loaded model, or {0, 0}: attributes that are not given are those of this
+   * layer instead of the defaults, also inside an expansion. Attributes of the host are not taken over. */
+  tn_layer like;
+} tn_layer_options;
+/* Makes a layer; loads the plugin of its type. Reports all errors of shapes and attributes. */
+TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error);
+/* The layer called `name` among those that `layer` depends on, itself included; TN_NOT_FOUND if there is none. */
+TENON_API tn_status tn_layer_find(tn_host* host, tn_layer layer, const char* name, tn_layer* found, tn_error* error);
+/* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, outputs: [{name, shape,
+ * dtype}], parameters}. shape and dtype are those of the output that `layer` is; outputs are all of the layer, and are
+ * named "layer", "layer:1", "layer:2", as in job and model files. attributes are those of the type, defaults
+ * included, and those of the host that were given. */
+TENON_API tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error);
+/* Output `number`, from 0, of a layer with several outputs, as a handle for use like that of a layer. */
+TENON_API tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error);
+/* Makes the handle stale. Layers, sets and machines that use the layer keep it alive. */
+TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error);
+
+/* ---- parameters and model files -------------------------------------------------------------------------------- */
+
+/* Derives, checks and initialises the parameters of the given outputs. */
+TENON_API tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
+                                         tn_parameters* parameters, tn_error* error);
+/* The same parameters without values and without memory, for planning: a machine on such a set allocates nothing and
+ * offers only its plan. Calls that need values return TN_MISUSE. */
+TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                                          tn_parameters* parameters, tn_error* error);
+/* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */
+TENON_API tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user,
+                                           tn_error* error);
+/* A view of the values, borrowed until the set is trained, changed or released. */
+TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
+                                      tn_error* error);
+/* Copies values in; shape and dtype must match. */
+TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
+                                      tn_error* error);
+/* The names of the integers of data layers: classes, categories, words. tn_train stores the names of the reader's slots
+ * and model files hold them; tn_train, tn_test and tn_infer refuse a reader that numbers its names differently, with
+ * TN_INVALID. Of more than 65,536 names or 1 MiB only count and digest are stored. `slot` of each list is the data
+ * layer. Borrowed until the next call of tn_parameters_names or tn_reader_names on this host. */
+TENON_API tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names,
+                                        uint32_t* count, tn_error* error);
+/* Replaces the names of these data layers, for a training without tn_train; a count of 0 removes them. */
+TENON_API tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names,
+                                            uint32_t count, tn_error* error);
+TENON_API tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error);
+
+/* Writes topology and parameters as one safetensors file: to a temporary name, synced, then renamed. */
+TENON_API tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs,
+                                  uint32_t outputs_count, const char* path, tn_error* error);
+/* Rebuilds the outputs and their parameters. *outputs_count: capacity on entry, number of outputs on return;
+ * TN_NEED_CAPACITY if the capacity is too small. */
+TENON_API tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
+                                  tn_parameters* parameters, tn_error* error);
+/* JSON: {verified, topology, tensors: [{name, dtype, shape, bytes}], metadata}. Former names of layer types are
+ * replaced by the present ones. Loads no plugin. */
+TENON_API tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error);
+
+typedef struct tn_metric {
+  const char* name; /* "<layer>.<value>", or the value's name alone if that is unique */
+  double value;
+} tn_metric;
+
+/* ---- gradient machine ------------------------------------------------------------------------------------------ */
+
+typedef struct tn_machine_options {
+  uint32_t size;
+  tn_dtype compute;    /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
+  int64_t max_samples; /* bound of the minibatch; must be at least 1 */
+  uint32_t training;   /* 1: enables backward */
+  uint32_t keep_all;   /* 1: keeps every layer's output readable; 0: only outputs, costs and metrics */
+  const char* device;  /* null: "cpu" */
+  /* Seed of random numbers inside the model, such as dropout masks. Numbers depend on this seed and on the number of
+   * updates of the parameters so far, over all machines and trainings, so each step of all trainings of one
+   * tn_parameters draws others. With `training` 0 every forward draws those of update number 0. */
+  uint64_t seed;
+  /* Parameters without gradient and buffers that keep their values: a name includes everything below it
+   * ("D": "D", "D.weight"). Work that only they need is not computed. */
+  const char* const* immutable_parameters;
+  uint32_t immutable_parameters_count;
+  uint32_t reserved;
+  /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch. 0: the machine starts
+   * with a few rows per sample and plans again with twice as many when a minibatch has more. */
+  int64_t max_rows;
+} tn_machine_options;
+
+/* One data layer's minibatch: shape [samples, shape of a sample...]. */
+typedef struct tn_feed {
+  const char* name;
+  tn_array values;
+} tn_feed;
+
+TENON_API tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_layer* outputs,
+                                      uint32_t outputs_count, const tn_machine_options* options, tn_machine* machine,
+                                      tn_error* error);
+/* Runs the topology on a minibatch. The feeds are copied. All feeds must have the same number of samples, at most
+ * max_samples; 0 is allowed and computes nothing. Feeds that do not fit are refused before anything is changed: the
+ * outputs of the forward before stay readable. After the failure of a kernel there are no outputs until the next
+ * forward. */
+TENON_API tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
+                                       tn_error* error);
+/* Adds the gradients of the sum of the costs (each a mean over samples) to those since the last update. Allowed once
+ * after each forward, else TN_MISUSE; overwrites that forward's inner values. Kept values stay readable. The failure of
+ * a kernel drops all gradients since the last update. */
+TENON_API tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error);
+/* Sets the states that layers carry from minibatch to minibatch to zero, as before the first forward. tn_train, tn_test
+ * and tn_infer do so at the beginning of each pass. */
+TENON_API tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, tn_error* error);
+/* A layer's output of the last forward, borrowed until the next call on this machine. */
+TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
+                                      tn_error* error);
+/* A parameter's gradient since the last update, borrowed until the next call on this machine. */
+TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
+                                        tn_error* error);
+/* The row-sparse gradient of a parameter, such as an embedding table: the numbers of the rows with a gradient, int64
+ * [n] in order of first occurrence, and their gradients [n, shape of a row...]. The gradient of all other rows is 0.
+ * For such a parameter tn_machine_gradient returns the dense gradient, as a copy that the machine makes at each call.
+ * TN_INVALID if the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
+TENON_API tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
+                                               tn_array* values, tn_error* error);
+/* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
+TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
+/* Values of the machine's metrics over the last forward, borrowed until the next call of tn_machine_metrics or tn_test
+ * on this host. */
+TENON_API tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
+                                       tn_error* error);
+/* JSON: the call array with layers, groups and bytes; see docs/plan.md. */
+TENON_API tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error);
+TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error);
+
+/* ---- updater --------------------------------------------------------------------------------------------------- */
+
+TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
+                                      uint32_t attributes_count, tn_updater* updater, tn_error* error);
+/* Updates the machine's parameters from its gradients and resets the gradients. The updater's states (its state) belong
+ * to the pair of updater and ParameterSet. */
+TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
+/* Updates only the parameters that `output` depends on; drops the other gradients. */
+TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
+                                            tn_error* error);
+TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
+                                                 tn_error* error);
+/* JSON: {type, learning_rate, state_bytes, workspace_bytes, last_update: {rows, bytes_written}}, all for these
+ * parameters: state_bytes is what the updater keeps from its first update on; workspace_bytes is the workspace at
+ * present; last_update counts the rows written by row-sparse gradients, and the bytes of parameters and states written.
+ */
+TENON_API tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write,
+                                        void* user, tn_error* error);
+TENON_API tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error);
+
+/* ---- training, testing, inference ------------------------------------------------------------------------------ */
+
+enum {
+  TN_BEGIN_TRAINING = 0,
+  TN_END_TRAINING = 1,
+  TN_BEGIN_PASS = 2,
+  TN_END_PASS = 3, /* exactly when the reader ends a pass */
+  TN_BEGIN_ITERATION = 4,
+  TN_END_ITERATION = 5,
+  TN_CHECKPOINT = 6 /* a checkpoint was written: after END_ITERATION or END_PASS, or before END_TRAINING */
+};
+
+/* The argument of a handler, borrowed during the handler. END_ITERATION: cost and metrics of the minibatch; END_PASS
+ * and END_TRAINING: of the last pass; BEGIN_PASS: of the part of the pass before the checkpoint, if the training
+ * resumes in it. A handler may write learning_rate and stop. */
+typedef struct tn_event {
+  uint32_t size;
+  int32_t kind;
+  int64_t pass;    /* from 0 */
+  int64_t batch;   /* from 0 within the pass */
+  int64_t samples; /* in this minibatch, or in this pass so far */
+  double cost;     /* mean over samples */
+  const tn_metric* metrics;
+  uint32_t metrics_count;
+  int32_t stop;           /* set to 1: training ends after this event */
+  double seconds;         /* since the pass began */
+  double learning_rate;   /* before the schedule */
+  double scheduled_rate;  /* after it: the rate of the last update, or of the first one before that */
+  const char* checkpoint; /* CHECKPOINT: the file; BEGIN_TRAINING: the file resumed from; else null */
+} tn_event;
+typedef void (*tn_event_handler)(void* user, tn_event* event);
+
+/* Feeds the data layer from a slot of another name. */
+typedef struct tn_feeding {
+  const char* slot;
+  const char* data_layer;
+} tn_feeding;
+
+enum {
+  TN_START_FRESH = 0, /* TN_INVALID if the folder has checkpoints */
+  TN_START_RESUME = 1,
+  TN_START_RESUME_INEXACTLY = 2 /* also with other kernels or another device, which may round otherwise */
+};
+
+/* Checkpoints of a training (docs/checkpoints.md). One is written every so many minibatches, seconds or passes, and
+ * whenever the training ends: after the last pass, because a handler stopped it, or because the reader failed. It is
+ * complete and on disk under its name, or not there. None is written while the cost of the pass is not finite. If one
+ * cannot be written, the training fails, and those before it are unchanged. */
+typedef struct tn_checkpoint_options {
+  uint32_t size;
+  uint32_t keep;         /* the newest checkpoints that stay; 0: 3 */
+  const char* folder;    /* created if only it is missing */
+  int64_t every_batches; /* 0: not by minibatches; likewise below */
+  int64_t every_passes;
+  double every_seconds;
+  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off */
+  const char* best;
+  uint32_t best_is_highest; /* 0: the lowest value is the best */
+  /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
+   * would have had without the interruption, and gives the same bits. The checkpoint replaces the values of
+   * `parameters` and the states and learning rate of `updater`, and moves `reader`. TN_INVALID lists all differences if
+   * it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device. TN_NOT_FOUND
+   * without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
+  uint32_t start;
+  const char* from; /* the checkpoint to resume from; null: the newest in the folder */
+  /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
+   * parameters of the set must belong to some output. */
+  const tn_layer* outputs;
+  uint32_t outputs_count;
+  uint32_t reserved;
+} tn_checkpoint_options;
+
+typedef struct tn_train_options {
+  uint32_t size;
+  uint32_t outputs_count;
+  const tn_layer* outputs; /* costs, metrics, and any other layers to compute */
+  tn_parameters parameters;
+  tn_updater updater; /* train only */
+  tn_reader reader;   /* of minibatches */
+  const tn_feeding* feeding;
+  uint32_t feeding_count;
+  uint32_t immutable_parameters_count;
+  int64_t passes;           /* train only; those before a resume included */
+  uint64_t seed;            /* as in tn_machine_options */
+  tn_event_handler handler; /* or null */
+  void* user;
+  const char* device;                      /* null: "cpu" */
+  const char* const* immutable_parameters; /* train only: as in tn_machine_options */
+  const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
+} tn_train_options;
+
+typedef struct tn_test_result {
+  uint32_t size;
+  uint32_t metrics_count;
+  double cost;
+  int64_t samples;
+  double seconds;
+  const tn_metric* metrics; /* borrowed until the next tn_test or tn_machine_metrics on this host */
+} tn_test_result;
+
+/* Trains for `passes` passes of the reader, or until a handler stops it. After a failure the parameters have the
+ * values of the last complete update. */
+TENON_API tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error);
+/* Measures cost and metrics over one pass; changes no parameters. Like tn_train and tn_infer it starts with the first
+ * sample of a pass: a reader in the middle of a pass seeks back to its start, if it can. */
+TENON_API tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result* result, tn_error* error);
+/* Runs one pass of the reader; `sink` receives the outputs of each minibatch (one array per output, borrowed during the
+ * call) and ends the pass early by returning non-zero. */
+TENON_API tn_status tn_infer(tn_host* host, const tn_train_options* options,
+                             int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
+                             tn_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Compares the headers of today with those of each release, which never change:
+  released.py TODAY RELEASED [CLARIFIED]
+TODAY: a folder of headers. RELEASED: a folder <version>/*.h each. What a release declares must be there with the same code:
+a struct with the members of then first, constants with their values, prototypes, macros and inline functions with their
+tokens. With CLARIFIED the comments, too, which are what a member means: a comment that differs needs a line there,
+  <version> <name> <digest of the comment of today> <why it means the same>
+which somebody has read and answers for. A reserved member that got a use has a line, too, with its digest.
+SPDX-License-Identifier: Apache-2.0"""
+import hashlib
+import pathlib
+import sys
+
+import declarations
+
+PRESENT = {"TN_ABI_MINOR", "TENON_API_MINOR", "TENON_VERSION"}  # which say what version the headers have
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def pairs(old, new):
+    """(name, declaration of then or one of its members, that of today or None) in order."""
+    yield old.name, old, new
+    members = new.members if new is not None else []
+    for number, member in enumerate(old.members):
+        yield member.name, member, members[number] if number < len(members) else None
+
+
+def is_taken(then, now):
+    """Whether a reserved member has become one of the same size."""
+    return "reserved" in then.name and then.code.rsplit(" ", 1)[0] == now.code.rsplit(" ", 1)[0]
+
+
+def compare(version, old, today, clarified, comments):
+    """Complaints about the declarations of a release, against those of today; uses up lines of `clarified`."""
+    for declaration in old.values():
+        now = today.get(declaration.name)
+        frozen = declaration.code == "struct" and declaration.members[0].code != "uint32_t size"
+        if frozen and now is not None and len(now.members) != len(declaration.members):
+            yield f"{version} {declaration.name}: a struct without `size` is frozen; a member was added"
+        for name, then, now in pairs(declaration, now):
+            if name in PRESENT:
+                continue
+            same = now is not None and then.code == now.code
+            if now is None or not (same or is_taken(then, now)):
+                yield f"{version} {name}: was \"{then.code}\", is {'gone' if now is None else now.code}"
+            elif not comments or (same and then.comment == now.comment):
+                continue
+            elif clarified.pop((version, name), None) != digest(now.comment):
+                yield (f"{version} {name}: the comment of a released declaration differs; if it means the same, add the line "
+                       f"\"{version} {name} {digest(now.comment)} <reason>\"\n  then: {then.comment}\n  now:  {now.comment}")
+
+
+def read_clarified(path):
+    lines = [line.split(" ", 3) for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return {(version, name): value for version, name, value, _ in lines}
+
+
+def check(today, released, clarified=None):
+    found = declarations.of_folder(today)
+    lines = read_clarified(clarified) if clarified else {}
+    versions = sorted(path for path in released.iterdir() if path.is_dir() and any(path.glob("*.h")))
+    if not versions:
+        yield f"{released}: no release"
+    for folder in versions:
+        yield from compare(folder.name, declarations.of_folder(folder), found, lines, clarified is not None)
+    for version, name in lines:
+        yield f"{clarified.name}: {version} {name} differs no longer, or is unknown"
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(check(*map(pathlib.Path, sys.argv[1:]))) or 0)
