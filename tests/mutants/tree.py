@@ -8,7 +8,8 @@ import catalogue
 
 FOLDER = catalogue.ROOT / "build-mutants"
 # Files that results depend on; after changes of others (documents, benchmarks, scripts) results stay valid.
-DECIDING = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/", "tests/", "cmake/", "CMakeLists.txt")
+DECIDING = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/", "tests/", "cmake/",
+            "CMakeLists.txt")
 NOT_DECIDING = ("tests/mutants/", "tests/docs/")
 
 

@@ -36,11 +36,11 @@ def is_taken(then, now):
 def compare(version, old, today, clarified, comments):
     """Complaints about the declarations of a release, against those of today; uses up lines of `clarified`."""
     for declaration in old.values():
-        now = today.get(declaration.name)
+        present = today.get(declaration.name)
         frozen = declaration.code == "struct" and declaration.members[0].code != "uint32_t size"
-        if frozen and now is not None and len(now.members) != len(declaration.members):
+        if frozen and present is not None and len(present.members) != len(declaration.members):
             yield f"{version} {declaration.name}: a struct without `size` is frozen; a member was added"
-        for name, then, now in pairs(declaration, now):
+        for name, then, now in pairs(declaration, present):
             if name in PRESENT:
                 continue
             same = now is not None and then.code == now.code

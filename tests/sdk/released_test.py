@@ -90,10 +90,10 @@ class Released(unittest.TestCase):
         exported = {version: set(re.findall(r"(tn_\w+);", body))
                     for version, body in re.findall(r"TENON_(\d+\.\d+) \{(.*?)\}", text, re.DOTALL)}
         before = set()
-        for version in exported:
+        for version, present in exported.items():
             folder = API_THEN / version if (API_THEN / version).is_dir() else API
             functions = {name for name, each in declarations.of_folder(folder).items() if each.code.startswith("TENON_API")}
-            self.assertEqual(exported[version], functions - before, version)
+            self.assertEqual(present, functions - before, version)
             before |= functions
         self.assertEqual({*exported} - {f"0.{minor}" for minor in range(2, 5)}, set())
 
