@@ -10,7 +10,8 @@
 
 namespace tenon::host {
 
-void KernelSite::seal(Device& device, tn_dtype compute, bool training, const tn_attributes* of) {
+void KernelSite::seal(Device& device, tn_dtype compute, uint32_t precision, bool training,
+                      const tn_attributes* attributes_of) {
   for (const auto* list : {&inputs, &outputs, &parameters, &buffers, &carried})
     for (const Spec& spec : *list) views.push_back(spec.view());
   for (size_t i = 0; i < views.size(); ++i) pointers.push_back(i < absent.size() && absent[i] ? nullptr : &views[i]);
@@ -24,7 +25,7 @@ void KernelSite::seal(Device& device, tn_dtype compute, bool training, const tn_
   };
   site.size = sizeof site;
   site.compute = compute;
-  site.attributes = of;
+  site.attributes = attributes_of;
   list(site.inputs_count, site.inputs, inputs);
   list(site.outputs_count, site.outputs, outputs);
   list(site.parameters_count, site.parameters, parameters);
@@ -37,6 +38,7 @@ void KernelSite::seal(Device& device, tn_dtype compute, bool training, const tn_
   site.errors = errors->get();
   site.user = kernel->table.user;
   site.state_version = layer->type_version.state_version;
+  site.precision = precision;
 }
 
 std::string native_label(const KernelSite& site, bool backward) {

@@ -37,8 +37,8 @@ struct KernelSite {
   std::optional<Prepared> forward, backward;  // moved into the call array
   tn_kernel_site site = {};
 
-  // Fills in `site` and the arrays behind it from the other members. `of`: the attributes.
-  void seal(Device& device, tn_dtype compute, bool training, const tn_attributes* of);
+  // Fills in `site` and the arrays behind it from the other members. precision: TN_PRECISION_*.
+  void seal(Device& device, tn_dtype compute, uint32_t precision, bool training, const tn_attributes* attributes_of);
 };
 
 // The layers of a fused chain. Owns the arrays that `site` points to.

@@ -208,10 +208,9 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   check_parameters(topology, target.set);
   check_immutable(topology, options);
   model.lowered = lower(topology, target.registry, *target.device,
-                        {options.compute, model.bounds, options.training, options.data_gradients,
+                        {options.compute, model.bounds, options.precision, options.training, options.data_gradients,
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
-  graph.precision = options.precision;
   bound_steps(graph, options, model.ragged_bounds, model.bounds);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);

@@ -86,6 +86,8 @@ AT(tn_kernel_site, errors, 120);
 AT(tn_kernel_site, user, 128);
 AT(tn_kernel_site, state_version, 136);
 AT(tn_kernel_site, reserved, 140);
+AT(tn_kernel_site, precision, 144);
+AT(tn_kernel_site, reserved2, 148);
 GROWS(tn_kernel_needs, 64);
 AT(tn_kernel_needs, size, 0);
 AT(tn_kernel_needs, draws, 4);

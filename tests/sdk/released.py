@@ -20,6 +20,14 @@ def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def around(then, now, room=60):
+    """The two texts where they differ, with some words before."""
+    same = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
+    start = max(0, same - room)
+    dots = "..." if start else ""
+    return tuple(dots + text[start:same + 3 * room] for text in (then, now))
+
+
 def pairs(old, new):
     """(name, declaration of then or one of its members, that of today or None) in order."""
     yield old.name, old, new
@@ -49,8 +57,9 @@ def compare(version, old, today, clarified, comments):
             elif not comments or (same and then.comment == now.comment):
                 continue
             elif clarified.pop((version, name), None) != digest(now.comment):
+                shown = around(then.comment, now.comment)
                 yield (f"{version} {name}: the comment of a released declaration differs; if it means the same, add the line "
-                       f"\"{version} {name} {digest(now.comment)} <reason>\"\n  then: {then.comment}\n  now:  {now.comment}")
+                       f"\"{version} {name} {digest(now.comment)} <reason>\"\n  then: {shown[0]}\n  now:  {shown[1]}")
 
 
 def read_clarified(path):

@@ -37,6 +37,7 @@ class Lowerer {
         fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
         insides_(result_, free_symbol(), topology.leaves) {
     result_.graph.compute = compute_;
+    result_.graph.precision = options_.precision;
   }
 
   Lowered run() {
@@ -391,7 +392,7 @@ class Lowerer {
         spec.outer = bounded(spec.outer, bounds_);
       }
     site->attributes = std::make_unique<AttributesView>(body_.type->description.attributes, ref->attributes);
-    site->seal(device_, compute_, training_, site->attributes->get());
+    site->seal(device_, compute_, options_.precision, training_, site->attributes->get());
     return site;
   }
 
@@ -449,7 +450,7 @@ class Lowerer {
       members.push_back(make_site(layer, kernel));
     }
     std::shared_ptr<KernelSite> site = fusion_site(kernel, chain, std::move(members));
-    site->seal(device_, compute_, training_, site->fusion->layers.back()->site.attributes);
+    site->seal(device_, compute_, options_.precision, training_, site->fusion->layers.back()->site.attributes);
     site->site.fusion = &site->fusion->site;
     return site;
   }

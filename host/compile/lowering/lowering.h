@@ -21,7 +21,8 @@ using namespace core;
 // The options of a lowering.
 struct LoweringOptions {
   tn_dtype compute = TN_F32;
-  std::vector<int64_t> bounds;  // bounds[symbol]: the largest size, for native kernels
+  std::vector<int64_t> bounds;             // bounds[symbol]: the largest size, for native kernels
+  uint32_t precision = TN_PRECISION_FULL;  // of products: TN_PRECISION_*
   bool training = false;
   bool data_gradients = false;  // in training: gradients of data layers of floats are wanted
   std::function<bool(const std::string& parameter)> is_immutable;

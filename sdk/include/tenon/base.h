@@ -13,7 +13,8 @@
  * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
  *   function. Memory allocated by one side is never freed by the other.
  * - A function returns a tn_status (or a count or index, negative on failure) and reports the reason to the error
- *   sink passed to it. It never throws, aborts, prints or exits.
+ *   sink passed to it. It never throws, aborts, prints or exits. A status that the host does not know counts as
+ *   TN_PLUGIN_FAULT.
  *
  * Thread tags, written in brackets above each function pointer
  *   [load]   while a host loads or describes a plugin; other hosts may do so at the same moment

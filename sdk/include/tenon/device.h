@@ -27,7 +27,7 @@ typedef struct tn_device_open {
 /* One copy. */
 typedef struct tn_copy {
   uint32_t size;
-  int32_t kind; /* TN_COPY_* */
+  int32_t kind; /* TN_COPY_*; a device answers TN_UNSUPPORTED to one that it does not know */
   void* stream; /* null: the device's own first stream */
   void* to;
   const void* from;
@@ -57,7 +57,8 @@ typedef struct tn_device_type {
   void (*close)(void* device);
   /* [any] Fills `properties`, which comes with size set. */
   tn_status (*properties)(void* device, const tn_errors* errors, tn_device_properties* properties);
-  /* [setup] 64-byte aligned device memory, or null with a report. */
+  /* [setup] 64-byte aligned device memory, or null with a report. The memory has addresses: the host adds offsets in
+   * bytes to them and passes the sums to all functions. */
   void* (*allocate)(void* device, const tn_errors* errors, uint64_t bytes);
   /* [setup] */
   void (*release)(void* device, void* memory, uint64_t bytes);

@@ -21,6 +21,11 @@
  * training, gradients that are not wanted. Layer outputs of a kernel without a fusion pattern, and next values of
  * carried states, are never null. TN_REQUEST_ADD is for gradients of parameters alone. Buffers have the compute type.
  *
+ * Floats of a site, its specs and its calls, have the type `compute`, never TN_COMPUTE, and so have their gradients:
+ * the host converts what has another float type. Only where plan stated another type for an output, parameter or buffer
+ * it is that one, which the spec says. Products of factors in 16 bits are summed in float32, of float32 in float32, of
+ * float64 in float64.
+ *
  * A metric has its states in place of layer outputs, one float64 each; a call overwrites them with the minibatch's
  * contribution. A metric has no backward. */
 #ifndef TENON_KERNEL_H
@@ -61,6 +66,11 @@ typedef struct tn_kernel_site {
   void* user;              /* of the kernel's table */
   uint32_t state_version;  /* of the layer type */
   uint32_t reserved;
+#if TN_TARGET_MINOR >= 4
+  /* Since 0.4. TN_PRECISION_* (tenon/device.h): how exactly the kernel computes its products at least. */
+  uint32_t precision;
+  uint32_t reserved2;
+#endif
 } tn_kernel_site;
 
 /* The requirements of a kernel at a site, filled in by query. The host owns the arrays, which begin with the values

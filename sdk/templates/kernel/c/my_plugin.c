@@ -110,7 +110,7 @@ static void destroy(void* self) {
 static tn_status supports(const tn_kernel_site* site, int32_t* score) {
   const tn_spec* in = site->inputs[0];
   (void)score;
-  if (in->dtype == site->compute || in->dtype == TN_COMPUTE) return TN_OK;
+  if (in->dtype == site->compute) return TN_OK;
   return tn_fail(site->errors, TN_UNSUPPORTED, "in", "must have the float type of the machine");
 }
 
