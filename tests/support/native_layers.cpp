@@ -85,6 +85,20 @@ class UnqueriedSquare {
   void run(const tn::Call&) const {}
 };
 
+// For machines whose products may be rounded.
+class RoundingSquare {
+ public:
+  static void describe(tn::KernelDescription& d) { d.kernel("native_square", "cpu", "rounding", 50); }
+  static bool supports(const tn::KernelSite& site, int32_t& /*score*/) { return site->precision == TN_PRECISION_BF16; }
+  RoundingSquare(const tn::KernelSite&, int32_t direction) {
+    if (direction == TN_BACKWARD) throw tn::Failure(TN_UNSUPPORTED, "", "computes forward alone");
+  }
+  void run(const tn::Call& call) const {
+    const auto* in = call.in<float>(0);
+    fill(call, 0, [&](int64_t i) { return in[i] * in[i]; });
+  }
+};
+
 const tn_kernel* unprepared_square() {
   static const tn_dtype dtypes[] = {TN_F32};
   static const tn_kernel kernel = [] {
@@ -285,9 +299,9 @@ std::atomic<int>& freed_bindings() {
 NativeLayers::NativeLayers(const std::vector<std::string>& kernels) : plugin_(bare_plugin("tenon.test.native")) {
   layers_ = {tn::layer_type<SquareLayer>(), tn::layer_type<CountLayer>(), tn::layer_type<MaskLayer>(),
              tn::layer_type<SumLayer>(), tn::layer_type<TableLayer>()};
-  for (const tn_kernel* kernel :
-       {tn::kernel<WholeSquare>(), tn::kernel<ForwardSquare>(), tn::kernel<UnqueriedSquare>(), unprepared_square(),
-        tn::kernel<NativeCount>(), tn::kernel<NativeMask>(), tn::kernel<NativeSum>(), tn::kernel<NativeTable>()})
+  for (const tn_kernel* kernel : {tn::kernel<WholeSquare>(), tn::kernel<ForwardSquare>(), tn::kernel<UnqueriedSquare>(),
+                                  unprepared_square(), tn::kernel<RoundingSquare>(), tn::kernel<NativeCount>(),
+                                  tn::kernel<NativeMask>(), tn::kernel<NativeSum>(), tn::kernel<NativeTable>()})
     if (std::find(kernels.begin(), kernels.end(), kernel->name) != kernels.end()) kernels_.push_back(kernel);
   plugin_.layers = layers_.data();
   plugin_.layers_count = static_cast<uint32_t>(layers_.size());

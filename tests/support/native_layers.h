@@ -13,7 +13,7 @@ namespace tenon_tests {
 // Layer types, each with a recorded body, and with a kernel of score 10 if it is added:
 //   native_square    x^2. Kernel "whole": saves 2 x, may write in place. "forward_only" (score 40) has no backward,
 //                    "no_query" (30) and "no_prepare" (20) return TN_UNSUPPORTED from query and prepare; "no_prepare"
-//                    has set binding and destroy before.
+//                    has set binding and destroy before. "rounding" (50), of forward alone, takes machines of TN_BF16.
 //   native_count     x, and a buffer "count" [1] that every step raises by 1.
 //   native_mask      x where a draw is below 0.5, else 0.
 //   native_sum       x plus the output of the minibatch before, by sample: a carried state.

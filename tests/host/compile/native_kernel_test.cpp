@@ -27,7 +27,8 @@ constexpr int64_t kSamples = 6, kWidth = 3;
 // x (a parameter [kSamples, kWidth]) -> a layer of native_layers.h -> test_cost with the weights 1, 2, 3, ...
 class Model {
  public:
-  Model(const std::string& type, const std::vector<std::string>& kernels, bool training = true, bool sparse = true)
+  Model(const std::string& type, const std::vector<std::string>& kernels, bool training = true, bool sparse = true,
+        tn_dtype compute = TN_F32)
       : native_(kernels), host_({1, {plugin_folder()}, nullptr, {}}) {
     host_.add_plugin(&test_layers());
     host_.add_plugin(&native_.plugin());
@@ -51,6 +52,7 @@ class Model {
     options.training = training;
     options.keep_all = true;
     options.seed = 9;
+    options.compute = compute;
     machine_ = host_.machine(parameters_, {cost_}, options);
   }
 
@@ -113,6 +115,13 @@ TEST(NativeKernel, IsPassedOverIfItDoesNotTakeTheLayer) {
   EXPECT_THAT(Model("native_square", kAllSquares, false).kernels(), ElementsAre("forward_only"));
   EXPECT_THAT(Model("native_square", {"forward_only", "no_query"}).kernels(), ElementsAre()) << "the body is left";
   EXPECT_THAT(Model("native_square", {"no_query", "no_prepare"}, false).kernels(), ElementsAre());
+}
+
+TEST(NativeKernel, KnowsHowExactProductsMustBe) {
+  const std::vector<std::string> kernels = {"rounding", "forward_only"};
+  EXPECT_THAT(Model("native_square", kernels, false).kernels(), ElementsAre("forward_only"));
+  EXPECT_THAT(Model("native_square", kernels, false, true, TN_BF16).kernels(), ElementsAre("rounding"));
+  EXPECT_THAT(Model("native_square", kernels, false, true, TN_TF32).kernels(), ElementsAre("forward_only"));
 }
 
 TEST(NativeKernel, EveryChoiceTrainsAlike) {
