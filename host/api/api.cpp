@@ -370,7 +370,13 @@ tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* err
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
     api::required(write, "write");
-    const std::string json = owner.registry.list().dump();
+    nlohmann::json plugins = owner.registry.list();
+    for (nlohmann::json& plugin : plugins) {
+      if (plugin["status"] != "loaded") continue;
+      const Services::Usage usage = owner.services.usage(plugin["manifest"]["id"].get<std::string>());
+      plugin["usage"] = {{"bytes", usage.bytes}, {"log_lines", usage.log_lines}};
+    }
+    const std::string json = plugins.dump();
     write(user, json.data(), json.size());
   });
 }

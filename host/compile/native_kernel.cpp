@@ -34,7 +34,7 @@ void KernelSite::seal(Device& device, tn_dtype compute, uint32_t precision, bool
   site.training = training ? 1 : 0;
   site.gradients = gradients.data();
   site.device = device.lent();
-  site.services = device.services();
+  site.services = device.services_of(*kernel);
   site.errors = errors->get();
   site.user = kernel->table.user;
   site.state_version = layer->type_version.state_version;

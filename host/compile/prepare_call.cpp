@@ -102,8 +102,8 @@ void CallPreparer::prepare(const Pack& /*pack*/) {
 template <typename Site>
 void CallPreparer::prepare_packed(PreparePacked<Site> function, const Site& site) {
   const auto* const table = device_.primitives<tn_packed_gemm_table>(TN_PACKED_GEMM);
-  prepared_.prepare(device_.origin(), errors_, table->*function, device_.instance(), device_.services(), errors_.get(),
-                    &site);
+  prepared_.prepare(device_.origin(), errors_, table->*function, device_.instance(),
+                    device_.services_of(device_.origin()), errors_.get(), &site);
   kernel_ = device_.origin().plugin;
 }
 
@@ -278,8 +278,8 @@ bool is_provided(Device& device, const char* id, const Site& product) {
     try {
       const std::shared_ptr<SharedObject> shared = device.shared_of(offer);
       prepared.use(shared);
-      prepared.prepare(*offer.by, errors, offer.table->prepare, device.instance_of(shared.get()), device.services(),
-                       errors.get(), &product);
+      prepared.prepare(*offer.by, errors, offer.table->prepare, device.instance_of(shared.get()),
+                       device.services_of(*offer.by), errors.get(), &product);
       return true;
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED) throw;

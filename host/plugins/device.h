@@ -28,7 +28,7 @@ class Device {
       std::function<std::vector<const Provider*>(const std::string& id, std::vector<RefusedProvider>& refused)>;
   // Opens device number `index`; TN_NOT_FOUND if there is no such device. `find` is called once for each table, when
   // one is first asked for, so that no plugin is loaded for a primitive that nothing uses; null: no providers.
-  Device(const DeviceType& type, const tn_services* services, int32_t index, FindProviders find = nullptr);
+  Device(const DeviceType& type, const Services& services, int32_t index, FindProviders find = nullptr);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -39,7 +39,8 @@ class Device {
   [[nodiscard]] const Origin& origin() const { return type_; }
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
-  [[nodiscard]] const tn_services* services() const { return services_; }
+  // Returns the services of a plugin that works on the device.
+  [[nodiscard]] const tn_services* services_of(const Origin& plugin) const { return services_.of(plugin); }
   // Whether the host may read and write the device's memory, and whether kernels may read the host's memory.
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
   [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }
@@ -96,7 +97,7 @@ class Device {
 
   const DeviceType& type_;
   std::string who_;
-  const tn_services* services_;
+  const Services& services_;
   void* instance_ = nullptr;
   tn_device_properties properties_ = {};
   tn_device lent_ = {};
@@ -268,8 +269,8 @@ std::string prepare_primitive(Device& device, const char* id,
     try {
       const std::shared_ptr<SharedObject> shared = device.shared_of(offer);
       made.use(shared);
-      made.prepare(*offer.by, errors, offer.table->*prepare, device.instance_of(shared.get()), device.services(),
-                   errors.get(), site);
+      made.prepare(*offer.by, errors, offer.table->*prepare, device.instance_of(shared.get()),
+                   device.services_of(*offer.by), errors.get(), site);
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED || offer.by == &device.origin()) throw;
       passed_over.push_back({offer.name, offer.by->plugin, std::nullopt, reason_of(error, errors.who())});

@@ -3,8 +3,13 @@
 
 #include <tenon/services.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include "core/system.h"
 #include "host/plugins/set/plugin_options.h"
@@ -13,30 +18,42 @@ namespace tenon::host {
 
 using namespace core;
 
+struct Origin;
 class ThreadTags;
 
 using LogFunction = std::function<void(int32_t level, const char* message)>;
 
-// The service tables of one host. Neither copied nor moved, since plugins keep pointers to them.
+// What plugins get, each its own tables: their options, and what they use is counted by plugin. Neither copied nor
+// moved, since plugins keep pointers to them. Thread-safe.
 class Services {
  public:
   // tags: null if checking is off; must outlive the services. options: null: no plugin has options.
   Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags = nullptr,
            std::shared_ptr<const OptionTable> options = nullptr);
+  ~Services();
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 
-  [[nodiscard]] const tn_services* get() const { return &services_; }
+  // Returns the tables of a plugin, which live as long as this. A plugin sees its own options alone; one that was built
+  // before 0.4 sees those of others, as hosts of then showed them.
+  [[nodiscard]] const tn_services* of(const Origin& plugin) const;
+
+  // What a plugin uses of tenon.memory/1 at present, and has written by tenon.log/1.
+  struct Usage {
+    uint64_t bytes = 0;
+    uint64_t log_lines = 0;
+  };
+  [[nodiscard]] Usage usage(const std::string& plugin) const;
 
  private:
+  struct OfPlugin;
+
   std::shared_ptr<Allocator> allocator_;
   LogFunction log_function_;
   ThreadTags* tags_;
   std::shared_ptr<const OptionTable> option_table_;
-  tn_services services_ = {};
-  tn_log log_ = {};
-  tn_memory memory_ = {};
-  tn_options options_ = {};
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::unique_ptr<OfPlugin>> plugins_;  // by id
 };
 
 }  // namespace tenon::host

@@ -46,7 +46,7 @@ class SharedObject {
 class SharedObjects {
  public:
   // device: borrowed; who: its name in messages.
-  SharedObjects(const tn_services* services, const tn_device* device, std::string who)
+  SharedObjects(const Services& services, const tn_device* device, std::string who)
       : services_(services), device_(device), who_(std::move(who)) {}
   SharedObjects(const SharedObjects&) = delete;
   SharedObjects& operator=(const SharedObjects&) = delete;
@@ -75,7 +75,7 @@ class SharedObjects {
   };
 
  private:
-  const tn_services* services_;
+  const Services& services_;
   const tn_device* device_;
   std::string who_;
   std::recursive_mutex mutex_;

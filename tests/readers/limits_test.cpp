@@ -75,7 +75,8 @@ TEST_F(Limits, FilesWithoutSamplesTakeNoMemory) {
   const auto expect_none = [&](const std::string& type, const Bytes& content, Values more = {}) {
     ReaderSettings settings;
     settings.directory = folder_.string();
-    const auto reader = open_reader(registry_.reader(type), file(content, std::move(more)), services_.get(), settings);
+    const auto reader = open_reader(registry_.reader(type), file(content, std::move(more)),
+                                    services_.of(registry_.reader(type)), settings);
     EXPECT_EQ(reader->size(), 0);
     const auto memory = std::make_shared<CountingAllocator>();
     SampleBlock block(reader->slots(), memory);

@@ -113,7 +113,7 @@ std::shared_ptr<Device> Host::device(const std::string& name) {
   const auto find = [this, kind = of.kind](const std::string& id, std::vector<RefusedProvider>& refused) {
     return registry.providers(kind, id, refused);
   };
-  auto made = std::make_shared<Device>(registry.device(of.kind), services.get(), of.number, find);
+  auto made = std::make_shared<Device>(registry.device(of.kind), services, of.number, find);
   devices_.emplace(full, made);
   return made;
 }

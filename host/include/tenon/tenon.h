@@ -127,8 +127,9 @@ TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_
  * version, or the same and was found first. `admitted_by` is "" without a plugin set, and "bytes" if its entry has
  * sha256 or signed_by. `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" |
  * "reader" | "kernel", index in the manifest's list, name, reason}; `options` has the values of the plugin's options on
- * this host: {name: value}. A folder that cannot be read is listed as a refused file, with the manifest null. Runs no
- * plugin code. */
+ * this host: {name: value}. Since 0.4, of loaded ones, `usage`: {bytes, log_lines}: the host's memory that the plugin
+ * holds, and the lines that it has logged. A folder that cannot be read is listed as a refused file, with the manifest
+ * null. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, other_names: [name], as other
  * frameworks call it; attributes: [{name, doc, kind, required, initial, minimum, maximum, choices}]}, where `kind` is a

@@ -74,7 +74,7 @@ class Opset : public testing::Test {
   // A device that knows the opcodes up to `opset`.
   Device device(uint32_t opset) {
     old_.pointwise.opset = old_.epilogue.opset = old_.conv_epilogue.opset = old_.rows.opset = opset;
-    return {type_, services_.get(), 0};
+    return {type_, services_, 0};
   }
   // TN_UNSUPPORTED of `call`, whose message names everything.
   template <typename Call>
@@ -193,7 +193,7 @@ TEST_F(Opset, OfDevicesWithoutTheEpilogue) {
   Provider provider;
   provider.plugin = "test.provider";
   provider.table = {sizeof(tn_provider), 1, "old", TN_CONV, "quick", &table, nullptr};
-  Device with(type_, services_.get(), 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
+  Device with(type_, services_, 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
     return id == TN_CONV ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
   });
   EXPECT_FALSE(prefers_epilogue(with, graph, {}, graph.nodes[0])) << "the provider takes the convolution";
@@ -238,7 +238,7 @@ TEST_F(Opset, OfProviders) {
     provider.plugin = "test.provider";
     provider.table = {sizeof(tn_provider), 1, "old", TN_POINTWISE, "quick", &table, nullptr};
     old_.pointwise.opset = TN_OPSET;
-    Device made(type_, services_.get(), 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
+    Device made(type_, services_, 0, [&](const std::string& id, std::vector<RefusedProvider>& /*refused*/) {
       return id == TN_POINTWISE ? std::vector<const Provider*>{&provider} : std::vector<const Provider*>();
     });
     Prepared prepared;
@@ -252,7 +252,7 @@ TEST_F(Opset, OfProviders) {
 
 // The devices of this repository know every opcode of the headers.
 TEST_F(Opset, OfCpu) {
-  const Device cpu(registry_.device("cpu"), services_.get(), 0);
+  const Device cpu(registry_.device("cpu"), services_, 0);
   EXPECT_EQ(cpu.primitives<tn_pointwise_table>(TN_POINTWISE)->opset, uint32_t{TN_OPSET});
   EXPECT_EQ(cpu.primitives<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE)->opset, uint32_t{TN_OPSET});
   EXPECT_EQ(cpu.primitives<tn_conv_epilogue_table>(TN_CONV_EPILOGUE)->opset, uint32_t{TN_OPSET});

@@ -28,7 +28,8 @@ struct Deployed {
 
   // What the plugin's reader gives, which follows from its options.
   std::vector<double> samples() {
-    TableReader reader(registry.reader("options_constant"), {}, ".", 0, 1, services.get(), nullptr);
+    TableReader reader(registry.reader("options_constant"), {}, ".", 0, 1,
+                       services.of(registry.reader("options_constant")), nullptr);
     std::vector<double> result;
     for (const auto& sample : reader.next(100)) result.push_back(as<double>(sample.at(0).values).at(0));
     return result;
@@ -81,9 +82,46 @@ TEST_F(PluginOptionsTest, AreThoseOfEachHost) {
   EXPECT_EQ(reinterpret_cast<const void*>(one.registry.reader("options_constant").table.open),
             reinterpret_cast<const void*>(two.registry.reader("options_constant").table.open));
   EXPECT_EQ(one.table->find("tenon.nobody"), nullptr);
-  EXPECT_EQ(one.services.get()->extension(one.services.get()->self, "tenon.options/2"), nullptr);
+  const tn_services* const own = one.services.of({kId});
+  EXPECT_EQ(own->extension(own->self, "tenon.options/2"), nullptr);
   const Services without(system_allocator(), {});
-  EXPECT_EQ(tn_options_of(without.get(), kId), nullptr);
+  EXPECT_EQ(tn_options_of(without.of({kId}), kId), nullptr);
+}
+
+// Another plugin does not read them, but for one that was built when hosts showed all.
+TEST_F(PluginOptionsTest, AreThoseOfThePluginAlone) {
+  Deployed host = deployed(with("samples = 1, rate = 1"));
+  EXPECT_EQ(host.samples(), (std::vector<double>{1}));
+  const auto seen_by = [&](const char* id, uint16_t built) {
+    return tn_options_of(host.services.of({id, nullptr, "", nullptr, built}), kId) != nullptr;
+  };
+  EXPECT_TRUE(seen_by(kId, 4));
+  EXPECT_FALSE(seen_by("tenon.test.other", 4));
+  EXPECT_TRUE(seen_by("tenon.test.older", 3));
+}
+
+// What plugins use of the host is counted by plugin.
+TEST(PluginServices, CountMemoryAndLinesByPlugin) {
+  std::vector<std::string> lines;
+  const Services services(system_allocator(), [&](int32_t, const char* line) { lines.emplace_back(line); });
+  const tn_services* const one = services.of({"one"});
+  const tn_services* const two = services.of({"two"});
+  EXPECT_NE(one, two);
+  EXPECT_EQ(services.of({"one"}), one);
+  const auto* const memory = static_cast<const tn_memory*>(one->extension(one->self, TN_MEMORY));
+  const auto* const log = static_cast<const tn_log*>(two->extension(two->self, TN_LOG));
+  void* const block = memory->allocate(memory->self, 1000);
+  ASSERT_NE(block, nullptr);
+  log->write(log->self, 1, "a line");
+  EXPECT_EQ(services.usage("one").bytes, 1000U);
+  EXPECT_EQ(services.usage("two").bytes, 0U);
+  EXPECT_EQ(services.usage("two").log_lines, 1U);
+  EXPECT_EQ(services.usage("one").log_lines, 0U);
+  EXPECT_EQ(services.usage("three").bytes, 0U);
+  memory->release(memory->self, block, 1000);
+  memory->release(memory->self, nullptr, 5);
+  EXPECT_EQ(services.usage("one").bytes, 0U);
+  EXPECT_EQ(lines, (std::vector<std::string>{"a line"}));
 }
 
 TEST_F(PluginOptionsTest, MistakesAreRefusedWithTheirPlace) {
