@@ -37,7 +37,7 @@ Device::Device(const DeviceType& type, const Services& services, int32_t index, 
         present == 0 ? "not present on this machine" : text("unknown number ", index, "; expected 0 to ", present - 1));
   bool open = true;
   try {
-    const tn_device_open arguments = {sizeof arguments, index, services.of(type), sink.get(), table.user};
+    const tn_device_open arguments = {sizeof arguments, index, services.tables(type), sink.get(), table.user};
     const tn_status opened = call_plugin(type, who_, {Tag::kSetup, "open"}, table.open, &arguments, &instance_);
     open = opened == TN_OK;
     sink.check(opened);

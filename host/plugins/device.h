@@ -40,7 +40,7 @@ class Device {
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
   // Returns the services of a plugin that works on the device.
-  [[nodiscard]] const tn_services* services_of(const Origin& plugin) const { return services_.of(plugin); }
+  [[nodiscard]] const tn_services* services_of(const Origin& plugin) const { return services_.tables(plugin); }
   // Whether the host may read and write the device's memory, and whether kernels may read the host's memory.
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
   [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }

@@ -95,7 +95,7 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, Thread
 
 Services::~Services() = default;
 
-const tn_services* Services::of(const Origin& plugin) const {
+const tn_services* Services::tables(const Origin& plugin) const {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<OfPlugin>& entry = plugins_[plugin.plugin];
   if (entry == nullptr) entry = std::make_unique<OfPlugin>(*this, plugin);

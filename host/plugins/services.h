@@ -36,7 +36,7 @@ class Services {
 
   // Returns the tables of a plugin, which live as long as this. A plugin sees its own options alone; one that was built
   // before 0.4 sees those of others, as hosts of then showed them.
-  [[nodiscard]] const tn_services* of(const Origin& plugin) const;
+  [[nodiscard]] const tn_services* tables(const Origin& plugin) const;
 
   // What a plugin uses of tenon.memory/1 at present, and has written by tenon.log/1.
   struct Usage {

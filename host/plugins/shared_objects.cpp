@@ -41,7 +41,7 @@ std::shared_ptr<SharedObject> SharedObjects::get(const Origin& by, const tn_shar
   if (found == nullptr) {
     found = std::make_shared<SharedObject>(by, *shared, who);
     try {
-      found->open(services_.of(by), device_);
+      found->open(services_.tables(by), device_);
     } catch (const Error& error) {
       if (error.code() == TN_UNSUPPORTED) refusals_.emplace(shared, error.what());
       throw;

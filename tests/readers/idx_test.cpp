@@ -86,7 +86,7 @@ class Idx : public ::testing::Test {
     settings.shards = shards;
     settings.cancel = &cancel_;
     settings.schema_alone = schema_alone_;
-    return open_reader(registry_.reader("idx"), attributes, services_.of(registry_.reader("idx")), settings);
+    return open_reader(registry_.reader("idx"), attributes, services_.tables(registry_.reader("idx")), settings);
   }
   // Writes the content to the file "f" and opens a reader of it.
   std::unique_ptr<Reader> open_content(const Bytes& content, uint32_t shard = 0, uint32_t shards = 1) {

@@ -76,7 +76,7 @@ TEST_F(Limits, FilesWithoutSamplesTakeNoMemory) {
     ReaderSettings settings;
     settings.directory = folder_.string();
     const auto reader = open_reader(registry_.reader(type), file(content, std::move(more)),
-                                    services_.of(registry_.reader(type)), settings);
+                                    services_.tables(registry_.reader(type)), settings);
     EXPECT_EQ(reader->size(), 0);
     const auto memory = std::make_shared<CountingAllocator>();
     SampleBlock block(reader->slots(), memory);

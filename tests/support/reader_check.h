@@ -240,7 +240,7 @@ class ReaderTest : public ::testing::Test {
   std::unique_ptr<TableReader> open(const Values& attributes, uint32_t shard = 0, uint32_t shards = 1,
                                     uint64_t seed = 0) {
     return std::make_unique<TableReader>(registry_.reader(type_), attributes, folder_.string(), shard, shards,
-                                         services_.of(registry_.reader(type_)), &cancel_, seed);
+                                         services_.tables(registry_.reader(type_)), &cancel_, seed);
   }
   std::vector<Sample> all(const Values& attributes) { return open(attributes)->all(); }
   // Writes a file with this content and returns the attributes to read it.

@@ -29,7 +29,7 @@ struct Deployed {
   // What the plugin's reader gives, which follows from its options.
   std::vector<double> samples() {
     TableReader reader(registry.reader("options_constant"), {}, ".", 0, 1,
-                       services.of(registry.reader("options_constant")), nullptr);
+                       services.tables(registry.reader("options_constant")), nullptr);
     std::vector<double> result;
     for (const auto& sample : reader.next(100)) result.push_back(as<double>(sample.at(0).values).at(0));
     return result;
@@ -82,10 +82,10 @@ TEST_F(PluginOptionsTest, AreThoseOfEachHost) {
   EXPECT_EQ(reinterpret_cast<const void*>(one.registry.reader("options_constant").table.open),
             reinterpret_cast<const void*>(two.registry.reader("options_constant").table.open));
   EXPECT_EQ(one.table->find("tenon.nobody"), nullptr);
-  const tn_services* const own = one.services.of({kId});
+  const tn_services* const own = one.services.tables({kId});
   EXPECT_EQ(own->extension(own->self, "tenon.options/2"), nullptr);
   const Services without(system_allocator(), {});
-  EXPECT_EQ(tn_options_of(without.of({kId}), kId), nullptr);
+  EXPECT_EQ(tn_options_of(without.tables({kId}), kId), nullptr);
 }
 
 // Another plugin does not read them, but for one that was built when hosts showed all.
@@ -93,7 +93,7 @@ TEST_F(PluginOptionsTest, AreThoseOfThePluginAlone) {
   Deployed host = deployed(with("samples = 1, rate = 1"));
   EXPECT_EQ(host.samples(), (std::vector<double>{1}));
   const auto seen_by = [&](const char* id, uint16_t built) {
-    return tn_options_of(host.services.of({id, nullptr, "", nullptr, built}), kId) != nullptr;
+    return tn_options_of(host.services.tables({id, nullptr, "", nullptr, built}), kId) != nullptr;
   };
   EXPECT_TRUE(seen_by(kId, 4));
   EXPECT_FALSE(seen_by("tenon.test.other", 4));
@@ -104,10 +104,10 @@ TEST_F(PluginOptionsTest, AreThoseOfThePluginAlone) {
 TEST(PluginServices, CountMemoryAndLinesByPlugin) {
   std::vector<std::string> lines;
   const Services services(system_allocator(), [&](int32_t, const char* line) { lines.emplace_back(line); });
-  const tn_services* const one = services.of({"one"});
-  const tn_services* const two = services.of({"two"});
+  const tn_services* const one = services.tables({"one"});
+  const tn_services* const two = services.tables({"two"});
   EXPECT_NE(one, two);
-  EXPECT_EQ(services.of({"one"}), one);
+  EXPECT_EQ(services.tables({"one"}), one);
   const auto* const memory = static_cast<const tn_memory*>(one->extension(one->self, TN_MEMORY));
   const auto* const log = static_cast<const tn_log*>(two->extension(two->self, TN_LOG));
   void* const block = memory->allocate(memory->self, 1000);
