@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/files.h"
 #include "process/child.h"
 #include "process/exit_handlers.h"
 #include "process/last_words.h"
@@ -28,7 +29,7 @@ class Writer {
   explicit Writer(int to) : to_(to) {}
   void write(const json& line) const {
     if (getpid() != owner_) _exit(0);  // a copy of the process that the plugin has made
-    write_all(to_, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    base::write_all(to_, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
 
  private:

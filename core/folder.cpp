@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/files.h"
 #include "core/error.h"
 
 namespace tenon::core {
@@ -42,12 +43,8 @@ void make_folder(const std::filesystem::path& folder) {
     refuse(error == ENOENT || error == ENOTDIR ? TN_NOT_FOUND : TN_IO,
            "cannot create the folder: ", std::generic_category().message(error));
   }
-  const std::filesystem::path around = folder.has_parent_path() ? folder.parent_path() : ".";
-  const int open = ::open(around.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = open >= 0 && (::fsync(open) == 0 || errno == EINVAL);  // EINVAL: folders cannot be synced here
-  const int error = errno;
-  if (open >= 0) ::close(open);
-  if (!synced) refuse(TN_IO, "cannot write the folder around it to the disk: ", std::generic_category().message(error));
+  if (!base::sync_folder(base::folder_of(folder)))
+    refuse(TN_IO, "cannot write the folder around it to the disk: ", std::generic_category().message(errno));
 }
 
 }  // namespace tenon::core

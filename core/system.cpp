@@ -18,17 +18,22 @@
 #include <system_error>
 #include <utility>
 
+#include "base/alignment.h"
+#include "base/files.h"
 #include "base/fnv.h"
 #include "core/alignment.h"
 #include "core/error.h"
-#include "core/files/descriptor.h"
 #include "core/files/destination.h"
+#include "core/files/failure.h"
 #include "core/files/file_limit.h"
 #include "core/files/file_lock.h"
 #include "core/files/folder_files.h"
 #include "core/folder.h"
 
 namespace tenon::core {
+
+using base::Descriptor;
+using base::uninterrupted;
 
 namespace {
 
@@ -45,7 +50,7 @@ class SystemAllocator final : public Allocator {
     const uint64_t alignment = huge ? kHugePage : kCacheLine;
     void* memory = nullptr;
     if (bytes <= static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()) - alignment)
-      memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+      memory = std::aligned_alloc(alignment, base::round_up(bytes, alignment));
     if (memory == nullptr) fail(TN_OUT_OF_MEMORY, "no memory for ", bytes, " bytes");
 #ifdef MADV_HUGEPAGE
     if (huge) static_cast<void>(madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE));  // may fail
@@ -90,11 +95,6 @@ class SystemInput final : public InputFile {
   Descriptor file_;
   uint64_t size_ = 0;
 };
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path();
-  return folder.empty() ? std::filesystem::path(".") : folder;
-}
 
 // Names of temporary files: ".NAME.HOST-PROCESS-NUMBER.tmp". HOST distinguishes machines and containers that share a
 // folder, PROCESS the processes of a machine, NUMBER the files of a process.
@@ -160,7 +160,7 @@ class Temporary {
   explicit Temporary(const std::filesystem::path& path) {
     const TemporaryName names(path);
     for (int number = 0; file_.get() < 0; ++number) {
-      path_ = folder_of(path) / names.of(::getpid(), number);
+      path_ = base::folder_of(path) / names.of(::getpid(), number);
       file_ = Descriptor(
           uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
       if (file_.get() < 0 && (errno != EEXIST || number == 10000))
@@ -215,13 +215,7 @@ class SystemOutput final : public FileSystem::Output {
       whole_ = false;
       fail(TN_IO, SubjectName{path_.string()}, path_.string(), ": cannot write it: ", fault);
     }
-    for (uint64_t done = 0; done < bytes;) {
-      const auto part = static_cast<size_t>(std::min(bytes - done, kMostAtOnce));
-      const ssize_t put =
-          uninterrupted([&] { return ::write(made_.file(), static_cast<const char*>(from) + done, part); });
-      if (put < 0) fail_broken("write it");
-      done += static_cast<uint64_t>(put);
-    }
+    if (!base::write_all(made_.file(), {static_cast<const char*>(from), bytes})) fail_broken("write it");
     written_ += bytes;
   }
 
@@ -232,9 +226,7 @@ class SystemOutput final : public FileSystem::Output {
     if (made_.rename(path_, anew_) != 0)
       fail_broken(anew_ && errno == EEXIST ? "create it" : "rename the finished file to it");
     whole_ = false;
-    const Descriptor folder(uninterrupted([&] { return ::open(folder_of(path_).c_str(), O_RDONLY | O_CLOEXEC); }));
-    // EINVAL: a file system that cannot sync folders.
-    if (folder.get() < 0 || (uninterrupted([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL))
+    if (!base::sync_folder(base::folder_of(path_)))
       fail_system(path_, "write its folder to the disk, after it was replaced", errno);
   }
 
@@ -246,7 +238,7 @@ class SystemOutput final : public FileSystem::Output {
     return path;
   }
   static const std::filesystem::path& without_leftovers(const std::filesystem::path& path) {
-    remove_temporaries(folder_of(path), TemporaryName(path).prefix());
+    remove_temporaries(base::folder_of(path), TemporaryName(path).prefix());
     return path;
   }
   void require_whole() const {

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <iostream>
 #include <system_error>
-#include <utility>
 
+#include "base/files.h"
 #include "process/last_words.h"
 
 namespace tenon::process {
@@ -20,27 +20,6 @@ namespace tenon::process {
 namespace {
 
 [[noreturn]] void fail_system(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
-class Pipe {
- public:
-  Pipe() {
-    if (pipe(ends_) != 0) fail_system("cannot create a pipe");
-  }
-  ~Pipe() {
-    close(0);
-    close(1);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  // end: 0 to read, 1 to write.
-  [[nodiscard]] int at(int end) const { return ends_[end]; }
-  void close(int end) {
-    if (ends_[end] >= 0) ::close(std::exchange(ends_[end], -1));
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
 
 // Reads until the end of the pipe. Returns false after `silence` seconds without a byte.
 bool read_all(int from, unsigned silence, std::string& text) {
@@ -106,29 +85,22 @@ std::string ChildEnd::how() const {
                              : "exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-int write_all(int to, const std::string& bytes) noexcept {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(to, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return errno;
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-  }
-  return 0;
-}
-
 ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence) {
-  Pipe ends;
+  int ends[2];
+  if (pipe(ends) != 0) fail_system("cannot create a pipe");
+  base::Descriptor from(ends[0]), to(ends[1]);
   Child child([&] {
-    ends.close(0);
+    from.close();
     alarm_in(seconds, SIG_DFL);
-    work(ends.at(1));
+    work(to.get());
   });
-  ends.close(1);
+  to.close();
   ChildEnd end;
-  if (!read_all(ends.at(0), silence, end.text)) {
+  if (!read_all(from.get(), silence, end.text)) {
     end.timed_out = true;
     child.send(SIGKILL);
   }
-  ends.close(0);
+  from.close();
   end.status = child.wait();
   if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGALRM) end.timed_out = true;
   return end;

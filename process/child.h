@@ -47,9 +47,6 @@ struct ChildEnd {
   [[nodiscard]] std::string how() const;
 };
 
-// Writes all bytes to a descriptor. Returns 0 or the errno.
-int write_all(int to, const std::string& bytes) noexcept;
-
 // Calls work(to) in a Child; what it writes to the descriptor `to` is the text. The child ends by SIGALRM after
 // `seconds`, 0: never, unless the work calls alarm_in again; and at the latest `silence` seconds after its last output,
 // 0: never. Throws std::system_error without a child.

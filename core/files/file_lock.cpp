@@ -10,9 +10,13 @@
 #include <cstdio>
 #include <string>
 
-#include "core/files/descriptor.h"
+#include "base/files.h"
+#include "core/files/failure.h"
 
 namespace tenon::core {
+
+using base::Descriptor;
+using base::uninterrupted;
 
 namespace {
 

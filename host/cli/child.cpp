@@ -9,6 +9,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/files.h"
 #include "host/cli/cli.h"
 #include "host/cli/crash.h"
 #include "process/last_words.h"
@@ -44,7 +45,7 @@ process::ChildEnd run_in_child(unsigned seconds, void (*late)(int), const std::f
   return process::run_child(
       [&](int to) {
         process::alarm_in(seconds, late);
-        process::write_all(to, work());
+        base::write_all(to, work());
       },
       seconds);
 } catch (const std::system_error& error) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/files.h"
 #include "base/temporary.h"
 
 namespace tenon::cli {
@@ -40,7 +41,7 @@ void check_save_path(const std::string& path) {
   const bool there = status.type() != fs::file_type::not_found;
   if (there && status.type() != fs::file_type::regular) refuse(kIo, "it is not a regular file");
   const fs::path file = there ? fs::canonical(path) : fs::path(path);  // saving replaces the target of a link
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const fs::path folder = base::folder_of(file);
   if (!fs::is_directory(folder, error)) refuse(kNotFound, "there is no folder \"" + folder.string() + "\"");
   if (const int failure = try_to_write(folder); failure != 0)
     refuse(kIo, "folder \"" + folder.string() + "\": " + std::generic_category().message(failure));

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/files.h"
 #include "tests/support/child.h"
 
 namespace tenon_tests {
@@ -39,7 +40,7 @@ TEST(Child, IsKilledWithItsObject) {
 }
 
 TEST(RunChild, TellsTextAndEnd) {
-  const auto writes = [](int to) { tenon::process::write_all(to, std::string(100000, 'x')); };
+  const auto writes = [](int to) { tenon::base::write_all(to, std::string(100000, 'x')); };
   const ChildEnd end = run_child(writes, 60);
   EXPECT_TRUE(end.well());
   EXPECT_EQ(end.text.size(), 100000u);
@@ -47,7 +48,7 @@ TEST(RunChild, TellsTextAndEnd) {
   EXPECT_EQ(run_child([](int) { raise(SIGKILL); }, 60).code(), 128 + SIGKILL);
   EXPECT_TRUE(run_child([](int) { pause(); }, 1).timed_out);
   const auto silent = [](int to) {
-    tenon::process::write_all(to, "a");
+    tenon::base::write_all(to, "a");
     pause();
   };
   const ChildEnd late = run_child(silent, 0, 1);

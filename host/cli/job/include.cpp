@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "base/files.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/toml_tree.h"
 
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostIncludes = 16;  // of files that include each other
 constexpr size_t kMostFiles = 256;    // of a job
-
-fs::path folder_of(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder;
-}
 
 // Adds the keys of `from` to `to`: tables are joined, lists of tables concatenated, and no key may be in both.
 void merge(Node& to, Node&& from, const std::string& prefix) {
@@ -83,10 +79,10 @@ class Inclusion {
 
   // Adds the file that the text `name` of the file `user` names, unless it was added before.
   void add(Node& to, const Node& name, const std::string& user, const Section& section) {
-    const std::string path = (folder_of(user) / *name.get<std::string>()).lexically_normal().string();
+    const std::string path = (base::folder_of(user) / *name.get<std::string>()).lexically_normal().string();
     if (open_.empty()) open_.push_back({canonical(job_, name, section), job_});
     Open next{canonical(path, name, section), path};
-    const fs::path root = canonical(folder_of(job_).string(), name, section);
+    const fs::path root = canonical(base::folder_of(job_).string(), name, section);
     if (std::mismatch(root.begin(), root.end(), next.file.begin(), next.file.end()).first != root.end())
       section.fail(name.place, "\"" + path + "\" is outside of the folder of the job, " + root.string());
     const auto begin = std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.file == next.file; });

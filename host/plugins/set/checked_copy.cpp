@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/files.h"
 #include "core/files/file_limit.h"
 #include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
@@ -171,11 +172,7 @@ void CheckedCopy::copy(const Bundle::File& file, int to, FileSystem& files) cons
     const auto bytes = static_cast<size_t>(std::min<uint64_t>(part.size(), input->size() - at));
     input->read(at, part.data(), bytes);
     hash.update(part.data(), bytes);
-    for (size_t done = 0; done < bytes;) {
-      const ssize_t wrote = ::write(to, part.data() + done, bytes - done);
-      if (wrote < 0 && errno != EINTR) fail_system(what, subject);
-      if (wrote > 0) done += static_cast<size_t>(wrote);
-    }
+    if (!base::write_all(to, {part.data(), bytes})) fail_system(what, subject);
   }
   const std::string found = hash.finish();
   if (found != file.sha256)

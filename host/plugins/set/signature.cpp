@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "core/error.h"
 #include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
@@ -74,14 +75,7 @@ void create(const fs::path& path, const std::string& bytes, mode_t mode) {
   if (file < 0 && errno == EEXIST)
     fail(TN_INVALID, SubjectName{path.string()}, path.string(), " exists; a key is never overwritten");
   if (file < 0) fail_system(path);
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote = ::write(file, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) break;
-    done += static_cast<size_t>(wrote);
-  }
-  const bool whole = done == bytes.size() && ::fsync(file) == 0;
+  const bool whole = base::write_all(file, bytes) && ::fsync(file) == 0;
   const int failure = errno;
   ::close(file);
   if (whole) return;

@@ -11,8 +11,8 @@
 #include <iterator>
 #include <system_error>
 
+#include "base/files.h"
 #include "host/cli/cli.h"
-#include "process/child.h"
 
 namespace tenon::cli {
 
@@ -24,18 +24,16 @@ namespace fs = std::filesystem;
   throw Failure(kIo, what + ": " + std::generic_category().message(error));
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
 }  // namespace
 
 TemporaryFile::TemporaryFile(const fs::path& beside, const std::string& bytes) : beside_(beside) {
   struct stat status = {};
   if (stat(beside.c_str(), &status) != 0) fail("cannot examine it", errno);
-  std::string name = (folder_of(beside) / ("." + beside.filename().string() + ".XXXXXX")).string();
+  std::string name = (base::folder_of(beside) / ("." + beside.filename().string() + ".XXXXXX")).string();
   const int file = mkstemp(name.data());
   if (file < 0) fail("cannot create a file beside it", errno);
   path_ = name;
-  int failure = process::write_all(file, bytes);
+  int failure = base::write_all(file, bytes) ? 0 : errno;
   if (failure == 0 && fchmod(file, status.st_mode & 07777) != 0) failure = errno;
   if (failure == 0 && fsync(file) != 0) failure = errno;
   if (close(file) != 0 && failure == 0) failure = errno;
@@ -52,10 +50,7 @@ void TemporaryFile::replace() {
   if (rename(path_.c_str(), beside_.c_str()) != 0) fail("cannot replace it", errno);
   path_.clear();
   // The new name lasts through a loss of power; without it the old file would be back, which is whole as well.
-  if (const int folder = open(folder_of(beside_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
-    static_cast<void>(fsync(folder));
-    close(folder);
-  }
+  static_cast<void>(base::sync_folder(base::folder_of(beside_)));
 }
 
 std::string read_file(const fs::path& path) {

@@ -1,23 +1,15 @@
-// Descriptors of files, and errors of system calls. SPDX-License-Identifier: Apache-2.0
+// Descriptors of files, and system calls that go on until all is done. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
-#include "core/error.h"
-
-namespace tenon::core {
-
-[[noreturn]] inline void fail_system(const std::filesystem::path& path, const char* what, int error) {
-  const bool absent = error == ENOENT || error == ENOTDIR;
-  const tn_status code = absent ? TN_NOT_FOUND : error == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO;
-  fail(code, SubjectName{path.string()}, path.string(), ": cannot ", what, ": ",
-       std::generic_category().message(error));
-}
+namespace tenon::base {
 
 // Repeats a system call as long as a signal interrupts it.
 template <typename Call>
@@ -45,4 +37,14 @@ class Descriptor {
   int number_;
 };
 
-}  // namespace tenon::core
+// Writes all bytes. Returns false, with errno, if the system refuses some.
+bool write_all(int to, std::string_view bytes) noexcept;
+
+// Writes a folder to the disk, so that names in it last through a loss of power. Returns false, with errno, if that
+// fails, but not where folders cannot be written alone.
+bool sync_folder(const std::filesystem::path& folder) noexcept;
+
+// Returns the folder of a file: "." for a plain name.
+[[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);
+
+}  // namespace tenon::base
