@@ -148,11 +148,11 @@ tn_status tn_layer_parameter(tn_host* host, tn_layer layer, uint32_t number, tn_
     const LayerOutput of = owner.layers.at(layer);
     const std::vector<DeclaredParameter> all = parameters_of(of.layer);
     check_number(*of.layer, number, all.size(), "parameter");
-    const auto& [parameter, owner, buffer] = all[number];
+    const auto& [parameter, declarer, buffer] = all[number];
     tn_parameter_info made = {};
     made.dtype = parameter->spec.dtype == TN_COMPUTE ? TN_F32 : parameter->spec.dtype;  // the type of stored values
     made.name = parameter->name.c_str();
-    made.layer = owner->name.c_str();
+    made.layer = declarer->name.c_str();
     made.kind = buffer ? TN_PARAMETER_BUFFER : TN_PARAMETER_TRAINED;
     made.rank = static_cast<int32_t>(parameter->spec.shape.size());
     for (size_t i = 0; i < parameter->spec.shape.size(); ++i) made.shape[i] = parameter->spec.shape[i].offset;
