@@ -83,9 +83,9 @@ function(_tenon_add_rust_plugin kind name source)
   cmake_path(GET source PARENT_PATH folder)
   add_custom_command(OUTPUT "${file}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}"
-    COMMAND ${rustc} --crate-type cdylib --crate-name plugin --remap-path-prefix "${folder}/="
-      --extern "tenon_plugin=${binding}" "${source}" -o "${made}"
-    COMMAND "${TENON_PROGRAM}" plugins seal "${made}"
+    COMMAND "${CMAKE_COMMAND}" "-DTENON_PROGRAM=${TENON_PROGRAM}" "-DPLUGIN=${made}"
+      -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/rust_plugin.cmake" -- ${rustc} --crate-type cdylib --crate-name plugin
+      --remap-path-prefix "${folder}/=" --extern "tenon_plugin=${binding}" "${source}" -o "${made}"
     COMMAND "${CMAKE_COMMAND}" -E rename "${made}" "${file}"
     DEPENDS "${source}" tenon_rust_binding VERBATIM COMMENT "Building ${kind}/${name} with rustc")
   add_custom_target(${plugin} ALL DEPENDS "${file}")

@@ -37,17 +37,34 @@ compile_error!("a panic must not end the process: -C panic=unwind");
 
 /// Room for the manifest, which `tenon plugins seal` fills in: TN_RESERVE_NOTE of tenon/plugin.h.
 #[repr(C, align(4))]
-pub struct Note {
+pub struct Note<const BYTES: usize> {
     owner_bytes: u32,
     text_bytes: u32,
     kind: u32,
     owner: [u8; 8],
-    text: [u8; 4096],
+    text: [u8; BYTES],
 }
-impl Note {
-    pub const fn reserved() -> Note {
-        Note { owner_bytes: 6, text_bytes: 4096, kind: NOTE_RESERVED, owner: *b"Tenon\0\0\0", text: [0; 4096] }
+impl<const BYTES: usize> Note<BYTES> {
+    pub const fn reserved() -> Self {
+        Note { owner_bytes: 6, text_bytes: BYTES as u32, kind: NOTE_RESERVED, owner: *b"Tenon\0\0\0", text: [0; BYTES] }
     }
+}
+
+/// The bytes of the note: 4096, or the number in the variable TENON_NOTE_BYTES of the compiler's environment, rounded up
+/// to a multiple of 4. tenon_add_plugin states what the manifest needs.
+pub const fn note_bytes(stated: Option<&str>) -> usize {
+    let digits = match stated {
+        Some(text) => text.as_bytes(),
+        None => return 4096,
+    };
+    let mut bytes = 0;
+    let mut at = 0;
+    while at < digits.len() {
+        assert!(digits[at].is_ascii_digit(), "TENON_NOTE_BYTES is not a number");
+        bytes = bytes * 10 + (digits[at] - b'0') as usize;
+        at += 1;
+    }
+    (bytes + 3) / 4 * 4
 }
 
 /// Pointers to tables, as the C tables hold them.
@@ -147,7 +164,7 @@ macro_rules! plugin {
 
         #[used]
         #[link_section = ".note.tenon"]
-        static NOTE: $crate::Note = $crate::Note::reserved();
+        static NOTE: $crate::Note<{ $crate::note_bytes(option_env!("TENON_NOTE_BYTES")) }> = $crate::Note::reserved();
 
         #[no_mangle]
         pub extern "C" fn tenon_plugin() -> *const $crate::Plugin {

@@ -42,6 +42,20 @@ sdk="$work/prefix/share/tenon/sdk/rust"
 }
 "$tenon" plugins seal "$plugins/swish.so"
 
+# A manifest of more than 4 KiB: tenon_add_plugin gives it a larger note.
+"$tenon" plugins new outside.large --kind layer --language rust --folder "$work/large" >/dev/null
+source="$(echo "$work/large/"*.rs)"
+sed -i "s/\"out = in \* sigmoid(beta \* in)\", 1/\"$(printf 'word %.0s' {1..1500})\", 1/" "$source"
+grep -q 'word word' "$source"
+"$cmake" -S "$work/large" -B "$work/large/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$c" \
+  -DTENON_RUSTC="$rustc" >"$work/configure.log"
+"$cmake" --build "$work/large/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+"$tenon" plugins list --plugins "$work/large/build/lib/tenon/plugins" >"$work/list"
+grep -q outside.large "$work/list"
+"${rust[@]}" --crate-type cdylib --extern "tenon_plugin=$work/libtenon_plugin.rlib" "$source" -o "$work/large/small.so"
+if "$tenon" plugins seal "$work/large/small.so" 2>"$work/seal.err"; then exit 1; fi
+grep -q 'TENON_NOTE_BYTES' "$work/seal.err"
+
 # The structs and numbers of the binding are those of the C headers.
 "${rust[@]}" --extern "tenon_plugin=$work/libtenon_plugin.rlib" "$work/source/rust/layout.rs" -o "$work/layout"
 "$work/layout" >"$work/layout.c"

@@ -104,7 +104,8 @@ void Image::seal(const std::string& manifest) {
   const uint64_t room = note_room();
   if (manifest.size() > room)
     throw Failure(kRefused, "its note reserves " + std::to_string(room) + " bytes, but its manifest needs " +
-                                std::to_string(manifest.size()));
+                                std::to_string(manifest.size()) +
+                                ": reserve more by TN_RESERVE_NOTE, in Rust by the variable TENON_NOTE_BYTES of rustc");
   auto header = get<Elf64_Nhdr>(notes_[0].at);
   header.n_type = TN_NOTE_TYPE;
   put(notes_[0].at, header);

@@ -130,7 +130,7 @@ TEST_F(SealTest, SaysWhyNot) {
   };
   EXPECT_THAT(refused_plugin("bad_note/bad_note.so"), HasSubstr("it reserves no note: put TN_RESERVE_NOTE"));
   EXPECT_THAT(refused_plugin("reserved/reserved_small.so"),
-              testing::ContainsRegex("its note reserves 64 bytes, but its manifest needs [0-9]+$"));
+              testing::ContainsRegex("its note reserves 64 bytes, but its manifest needs [0-9]+: reserve more"));
   EXPECT_THAT(refused_plugin("reserved/reserved_entry.so"), HasSubstr("does not export the symbol tenon_plugin"));
   EXPECT_THAT(refused_plugin("reserved/reserved_null.so"),
               HasSubstr("its descriptor is refused: the plugin: tenon_plugin() returned null"));
