@@ -73,9 +73,14 @@ struct Manifest {
 // value, which a newer interface may have, is only marked as refused.
 [[nodiscard]] Manifest manifest_from(const NoteTree& note);
 
+// The version of the plugin interface that a host has, and the oldest minor version of major 0 whose plugins it runs.
+struct HostAbi {
+  int major = TN_ABI_MAJOR, minor = TN_ABI_MINOR, oldest = TN_ABI_OLDEST;
+};
 // Accepts a plugin of the host's major version that requires at most the host's minor version and was built with
-// headers that this host still supports. The message gives both versions and what to do.
-void check_abi(const AbiInterval& abi);
+// headers that this host still supports. A host of 1.x accepts those of 0.x as well: 1.0 is the last 0.x under another
+// number (docs/interface-1.0.md). The message gives both versions and what to do.
+void check_abi(const AbiInterval& abi, const HostAbi& host = {});
 // Accepts a comma-separated list of features that are all known and present in this CPU.
 void check_isa(const std::string& isa);
 // Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.

@@ -223,17 +223,17 @@ std::string attributes_difference(const char* what, const std::vector<Descriptio
 
 }  // namespace
 
-void check_abi(const AbiInterval& abi) {
-  constexpr int kMajor = TN_ABI_MAJOR;
-  const bool too_new = abi.major > kMajor || (abi.major == kMajor && abi.required > TN_ABI_MINOR);
-  const bool too_old = int{abi.major} < kMajor || (abi.major == kMajor && abi.built < TN_ABI_OLDEST);
+void check_abi(const AbiInterval& abi, const HostAbi& host) {
+  const bool too_new = abi.major > host.major || (abi.major == host.major && abi.required > host.minor);
+  const bool is_former = abi.major == 0 && host.major == 1;
+  const bool too_old = (abi.major < host.major && !is_former) || (abi.major == 0 && abi.built < host.oldest);
   if (!too_new && !too_old) return;
   const std::string built = text("it was built with version ", abi.major, ".", abi.built, " of the plugin interface");
-  const std::string offered = text("; this host offers version ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
+  const std::string offered = text("; this host offers version ", host.major, ".", host.minor);
   if (too_new)
     fail(TN_REFUSED, built, " and needs a host of ", abi.major, ".", abi.required, " or later", offered,
          "; update Tenon, or get a build of this plugin for an older version");
-  fail(TN_REFUSED, built, offered, " and accepts plugins built with ", TN_ABI_MAJOR, ".", TN_ABI_OLDEST,
+  fail(TN_REFUSED, built, offered, " and accepts plugins built with 0.", host.oldest,
        " or later; rebuild the plugin with the SDK of this Tenon, or get a newer build");
 }
 

@@ -36,8 +36,7 @@ class Lowerer {
         options_(options),
         fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)),
         insides_(result_, free_symbol(), topology.leaves) {
-    result_.graph.compute = compute_;
-    result_.graph.precision = options_.precision;
+    result_.graph.compute = compute_, result_.graph.precision = options_.precision;
   }
 
   Lowered run() {
