@@ -22,8 +22,8 @@ struct Kind {
   const char* name;    // also that of its folder among the templates
   const char* folder;  // of plugins, as in tenon_add_plugin
 };
-constexpr Kind kKinds[] = {{"layer", "layers"},   {"kernel", "layers"}, {"updater", "updaters"},
-                           {"reader", "readers"}, {"metric", "layers"}, {"device", "devices"}};
+constexpr Kind kKinds[] = {{"layer", "layers"},  {"kernel", "layers"},  {"updater", "updaters"}, {"reader", "readers"},
+                           {"metric", "layers"}, {"device", "devices"}, {"provider", "devices"}};
 
 struct Language {
   const char* name;
@@ -135,11 +135,13 @@ int run_plugins_new(const Arguments& arguments) {
   Options options("plugins new", {"VENDOR.NAME"},
                   "Makes the project of a plugin in a new folder: source, build files for CMake and for make, a job,\n"
                   "tests and README. It builds and passes its tests as it is. docs/plugin-author-guide.md goes on.");
-  options.list.add_options()("kind", boost::program_options::value(&kind_name)->value_name("KIND"),
-                             "layer, kernel (a layer with native kernels), updater, reader, metric or device")(
-      "language", boost::program_options::value(&language_name)->value_name("LANGUAGE"),
-      "c, c++ or rust; a device in c or c++")("folder", boost::program_options::value(&folder_name)->value_name("DIR"),
-                                              "the new folder; by default NAME");
+  options.list.add_options()(
+      "kind", boost::program_options::value(&kind_name)->value_name("KIND"),
+      "layer, kernel (a layer with native kernels), updater, reader, metric, device or provider (primitives\n"
+      "for the device of somebody else)")("language",
+                                          boost::program_options::value(&language_name)->value_name("LANGUAGE"),
+                                          "c, c++ or rust; a device or provider in c or c++")(
+      "folder", boost::program_options::value(&folder_name)->value_name("DIR"), "the new folder; by default NAME");
   if (!options.parse(arguments)) return kDone;
   const ProjectName name = parse_name(options.operand(0));
   const Kind& kind = chosen(kKinds, options, "--kind", kind_name);
