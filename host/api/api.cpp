@@ -100,11 +100,31 @@ std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const
   return result;
 }
 
+namespace {
+
+std::vector<SlotNames> with_integers_first(std::vector<SlotNames> names) {
+  std::stable_partition(names.begin(), names.end(), [](const SlotNames& each) { return each.names->count > 0; });
+  return names;
+}
+
+}  // namespace
+
+std::vector<SlotNames> names_of(HeldParameters& parameters) {
+  std::vector<SlotNames> names;
+  const SetRead read(parameters.gate);
+  for (const auto& [layer, list] : parameters.set->names()) names.push_back({layer, list});
+  return with_integers_first(std::move(names));
+}
+
+std::vector<SlotNames> names_of(const HeldReader& reader) {
+  std::vector<SlotNames> names;
+  for (const Slot& slot : reader.reader->slots()) names.push_back({slot.name, known_of(slot)});
+  return with_integers_first(std::move(names));
+}
+
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count) {
   required(names, "names");
   required(count, "count");
-  // Applications of 0.3 expect lists of names of integers.
-  std::stable_partition(known.begin(), known.end(), [](const SlotNames& each) { return each.names->count > 0; });
   const NamesTable& lent = host.lend(std::move(known));
   *names = lent.data();
   *count = lent.size();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/tenon.h>
+#include <tenon/tenon_updater.h>
 
 #include <algorithm>
 #include <cstring>
@@ -176,8 +177,14 @@ std::string string(const char* text, const char* list, size_t index, const char*
 Values values(const tn_named_value* attributes, uint32_t count, const char* argument);
 // Copies lists of names. TN_MISUSE for a null list or one without a slot; an empty list becomes null names.
 std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument);
+// Returns the names of a set and of a reader, those with names of integers first: applications of 0.3 expect such
+// lists.
+std::vector<SlotNames> names_of(HeldParameters& parameters);
+std::vector<SlotNames> names_of(const HeldReader& reader);
 // Lends names to the application; they are valid until the host lends names again.
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count);
+// Calls `sink` with cost, samples and metrics.
+void give_measured(const TestResult& measured, tn_metrics_sink sink, void* user);
 // Return the layers of handles. For layer_outputs a zeroed handle is an absent input; for outputs it is TN_MISUSE.
 std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);

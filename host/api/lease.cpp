@@ -67,6 +67,30 @@ DLManagedTensor* exported(const Leased& leased) {
 
 }  // namespace
 
+namespace {
+
+void give_names_to(tn_names_sink sink, void* user, std::vector<SlotNames> names) {
+  const NamesTable table(std::move(names));
+  sink(user, table.data(), table.size());
+}
+
+}  // namespace
+
+tn_status tn_parameters_read_names(tn_host* host, tn_parameters parameters, tn_names_sink sink, void* user,
+                                   tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    api::required(sink, "sink");
+    give_names_to(sink, user, api::names_of(*owner.parameters.at(parameters)));
+  });
+}
+
+tn_status tn_reader_read_names(tn_host* host, tn_reader reader, tn_names_sink sink, void* user, tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    api::required(sink, "sink");
+    give_names_to(sink, user, api::names_of(*owner.readers.at(reader)));
+  });
+}
+
 tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values, uint64_t* bytes,
                              tn_error* error) {
   return api::call(host, error, [&](Host& owner) {

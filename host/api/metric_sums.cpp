@@ -19,6 +19,19 @@ tn_status call_metrics(tn_host* host, tn_metrics metrics, tn_error* error, Work&
 
 }  // namespace
 
+void api::give_measured(const TestResult& measured, tn_metrics_sink sink, void* user) {
+  const std::vector<tn_metric> metrics = table_of(measured.metrics), costs = table_of(measured.costs);
+  tn_metrics_values values = {};
+  values.size = sizeof values;
+  values.metrics_count = static_cast<uint32_t>(metrics.size());
+  values.cost = measured.cost;
+  values.samples = measured.samples;
+  values.metrics = metrics.data();
+  values.costs = costs.data();
+  values.costs_count = static_cast<uint32_t>(costs.size());
+  sink(user, &values);
+}
+
 tn_status tn_metrics_create(tn_host* host, tn_machine machine, tn_metrics* metrics, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
     api::required(metrics, "metrics");
@@ -42,17 +55,16 @@ tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machin
 tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user, tn_error* error) {
   return call_metrics(host, metrics, error, [&](Host&, const HeldMetrics& held) {
     api::required(sink, "sink");
-    const TestResult measured = held.sums.measured();
-    const std::vector<tn_metric> list = table_of(measured.metrics), costs = table_of(measured.costs);
-    tn_metrics_values values = {};
-    values.size = sizeof values;
-    values.metrics_count = static_cast<uint32_t>(list.size());
-    values.cost = measured.cost;
-    values.samples = measured.samples;
-    values.metrics = list.data();
-    values.costs = costs.data();
-    values.costs_count = static_cast<uint32_t>(costs.size());
-    sink(user, &values);
+    api::give_measured(held.sums.measured(), sink, user);
+  });
+}
+
+tn_status tn_machine_measure(tn_host* host, tn_machine machine, tn_metrics_sink sink, void* user, tn_error* error) {
+  return api::call_machine(host, machine, error, [&](Host& owner, const HeldMachine& held) {
+    api::required(sink, "sink");
+    ResultSums sums(*held.machine, owner.registry);
+    if (held.machine->samples() > 0) sums.add(*held.machine);
+    api::give_measured(sums.measured(), sink, user);
   });
 }
 

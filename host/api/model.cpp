@@ -184,13 +184,7 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
 tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names, uint32_t* count,
                               tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
-    std::vector<SlotNames> known;
-    {
-      const SetRead read(held->gate);
-      for (const auto& [layer, list] : held->set->names()) known.push_back({layer, list});
-    }
-    api::give_names(owner, std::move(known), names, count);
+    api::give_names(owner, api::names_of(*owner.parameters.at(parameters)), names, count);
   });
 }
 

@@ -343,10 +343,7 @@ tn_status tn_reader_slot(tn_host* host, tn_reader reader, uint32_t number, tn_da
 tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                           tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    const std::shared_ptr<HeldReader> held = owner.readers.at(reader);
-    std::vector<SlotNames> known;
-    for (const Slot& slot : held->reader->slots()) known.push_back({slot.name, known_of(slot)});
-    api::give_names(owner, std::move(known), names, count);
+    api::give_names(owner, api::names_of(*owner.readers.at(reader)), names, count);
   });
 }
 

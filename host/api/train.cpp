@@ -371,6 +371,16 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
   });
 }
 
+tn_status tn_test_measure(tn_host* host, const tn_train_options* options, tn_metrics_sink sink, void* user,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    const tn_train_options arguments = api::sized(options, "options");
+    api::required(sink, "sink");
+    const Run run = prepare(owner, arguments, false);
+    api::give_measured(test(*run.request), sink, user);
+  });
+}
+
 tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                    tn_error* error) {

@@ -22,7 +22,7 @@ SUFFIXES = {".c", ".cpp", ".cu", ".h", ".hpp"}
 
 def count(text):
     """The findings in a source of C or C++."""
-    lines = [CODE.sub("", line) for line in text.splitlines()]
+    lines = [CODE.sub("", line) for line in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).splitlines()]
     return sum(len(NAMED.findall(line)) + len(RUN.findall(line)) + (len(re.findall(r"\?\s", line)) > 1) for line in lines)
 
 

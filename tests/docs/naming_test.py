@@ -9,7 +9,8 @@ class Naming(unittest.TestCase):
         for line in ("const auto made = f();", "for (const Node& it : nodes)", "void f(const Layer& of, int known) {",
                      "std::map<int, A> found;", "tn_x_options given = {};", "[&](Host& it) {"):
             self.assertGreater(naming.count(line), 0, line)
-        for line in ("const auto layer = f();", "return given;", "// what is made of it;", "\"int made = 1;\"", "made.push(1);",
+        for line in ("const auto layer = f();", "return given;", "// what is made of it;",
+                     "/* the same of it,\n * what of it; */", "\"int made = 1;\"", "made.push(1);",
                      "int remade = 1;", "given = 2;"):
             self.assertEqual(naming.count(line), 0, line)
 

@@ -9,6 +9,7 @@
 #ifndef TENON_TENON_LEASE_H
 #define TENON_TENON_LEASE_H
 
+#include <tenon/slot.h>
 #include <tenon/tenon_base.h>
 
 #ifdef __cplusplus
@@ -17,6 +18,14 @@ extern "C" {
 
 /* Copies the values of a parameter, row-major, between two steps if another thread trains the set. *bytes: the room on
  * entry, the size of the values on return; TN_NEED_CAPACITY if the room is smaller. */
+/* Receives lists of names, which are borrowed during the call. It must not call the host. */
+typedef void (*tn_names_sink)(void* user, const tn_names* const* names, uint32_t count);
+/* Since 0.4. Call `sink` once with what tn_parameters_names and tn_reader_names lend until a thread's next call: for
+ * callers whose work moves between threads. */
+TENON_API tn_status tn_parameters_read_names(tn_host* host, tn_parameters parameters, tn_names_sink sink, void* user,
+                                             tn_error* error);
+TENON_API tn_status tn_reader_read_names(tn_host* host, tn_reader reader, tn_names_sink sink, void* user,
+                                         tn_error* error);
 TENON_API tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values,
                                        uint64_t* bytes, tn_error* error);
 

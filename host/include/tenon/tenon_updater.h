@@ -168,6 +168,13 @@ TENON_API tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_mach
 /* Calls `sink` once with cost, samples and metrics over the minibatches so far. */
 TENON_API tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user,
                                     tn_error* error);
+/* Since 0.4. The same of one machine's last forward, and of a test as tn_test makes it: for callers whose work moves
+ * between threads, since what tn_machine_metrics, tn_machine_costs and tn_test lend belongs to a thread. Errors as of
+ * those. */
+TENON_API tn_status tn_machine_measure(tn_host* host, tn_machine machine, tn_metrics_sink sink, void* user,
+                                       tn_error* error);
+TENON_API tn_status tn_test_measure(tn_host* host, const tn_train_options* options, tn_metrics_sink sink, void* user,
+                                    tn_error* error);
 /* Adds the minibatches of other metrics, of the same machine or another one, whose metrics have the same types and
  * attributes in the same order: as if they had been appended here. TN_INVALID if they differ, or are these metrics
  * themselves; then nothing has changed. `from` stays as it is. */

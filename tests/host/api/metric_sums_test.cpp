@@ -110,6 +110,33 @@ TEST_F(MetricSums, AreThoseOfATest) {
   EXPECT_GT(values.cost, 0);
 }
 
+// What tn_machine_costs, tn_machine_metrics and tn_test lend by thread, given to a function.
+struct Measured {
+  double cost = -1;
+  int64_t samples = -1;
+  std::vector<double> metrics;
+  static void take(void* user, const tn_metrics_values* values) {
+    auto& to = *static_cast<Measured*>(user);
+    to = {values->cost, values->samples, {}};
+    for (uint32_t i = 0; i < values->metrics_count; ++i) to.metrics.push_back(values->metrics[i].value);
+  }
+};
+
+TEST_F(MetricSums, AreGivenToAFunction) {
+  Measured measured;
+  const auto measure = [&] {
+    return tn_machine_measure(machine_.host(), machine_.handle(), &Measured::take, &measured, nullptr);
+  };
+  ASSERT_EQ(measure(), TN_OK);
+  EXPECT_EQ(measured.samples, 0) << "before a forward";
+  forward(machine_, 0, 4);
+  ASSERT_EQ(measure(), TN_OK);
+  EXPECT_EQ(measured.samples, 4);
+  EXPECT_EQ(measured.cost, machine_.cost());
+  ASSERT_EQ(measured.metrics.size(), machine_.metrics().size());
+  for (size_t i = 0; i < measured.metrics.size(); ++i) EXPECT_EQ(measured.metrics[i], machine_.metrics()[i].value);
+}
+
 TEST_F(MetricSums, BeginAgainAfterAFlush) {
   const Metrics metrics(machine_), other(machine_);
   forward(machine_, 0, 4);

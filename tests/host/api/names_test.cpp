@@ -2,6 +2,7 @@
 // them, other readers number their data by them. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/tenon_lease.h>
 
 #include <filesystem>
 #include <fstream>
@@ -141,6 +142,25 @@ TEST_F(NamesApi, AreLearnedSavedAndTakenOver) {
                   TN_BAD_DATA),
               HasSubstr("data.csv: line 3: column \"kind\": \"wolf\" is not among the names that the model was trained "
                         "with: \"cat\", \"dog\", \"fox\""));
+}
+
+TEST_F(NamesApi, AreGivenToAFunction) {
+  const Reader reader = csv(table({"fox", "cat"}));
+  std::vector<std::string> slots;
+  const tn_names_sink take = [](void* user, const tn_names* const* names, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) static_cast<std::vector<std::string>*>(user)->emplace_back(names[i]->slot);
+  };
+  ASSERT_EQ(tn_reader_read_names(reader.host(), reader.handle(), take, &slots, nullptr), TN_OK);
+  std::vector<std::string> expected;
+  for (const Names& each : reader.names()) expected.push_back(each.slot);
+  EXPECT_EQ(slots, expected);
+  EXPECT_EQ(slots.at(0), "kind") << "those with names of integers are first";
+  train_on(csv(table({"fox", "cat", "dog"})).batch(3));
+  slots.clear(), expected.clear();
+  ASSERT_EQ(tn_parameters_read_names(options_.parameters.host(), options_.parameters.handle(), take, &slots, nullptr),
+            TN_OK);
+  for (const Names& each : options_.parameters.names()) expected.push_back(each.slot);
+  EXPECT_EQ(slots, expected);
 }
 
 TEST_F(NamesApi, InferenceAndFurtherTrainingCompareThem) {

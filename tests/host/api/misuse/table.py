@@ -21,6 +21,7 @@ VALUES = {
     "tn_lease": "world.make<tn_lease>()",
     "tn_metrics": "world.make<tn_metrics>()",
     "tn_metrics_sink": "take_metrics",
+    "tn_names_sink": "take_names",
     "tn_predictor": "world.make<tn_predictor>()",
     "tn_cond": "world.make<tn_cond>()",
     "tn_scan": "world.make<tn_scan>()",

@@ -105,6 +105,7 @@ int32_t take_outputs(void*, const tn_array*, uint32_t) { return 0; }
 int32_t take_part(void*, int64_t, const tn_array*, uint32_t) { return 0; }
 void take_predictions(void*, const tn_array*, uint32_t) {}
 void take_metrics(void*, const tn_metrics_values*) {}
+void take_names(void*, const tn_names* const*, uint32_t) {}
 tn_status update_nothing(void*, const tn_rule_step*, tn_error*) { return TN_OK; }
 void take_attribute(void*, const tn_named_value*) {}
 

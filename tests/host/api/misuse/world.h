@@ -119,6 +119,7 @@ int32_t take_outputs(void* user, const tn_array* outputs, uint32_t count);
 int32_t take_part(void* user, int64_t first, const tn_array* outputs, uint32_t count);
 void take_predictions(void* user, const tn_array* outputs, uint32_t count);
 void take_metrics(void* user, const tn_metrics_values* values);
+void take_names(void* user, const tn_names* const* names, uint32_t count);
 tn_status update_nothing(void* user, const tn_rule_step* step, tn_error* error);
 void take_attribute(void* user, const tn_named_value* attribute);
 tn_status read_at(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
