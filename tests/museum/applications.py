@@ -41,9 +41,9 @@ def main(applications, library, work):
     applications = pathlib.Path(applications).resolve()
     programs = sorted(path for path in applications.glob("*/*") if path.is_file())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        faults = list(pool.map(lambda path: outcome(path, pathlib.Path(library).resolve(), work / path.relative_to(applications)),
-                               programs))
-    for program, fault in zip(programs, faults):
+        faults = list(pool.map(lambda path: outcome(path, pathlib.Path(library).resolve(),
+                                                    work / path.relative_to(applications)), programs))
+    for program, fault in zip(programs, faults, strict=True):
         if fault:
             print(f"{program.relative_to(applications)} {fault}")
     print(f"{len(programs)} applications, {sum(map(bool, faults))} no longer run")
