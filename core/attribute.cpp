@@ -2,7 +2,6 @@
 #include "core/attribute.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 

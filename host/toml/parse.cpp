@@ -81,8 +81,7 @@ size_t line_of_stray(std::string_view text) {
 // stack of 128 KiB. Agrees with toml++ as far as the text is valid TOML; there the parser stops.
 class NestingCheck {
  public:
-  NestingCheck(std::string_view text, const std::string& path, const Speaker& speaker)
-      : path_(path), speaker_(speaker) {
+  NestingCheck(std::string_view text, const std::string& path, Speaker speaker) : path_(path), speaker_(speaker) {
     for (size_t i = 0; i < text.size(); ++i) {
       take(text[i]);
       const size_t end = end_of_token(text, i);
@@ -126,11 +125,11 @@ class NestingCheck {
     key_ = dots_ = 0;
   }
   [[noreturn]] void fail(const char* what, size_t most, const char* of) const {
-    speaker_.fail(place_from(path_, line_) + ": " + what + std::to_string(most) + of);
+    toml_file::fail(speaker_, place_from(path_, line_) + ": " + what + std::to_string(most) + of);
   }
 
   const std::string& path_;
-  const Speaker& speaker_;
+  Speaker speaker_;
   size_t line_ = 1;
   size_t dots_ = 0;               // of the key, or of the header
   size_t key_ = 0;                // dots of the key before "="
@@ -140,18 +139,18 @@ class NestingCheck {
   bool is_header_ = false, is_value_ = false;
 };
 
-toml::table parse_any(std::string_view text, const std::string& path, const Speaker& speaker) {
+toml::table parse_any(std::string_view text, const std::string& path, Speaker speaker) {
   (void)NestingCheck(text, path, speaker);
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
-    speaker.fail(place_from(error.source()) + ": " + std::string(error.description()));
+    fail(speaker, place_from(error.source()) + ": " + std::string(error.description()));
   }
 }
 
 // toml++ 3.3 assumes that non-ASCII characters stand only where TOML allows them. So the text is first parsed with each
 // such byte spelled in ASCII. If that is valid TOML, line_of_stray finds misplaced characters by quotes and comments.
-void check_characters(std::string_view text, const std::string& path, const Speaker& speaker) {
+void check_characters(std::string_view text, const std::string& path, Speaker speaker) {
   if (std::all_of(text.begin(), text.end(), is_ascii)) return;
   std::string spelled;
   for (const char c : text) {
@@ -163,13 +162,13 @@ void check_characters(std::string_view text, const std::string& path, const Spea
   (void)parse_any(spelled, path, speaker);
   const size_t line = line_of_stray(text);
   if (line > 0)
-    speaker.fail(place_from(path, line) +
-                 ": a character outside ASCII may stand only in a quoted text or in a comment");
+    fail(speaker,
+         place_from(path, line) + ": a character outside ASCII may stand only in a quoted text or in a comment");
 }
 
 }  // namespace
 
-Node parse(std::string_view text, const std::string& path, const Speaker& speaker) {
+Node parse(std::string_view text, const std::string& path, Speaker speaker) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   check_characters(text, path, speaker);

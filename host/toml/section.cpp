@@ -26,7 +26,7 @@ std::string kind_of(const Node& node) {
 }
 
 void Section::fail(const Place& place, const std::string& message) const {
-  speaker_.fail(place + ": " + (what_.empty() ? "" : what_ + ": ") + message);
+  toml_file::fail(speaker_, place + ": " + (what_.empty() ? "" : what_ + ": ") + message);
 }
 
 void Section::wrong(const std::string& key, const Node& node, const std::string& expected) const {

@@ -33,8 +33,8 @@ template <typename Element>
 // One table of the file. Each getter marks its key as known.
 class Section {
  public:
-  // what: the section's name in messages, "" for the top level: "[updater]". speaker: must outlive the section.
-  Section(const Node& table, std::string what, const Speaker& speaker)
+  // what: the section's name in messages, "" for the top level: "[updater]".
+  Section(const Node& table, std::string what, Speaker speaker)
       : table_(table), what_(std::move(what)), speaker_(speaker) {}
 
   [[nodiscard]] const Place& place() const { return table_.place; }
@@ -67,7 +67,7 @@ class Section {
 
   const Node& table_;
   std::string what_;
-  const Speaker& speaker_;
+  Speaker speaker_;
   std::set<std::string> asked_;
 };
 

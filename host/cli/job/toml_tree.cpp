@@ -11,13 +11,6 @@ using toml_file::number_of;
 
 namespace {
 
-class Speaker : public toml_file::Speaker {
- public:
-  [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
-    return std::make_exception_ptr(Failure(kBadConfig, message));
-  }
-};
-
 // Returns the numbers of a list as floats, also if integers and floats are mixed.
 std::optional<std::vector<double>> all_numbers(const Node::List& list) {
   std::vector<double> result;
@@ -44,12 +37,9 @@ std::optional<Value> value_of(const Node& node) {
 
 }  // namespace
 
-const toml_file::Speaker& speaker() {
-  static const Speaker instance;
-  return instance;
-}
+std::exception_ptr mistake(const std::string& message) { return std::make_exception_ptr(Failure(kBadConfig, message)); }
 
-Node parse_toml(std::string_view text, const std::string& path) { return toml_file::parse(text, path, speaker()); }
+Node parse_toml(std::string_view text, const std::string& path) { return toml_file::parse(text, path, mistake); }
 
 void Section::take_attributes(JobType& to) const {
   const auto take = [&](const auto& self, const Node& table, const std::string& prefix) -> void {

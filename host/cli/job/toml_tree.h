@@ -11,8 +11,8 @@
 
 namespace tenon::cli {
 
-// Reports mistakes as Failure(kBadConfig).
-[[nodiscard]] const toml_file::Speaker& speaker();
+// Returns a Failure(kBadConfig).
+[[nodiscard]] std::exception_ptr mistake(const std::string& message);
 
 // Throws Failure(kBadConfig) with file and line if the text is not TOML.
 [[nodiscard]] Node parse_toml(std::string_view text, const std::string& path);
@@ -24,7 +24,7 @@ void apply_set(Node& job, const std::string& argument);
 // One table of a job.
 class Section : public toml_file::Section {
  public:
-  Section(const Node& table, std::string what) : toml_file::Section(table, std::move(what), speaker()) {}
+  Section(const Node& table, std::string what) : toml_file::Section(table, std::move(what), mistake) {}
 
   // Adds every key that was not read to `to` as an attribute; keys of tables get dotted names.
   void take_attributes(JobType& to) const;

@@ -24,12 +24,9 @@ using toml_file::Section;
 constexpr uint64_t kLargestSet = uint64_t{4} << 20;
 constexpr size_t kDigestBytes = 32, kKeyBytes = 32;
 
-class Speaker : public toml_file::Speaker {
- public:
-  [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
-    return std::make_exception_ptr(Error(TN_BAD_CONFIG, message));
-  }
-};
+std::exception_ptr failure(const std::string& message) {
+  return std::make_exception_ptr(Error(TN_BAD_CONFIG, message));
+}
 
 class SetReader {
  public:
@@ -55,7 +52,6 @@ class SetReader {
   // Reads a key of so many bytes in hex; "" if it is absent.
   static std::string hex(Section& section, const std::string& key, size_t bytes, const char* what);
 
-  const Speaker speaker_;
   PluginSet set_;
   // A set may have many entries, so each is found without a look at all others.
   std::set<std::string> key_names_;
@@ -76,8 +72,8 @@ void SetReader::read(const fs::path& path, FileSystem& files) {
          " are allowed");
   std::string text(file->size(), '\0');
   file->read(0, text.data(), text.size());
-  const Node tree = toml_file::parse(text, set_.path.string(), speaker_);
-  Section top(tree, "", speaker_);
+  const Node tree = toml_file::parse(text, set_.path.string(), failure);
+  Section top(tree, "", failure);
   set_.mode = read_mode(top);
   const bool locked = set_.mode == SetMode::kLocked;
   const auto installed = top.boolean("installed");
@@ -142,7 +138,7 @@ void SetReader::read_keys(Section& top) {
   if (node == nullptr) return;
   if (!node->is_list_of_tables()) top.wrong("key", *node, "[[key]] tables");
   for (const Node& table : *node->get<Node::List>()) {
-    Section section(table, "[[key]]", speaker_);
+    Section section(table, "[[key]]", failure);
     const auto name = section.string("name");
     const std::string digits = hex(section, "public", kKeyBytes, "a public key");
     if (!name) section.missing("name");
@@ -163,7 +159,7 @@ void SetReader::read_plugins(Section& top) {
 
 void SetReader::read_plugin(const Node& table) {
   const std::string* const given = table.text("id");
-  Section section(table, given != nullptr ? "plugin \"" + *given + "\"" : "[[plugin]]", speaker_);
+  Section section(table, given != nullptr ? "plugin \"" + *given + "\"" : "[[plugin]]", failure);
   SetPlugin plugin;
   plugin.place = table.place;
   const auto id = section.string("id");
@@ -211,7 +207,7 @@ void SetReader::read_libraries(Section& section, SetPlugin& plugin) {
   if (const auto* list = node->get<Node::List>(); list != nullptr && list->empty()) return;
   if (!node->is_list_of_tables()) section.wrong("libraries", *node, "a list of tables with \"file\" and \"sha256\"");
   for (const Node& table : *node->get<Node::List>()) {
-    Section library(table, "plugin \"" + plugin.id + "\": libraries", speaker_);
+    Section library(table, "plugin \"" + plugin.id + "\": libraries", failure);
     SetLibrary result;
     const auto file = library.string("file");
     if (!file) library.missing("file");

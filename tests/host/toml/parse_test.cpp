@@ -16,12 +16,7 @@ namespace {
 using namespace tenon::toml_file;
 using ::testing::HasSubstr;
 
-class ThrowingSpeaker : public Speaker {
- public:
-  [[nodiscard]] std::exception_ptr failure(const std::string& message) const override {
-    return std::make_exception_ptr(std::runtime_error(message));
-  }
-};
+std::exception_ptr mistake(const std::string& message) { return std::make_exception_ptr(std::runtime_error(message)); }
 
 std::string repeated(const std::string& text, int times) {
   std::string result;
@@ -33,8 +28,7 @@ std::string repeated(const std::string& text, int times) {
 // is destroyed on the stack of the test, since the code for that is part of the test, which is not optimized.
 std::string refusal(const std::string& text) {
   Node tree;
-  return on_a_stack(size_t{sanitized() ? 1024U : 100U} << 10,
-                    [&] { tree = parse(text, "job.toml", ThrowingSpeaker()); });
+  return on_a_stack(size_t{sanitized() ? 1024U : 100U} << 10, [&] { tree = parse(text, "job.toml", mistake); });
 }
 
 std::string lists(int depth) { return "a = " + repeated("[", depth) + "1" + repeated("]", depth); }
