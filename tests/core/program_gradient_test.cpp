@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "check/program_reference.h"
+#include "check/definitions/program_reference.h"
 #include "core/error.h"
 #include "core/program.h"
 

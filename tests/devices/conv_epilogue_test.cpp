@@ -1,6 +1,6 @@
 // Convolutions with an epilogue on the device "cpu", against the convolution alone and the reference interpreter.
 // SPDX-License-Identifier: Apache-2.0
-#include "check/program_reference.h"
+#include "check/definitions/program_reference.h"
 #include "tests/devices/conv_rows.h"
 #include "tests/devices/epilogue_programs.h"
 

@@ -14,7 +14,7 @@ set_tests_properties(cuda/devices/cuda_plans_test PROPERTIES LABELS "cuda" TIMEO
 
 # A library that computes on the CPU, for the emulated GPU.
 add_library(test_cuda_dnn SHARED "${CMAKE_CURRENT_LIST_DIR}/cuda_fakes/cudnn.cpp"
-            "${PROJECT_SOURCE_DIR}/check/image_reference.cpp")
+            "${PROJECT_SOURCE_DIR}/check/definitions/image_reference.cpp")
 set_target_properties(test_cuda_dnn PROPERTIES OUTPUT_NAME cudnn SOVERSION 9 CXX_VISIBILITY_PRESET default
   LIBRARY_OUTPUT_DIRECTORY "${fakes}")
 target_include_directories(test_cuda_dnn PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/sdk/include")

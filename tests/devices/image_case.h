@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "check/image_reference.h"
+#include "check/definitions/image_reference.h"
 #include "tests/devices/prepared_call.h"
 
 namespace tenon_tests {

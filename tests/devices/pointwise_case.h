@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "check/program_reference.h"
+#include "check/definitions/program_reference.h"
 #include "core/program.h"
 #include "tests/devices/prepared_call.h"
 

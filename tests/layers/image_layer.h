@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "check/image_reference.h"
+#include "check/definitions/image_reference.h"
 #include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
 

@@ -285,7 +285,7 @@ def suite_fails():
                        ("host/cli/plugins/verb_key.cpp", "host/cli/plugins/set_test"),
                        ("sdk/manifest/manifest.c", "sdk/manifest/refusals"),
                        ("bindings/python/tenon/trainer.py", "bindings/python/test_training"),
-                       ("check/guard.cpp", "check/nonconforming_test"),
+                       ("check/watch/guard.cpp", "check/nonconforming_test"),
                        ("bindings/python/tenon/onnx/_shapes.py", "bindings/python/test_onnx"),
                        ("bindings/python/src/kernels.cpp", "bindings/python/test_kernels"),
                        ("sdk/templates/layer/c/my_plugin.c", "sdk/projects")):

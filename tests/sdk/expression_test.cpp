@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "check/program_reference.h"
+#include "check/definitions/program_reference.h"
 #include "core/program.h"
 
 namespace {

@@ -1,26 +1,30 @@
 #!/usr/bin/env python3
-"""Checks that each file of a room of the host includes only its room and those that the room names:
-rooms.py ROOT ROOM=OTHER,... ... The include paths also contain the rooms that those name.
+"""Checks that each file of a room includes only its room and those that the room names:
+rooms.py ROOT TREE/ROOM=OTHER,... ... The include paths also contain the rooms that those name.
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib
 import re
 import sys
 
-OUTSIDE = {"cli", "include"}  # not part of the library's own sources
+OUTSIDE = {"host/cli", "host/include", "check/include", "check/program"}  # not part of a library's own sources
 
 
 def wrong(root, rooms):
-    """Returns a line for each include that the room of the file does not name."""
+    """Returns a line for each include that the room of the file does not name, and for each folder that is no room."""
     lines = []
-    for folder in sorted(path for path in (root / "host").iterdir() if path.is_dir() and path.name not in OUTSIDE):
-        if folder.name not in rooms:
-            lines.append(f"host/{folder.name} is not a room of host/CMakeLists.txt")
-            continue
-        for path in sorted(folder.glob("*.*")):
-            named = {folder.name, *rooms[folder.name]}
-            lines += [f"{path.relative_to(root)} includes host/{other}, which its room does not name"
-                      for other in re.findall(r'#include "host/(\w+)/', path.read_text(encoding="utf-8"))
-                      if other not in named]
+    for tree in sorted({room.split("/")[0] for room in rooms}):
+        for folder in sorted(path for path in (root / tree).iterdir() if path.is_dir()):
+            room = f"{tree}/{folder.name}"
+            if room in OUTSIDE:
+                continue
+            if room not in rooms:
+                lines.append(f"{room} is not a room of {tree}/CMakeLists.txt")
+                continue
+            named = {folder.name, *rooms[room]}
+            for path in sorted(folder.glob("*.*")):
+                lines += [f"{path.relative_to(root)} includes {tree}/{other}, which its room does not name"
+                          for other in re.findall(rf'#include "{tree}/(\w+)/', path.read_text(encoding="utf-8"))
+                          if other not in named]
     return lines
 
 
@@ -32,8 +36,10 @@ def main():
     root = pathlib.Path(sys.argv[1])
     found = wrong(root, rooms)
     print("\n".join(found))
-    # The search must find includes if no room names another.
-    blind = not wrong(root, {name: [] for name in rooms})
+    # The search must find includes of each tree if no room names another.
+    unnamed = wrong(root, {name: [] for name in rooms})
+    trees = {name.split("/")[0] for name in rooms}
+    blind = trees - {line.split("/")[0] for line in unnamed}
     return 1 if found or blind else 0
 
 

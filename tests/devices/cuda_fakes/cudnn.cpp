@@ -9,7 +9,7 @@
 #include <string>
 
 #include "../cuda_emulator/driver.h"
-#include "check/image_reference.h"
+#include "check/definitions/image_reference.h"
 #include "cudnn_objects.h"
 
 struct cudnnContext {

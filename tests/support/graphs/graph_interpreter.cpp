@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "check/image_reference.h"
-#include "check/program_reference.h"
+#include "check/definitions/image_reference.h"
+#include "check/definitions/program_reference.h"
 
 namespace tenon_tests {
 
