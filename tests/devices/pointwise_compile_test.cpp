@@ -12,7 +12,7 @@
 #include <set>
 
 #include "pointwise/run_passes.h"
-#include "tests/devices/random_program.h"
+#include "tests/devices/drawn_case.h"
 
 namespace tenon_tests {
 namespace {
@@ -43,7 +43,7 @@ bool is_compiled(const tn_prepared& prepared) { return static_cast<Binding*>(pre
 
 // A random program on reals, with zeros of both signs, infinities and NaN among them.
 PointwiseCase case_of_reals(uint64_t seed) {
-  PointwiseCase c = RandomProgram(seed).make();
+  PointwiseCase c = DrawnCase(seed).make();
   std::mt19937_64 random(seed);
   constexpr double kSpecial[] = {0.0, -0.0, INFINITY, -INFINITY, NAN};
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -204,7 +204,7 @@ TEST(PointwiseCompile, RunsTheKernelsWithoutExecutableMemory) {
   const auto in_child = [] {
     if (!forbid_executable_memory()) std::_Exit(77);
     DeviceUnderTest device;
-    const PointwiseCase c = RandomProgram(3).make();
+    const PointwiseCase c = DrawnCase(3).make();
     PreparedCall call(device);
     prepare(device, c, &call.prepared, &prepare_with<Isa::kAvx2, Compiled::kYes>);
     if (is_compiled(call.prepared)) std::_Exit(1);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
-#include "tests/devices/random_program.h"
+#include "tests/devices/drawn_case.h"
 
 namespace tenon_tests {
 namespace {
@@ -13,7 +13,7 @@ TEST(PointwiseFuzz, AgreesExactlyWithTheReference) {
   const char* const text = std::getenv("TENON_FIRST_SEED");
   const uint64_t first = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
   for (uint64_t seed = first; seed < first + 1500; ++seed) {
-    const PointwiseCase c = RandomProgram(seed).make();
+    const PointwiseCase c = DrawnCase(seed).make();
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << c.rows << " rows, " << c.columns << " columns");
     check_case(device, c, 0);
     if (HasFatalFailure() || HasNonfatalFailure()) return;

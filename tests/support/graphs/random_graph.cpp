@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/support/graphs/random_program.h"
+#include "tests/support/graphs/graph_program.h"
 #include "tests/support/graphs/random_values.h"
 
 namespace tenon_tests {
@@ -92,7 +92,7 @@ class Maker : private RandomValues {
   // Adds a program over the grid of `first`, or over a grid whose rows are `first`.
   void pointwise(ValueId first) {
     Shape whole = shape(first);
-    RandomProgram program(random_, result_.smooth, draws_);
+    GraphProgram program(random_, result_.smooth, draws_);
     std::vector<ValueId> inputs{first};
     if (whole.size() == 1 && one_in(6)) {
       whole.push_back(any_dim());
@@ -108,14 +108,14 @@ class Maker : private RandomValues {
     pointwise_over(program, inputs, whole, leadings[pick(leadings.size())]);
   }
 
-  void take(RandomProgram& program, ValueId value, uint8_t extent) {
+  void take(GraphProgram& program, ValueId value, uint8_t extent) {
     const tn_dtype dtype = spec(value).dtype;
     uint8_t kind = TN_FLOAT;
     if (!is_float(dtype) && one_in(2)) kind = dtype == TN_BOOL && one_in(2) ? TN_LOGICAL : TN_INT;
     program.input(extent, kind);
   }
 
-  void pointwise_over(RandomProgram& program, std::vector<ValueId> inputs, const Shape& whole, size_t lead) {
+  void pointwise_over(GraphProgram& program, std::vector<ValueId> inputs, const Shape& whole, size_t lead) {
     const auto cut = whole.begin() + static_cast<std::ptrdiff_t>(lead);
     for (size_t i = 0, more = pick(3); i < more; ++i) {
       const auto extent = static_cast<uint8_t>(one_in(2) ? size_t{TN_FULL} : pick(4));

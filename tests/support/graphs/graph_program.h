@@ -2,21 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <random>
-#include <vector>
 
-#include "core/program.h"
+#include "tests/support/drawn_program.h"
 
 namespace tenon_tests {
 
 using namespace tenon::core;
 
-class RandomProgram {
+class GraphProgram : private DrawnProgram {
  public:
   // smooth: only differentiable functions of the float inputs, in fp64. draws: the number of draws so far.
-  RandomProgram(std::mt19937_64& random, bool smooth, int32_t& draws)
-      : random_(random), smooth_(smooth), draws_(draws) {}
+  GraphProgram(std::mt19937_64& random, bool smooth, int32_t& draws)
+      : DrawnProgram(random), smooth_(smooth), draws_(draws) {}
 
   void input(uint8_t extent, uint8_t kind) { values_.push_back(writer_.input(extent, kind)); }
 
@@ -29,21 +27,8 @@ class RandomProgram {
   }
 
  private:
-  size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
-  bool one_in(size_t n) { return pick(n) == 0; }
-
-  int32_t any(uint8_t kind) {
-    std::vector<int32_t> of_kind;
-    for (const int32_t value : values_)
-      if (writer_.kind(value) == kind) of_kind.push_back(value);
-    return of_kind.empty() || one_in(12) ? writer_.cast(values_[pick(values_.size())], kind)
-                                         : of_kind[pick(of_kind.size())];
-  }
+  int32_t any(uint8_t kind) { return DrawnProgram::any(kind, 12); }
   int32_t constant(double number, uint8_t kind = TN_FLOAT) { return writer_.constant(number, kind); }
-  int32_t clamped(int32_t a, double most) {
-    const uint8_t kind = writer_.kind(a);
-    return writer_.apply(TN_OP_MAX, writer_.apply(TN_OP_MIN, a, constant(most, kind)), constant(-most, kind));
-  }
   int32_t bounded(int32_t a) { return smooth_ || one_in(2) ? writer_.apply(TN_OP_TANH, a) : clamped(a, 2); }
   int32_t square(int32_t a) { return writer_.apply(TN_OP_MUL, a, a); }
   int32_t one_and_square(int32_t a) { return writer_.apply(TN_OP_ADD, constant(1), square(a)); }
@@ -127,10 +112,7 @@ class RandomProgram {
   }
 
   int32_t reduced(int32_t a, uint16_t op) {
-    const uint8_t from = writer_.extent(a);
-    std::vector<uint8_t> smaller;
-    for (const uint8_t to : {uint8_t{TN_SCALAR}, uint8_t{TN_PER_COLUMN}, uint8_t{TN_PER_ROW}})
-      if (to != from && cover(to, from) == from) smaller.push_back(to);
+    const std::vector<uint8_t> smaller = smaller_extents(a);
     return smaller.empty() ? a : writer_.reduce(op, a, smaller[pick(smaller.size())]);
   }
 
@@ -141,11 +123,8 @@ class RandomProgram {
     writer_.output(value, kind == TN_LOGICAL ? TN_BOOL : kind == TN_INT ? kIntegers[pick(3)] : number);
   }
 
-  std::mt19937_64& random_;
   const bool smooth_;
   int32_t& draws_;
-  ProgramWriter writer_;
-  std::vector<int32_t> values_;
 };
 
 }  // namespace tenon_tests

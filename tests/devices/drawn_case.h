@@ -3,14 +3,15 @@
 #pragma once
 
 #include "tests/devices/pointwise_case.h"
+#include "tests/support/drawn_program.h"
 
 namespace tenon_tests {
 
 using namespace tenon::core;
 
-class RandomProgram {
+class DrawnCase : private DrawnProgram {
  public:
-  explicit RandomProgram(uint64_t seed) : random_(seed) {}
+  explicit DrawnCase(uint64_t seed) : DrawnProgram(engine_), engine_(seed) {}
 
   PointwiseCase make() {
     PointwiseCase c;
@@ -56,22 +57,8 @@ class RandomProgram {
   }
 
  private:
-  size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
-
-  int32_t any(uint8_t kind) {
-    std::vector<int32_t> of_kind;
-    for (const int32_t value : values_)
-      if (writer_.kind(value) == kind) of_kind.push_back(value);
-    if (of_kind.empty()) return writer_.cast(values_[pick(values_.size())], kind);
-    return of_kind[pick(of_kind.size())];
-  }
-
   // Clamps numbers to [-7, 7], so that their sums are exact in f32.
-  int32_t small(int32_t value) {
-    const uint8_t kind = writer_.kind(value);
-    return writer_.apply(TN_OP_MAX, writer_.apply(TN_OP_MIN, value, writer_.constant(7, kind)),
-                         writer_.constant(-7, kind));
-  }
+  int32_t small(int32_t value) { return clamped(value, 7); }
 
   void step() {
     const uint8_t number = pick(3) == 0 ? TN_INT : TN_FLOAT;
@@ -166,10 +153,7 @@ class RandomProgram {
 
   int32_t reduction(uint8_t kind) {
     const int32_t a = small(any(kind));
-    const uint8_t from = writer_.extent(a);
-    std::vector<uint8_t> smaller;
-    for (const uint8_t to : {uint8_t{TN_SCALAR}, uint8_t{TN_PER_COLUMN}, uint8_t{TN_PER_ROW}})
-      if (to != from && cover(to, from) == from) smaller.push_back(to);
+    const std::vector<uint8_t> smaller = smaller_extents(a);
     if (smaller.empty()) return a;
     constexpr uint16_t kReductions[] = {TN_OP_REDUCE_SUM, TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN};
     const uint16_t op = kind == TN_INT ? kReductions[1 + pick(2)] : kReductions[pick(3)];
@@ -196,9 +180,7 @@ class RandomProgram {
     }
   }
 
-  std::mt19937_64 random_;
-  ProgramWriter writer_;
-  std::vector<int32_t> values_;
+  std::mt19937_64 engine_;
 };
 
 }  // namespace tenon_tests
