@@ -272,4 +272,30 @@ static_assert(Ands<Logical, bool>::value && !Ands<Logical, Float>::value && !And
 static_assert(HasExp<Float>::value && !HasExp<Int>::value && !HasExp<Logical>::value);
 static_assert(!std::is_convertible_v<Int, Float> && !std::is_convertible_v<Float, Logical>);
 
+// What cannot be an int, as tenon/program.h states it.
+TEST(OpValue, CastsOfFloatsToInts) {
+  const auto as_int = [](double a) { return tn_op_value(TN_OP_CAST, TN_INT, a, 0, 0); };
+  EXPECT_EQ(as_int(2.75), 2);
+  EXPECT_EQ(as_int(-2.75), -2);
+  EXPECT_EQ(as_int(NAN), 0);
+  EXPECT_GT(as_int(INFINITY), 9e18);
+  EXPECT_LT(static_cast<double>(INT64_MIN), as_int(-INFINITY));
+  EXPECT_EQ(tn_op_value(TN_OP_CAST, TN_LOGICAL, -0.5, 0, 0), 1);
+}
+
+TEST(OpValue, NaNIsTheResultOfBothExtremes) {
+  for (const uint16_t op : {TN_OP_MIN, TN_OP_MAX, TN_OP_REDUCE_MIN, TN_OP_REDUCE_MAX}) {
+    EXPECT_TRUE(std::isnan(tn_op_value(op, TN_FLOAT, NAN, 1, 0)));
+    EXPECT_TRUE(std::isnan(tn_op_value(op, TN_FLOAT, 1, NAN, 0)));
+  }
+}
+
+// An opcode without a case would give NaN: of numbers in its domain no other does.
+TEST(OpValue, EveryOpcodeHasOne) {
+  for (uint16_t op = 0; op < 200; ++op) {
+    const bool computes = tn_op_info(op).operands > 0;
+    EXPECT_EQ(std::isnan(tn_op_value(op, TN_FLOAT, 0.5, 0.25, 0.75)), !computes) << tn_op_info(op).name;
+  }
+}
+
 }  // namespace

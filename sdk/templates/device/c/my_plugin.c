@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #define TN_TARGET_MINOR 2 /* runs on hosts from 0.2 on; what is newer does not compile */
 
-#include <math.h>
 #include <stdio.h>
+#include <tenon/op_value.h>
 #include <tenon/plugin.h>
 
 TN_RESERVE_NOTE(4096); /* room for the manifest, if the plugin is built without CMake */
@@ -211,92 +211,13 @@ static double* value_at(const grid* g, int32_t number, int64_t row, int64_t colu
   return g->values + number * g->rows * g->columns + (extent & TN_PER_ROW ? row * width : 0) +
          (extent & TN_PER_COLUMN ? column : 0);
 }
-static double least(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
-
-/* A float as a whole number: towards 0, within the range of int32 or int64, 0 for NaN. */
-static double to_int(double a) { return isnan(a) ? 0 : trunc(a < -9.2e18 ? -9.2e18 : a > 9.2e18 ? 9.2e18 : a); }
-
-static double apply(const tn_instruction* in, double a, double b, double c) {
-  switch (in->op) {
-    case TN_OP_CAST:
-      return in->kind == TN_FLOAT ? a : in->kind == TN_INT ? to_int(a) : a != 0;
-    case TN_OP_STOP:
-      return a;
-    case TN_OP_ADD:
-      return a + b;
-    case TN_OP_SUB:
-      return a - b;
-    case TN_OP_MUL:
-      return a * b;
-    case TN_OP_DIV:
-      return a / b;
-    case TN_OP_MIN:
-      return least(a, b);
-    case TN_OP_MAX:
-      return -least(-a, -b);
-    case TN_OP_NEG:
-      return -a;
-    case TN_OP_ABS:
-      return fabs(a);
-    case TN_OP_FLOOR:
-      return floor(a);
-    case TN_OP_ROUND:
-      return nearbyint(a);
-    case TN_OP_SQRT:
-      return sqrt(a);
-    case TN_OP_EXP:
-      return exp(a);
-    case TN_OP_EXPM1:
-      return expm1(a);
-    case TN_OP_LOG:
-      return log(a);
-    case TN_OP_LOG1P:
-      return log1p(a);
-    case TN_OP_TANH:
-      return tanh(a);
-    case TN_OP_ERF:
-      return erf(a);
-    case TN_OP_SIN:
-      return sin(a);
-    case TN_OP_COS:
-      return cos(a);
-    case TN_OP_POW:
-      return pow(a, b);
-    case TN_OP_EQUAL:
-      return a == b;
-    case TN_OP_LESS:
-      return a < b;
-    case TN_OP_LESS_EQUAL:
-      return a <= b;
-    case TN_OP_AND:
-      return a != 0 && b != 0;
-    case TN_OP_OR:
-      return a != 0 || b != 0;
-    case TN_OP_NOT:
-      return a == 0;
-    case TN_OP_SELECT:
-      return a != 0 ? b : c;
-    case TN_OP_IS_FINITE:
-      return isfinite(a);
-    case TN_OP_SIGN:
-      return a > 0 ? 1 : a < 0 ? -1 : a;
-    case TN_OP_FLOOR_DIV:
-      return b == 0 ? 0 : floor(a / b);
-    case TN_OP_MOD:
-      return b == 0 ? 0 : a - b * floor(a / b);
-    default:
-      return NAN; /* refused by prepare */
-  }
-}
-
 static void reduce(const grid* g, int32_t number, const tn_instruction* in) {
   const uint8_t to = g->of->extents[number], from = g->of->extents[in->a];
-  const double first = in->op == TN_OP_REDUCE_SUM ? 0 : in->op == TN_OP_REDUCE_MAX ? -INFINITY : INFINITY;
-  for (int64_t i = 0; i < elements(to, g->rows, g->columns); ++i) value_at(g, number, 0, 0)[i] = first;
+  for (int64_t i = 0; i < elements(to, g->rows, g->columns); ++i) value_at(g, number, 0, 0)[i] = tn_op_start(in->op);
   for (int64_t r = 0; r < (from & TN_PER_ROW ? g->rows : 1); ++r)
     for (int64_t c = 0; c < (from & TN_PER_COLUMN ? g->columns : 1); ++c) {
-      double *sum = value_at(g, number, r, c), a = *value_at(g, in->a, r, c);
-      *sum = in->op == TN_OP_REDUCE_SUM ? *sum + a : in->op == TN_OP_REDUCE_MAX ? -least(-*sum, -a) : least(*sum, a);
+      double* sum = value_at(g, number, r, c);
+      *sum = tn_op_value(in->op, in->kind, *sum, *value_at(g, in->a, r, c), 0);
     }
 }
 
@@ -314,12 +235,12 @@ static void compute(const grid* g, int32_t number, const tn_call* call) {
       if (in->op == TN_OP_INPUT)
         *to = load(g->of->input_types[in->a], tn_data(call->inputs[in->a]), to - value_at(g, number, 0, 0));
       else if (in->op == TN_OP_CONSTANT)
-        *to = in->kind == TN_INT ? to_int(in->number) : in->kind == TN_LOGICAL ? in->number != 0 : in->number;
+        *to = tn_op_value(TN_OP_CAST, in->kind, in->number, 0, 0);
       else if (in->op == TN_OP_ROW || in->op == TN_OP_COLUMN)
         *to = (double)(in->op == TN_OP_ROW ? r : c);
       else
-        *to = apply(in, *value_at(g, in->a, r, c), operands > 1 ? *value_at(g, in->b, r, c) : 0,
-                    operands > 2 ? *value_at(g, in->c, r, c) : 0);
+        *to = tn_op_value(in->op, in->kind, *value_at(g, in->a, r, c), operands > 1 ? *value_at(g, in->b, r, c) : 0,
+                          operands > 2 ? *value_at(g, in->c, r, c) : 0);
     }
 }
 

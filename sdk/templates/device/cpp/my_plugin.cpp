@@ -2,8 +2,9 @@
 // tenon.gemm/1 and tenon.pointwise/1, in plain loops. Layers that need others (gather, concat, sequences) and programs
 // that draw random numbers are refused. Replace the loops by calls of your hardware, then the memory by its memory.
 // SPDX-License-Identifier: MIT
+#include <tenon/op_value.h>
+
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <tenon/plugin.hpp>
@@ -161,84 +162,6 @@ class Product {
 // ---- tenon.pointwise/1: one value after the other, each in full and as doubles, in the workspace. Ints are exact
 // below 2^53, and do not wrap around.
 
-double least(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
-
-// A float as a whole number: towards 0, within the range of int64, 0 for NaN.
-double to_int(double a) { return std::isnan(a) ? 0 : std::trunc(std::clamp(a, -9.2e18, 9.2e18)); }
-
-double apply(const tn_instruction& in, double a, double b, double c) {
-  switch (in.op) {
-    case TN_OP_CAST:
-      return in.kind == TN_FLOAT ? a : in.kind == TN_INT ? to_int(a) : a != 0;
-    case TN_OP_STOP:
-      return a;
-    case TN_OP_ADD:
-      return a + b;
-    case TN_OP_SUB:
-      return a - b;
-    case TN_OP_MUL:
-      return a * b;
-    case TN_OP_DIV:
-      return a / b;
-    case TN_OP_MIN:
-      return least(a, b);
-    case TN_OP_MAX:
-      return -least(-a, -b);
-    case TN_OP_NEG:
-      return -a;
-    case TN_OP_ABS:
-      return std::fabs(a);
-    case TN_OP_FLOOR:
-      return std::floor(a);
-    case TN_OP_ROUND:
-      return std::nearbyint(a);
-    case TN_OP_SQRT:
-      return std::sqrt(a);
-    case TN_OP_EXP:
-      return std::exp(a);
-    case TN_OP_EXPM1:
-      return std::expm1(a);
-    case TN_OP_LOG:
-      return std::log(a);
-    case TN_OP_LOG1P:
-      return std::log1p(a);
-    case TN_OP_TANH:
-      return std::tanh(a);
-    case TN_OP_ERF:
-      return std::erf(a);
-    case TN_OP_SIN:
-      return std::sin(a);
-    case TN_OP_COS:
-      return std::cos(a);
-    case TN_OP_POW:
-      return std::pow(a, b);
-    case TN_OP_EQUAL:
-      return a == b;
-    case TN_OP_LESS:
-      return a < b;
-    case TN_OP_LESS_EQUAL:
-      return a <= b;
-    case TN_OP_AND:
-      return a != 0 && b != 0;
-    case TN_OP_OR:
-      return a != 0 || b != 0;
-    case TN_OP_NOT:
-      return a == 0;
-    case TN_OP_SELECT:
-      return a != 0 ? b : c;
-    case TN_OP_IS_FINITE:
-      return std::isfinite(a);
-    case TN_OP_SIGN:
-      return a > 0 ? 1 : a < 0 ? -1 : a;
-    case TN_OP_FLOOR_DIV:
-      return b == 0 ? 0 : std::floor(a / b);
-    case TN_OP_MOD:
-      return b == 0 ? 0 : a - b * std::floor(a / b);
-    default:
-      return NAN;  // refused by the constructor
-  }
-}
-
 class Pointwise {
  public:
   explicit Pointwise(const tn_pointwise_site& site)
@@ -305,23 +228,22 @@ class Pointwise {
           const auto input = static_cast<uint32_t>(in.a);
           to = load(input_types_[input], call.in<uint8_t>(input), &to - grid.first(number));
         } else if (in.op == TN_OP_CONSTANT) {
-          to = in.kind == TN_INT ? to_int(in.number) : in.kind == TN_LOGICAL ? in.number != 0 : in.number;
+          to = tn_op_value(TN_OP_CAST, in.kind, in.number, 0, 0);
         } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
           to = static_cast<double>(in.op == TN_OP_ROW ? r : c);
         } else {
-          to = apply(in, operand(in.a), info.operands > 1 ? operand(in.b) : 0, info.operands > 2 ? operand(in.c) : 0);
+          to = tn_op_value(in.op, in.kind, operand(in.a), info.operands > 1 ? operand(in.b) : 0,
+                           info.operands > 2 ? operand(in.c) : 0);
         }
       }
   }
 
   static void reduce(const Grid& grid, int32_t number, const tn_instruction& in) {
-    const double first = in.op == TN_OP_REDUCE_SUM ? 0 : in.op == TN_OP_REDUCE_MAX ? -INFINITY : INFINITY;
-    std::fill_n(grid.first(number), grid.elements(number), first);
+    std::fill_n(grid.first(number), grid.elements(number), tn_op_start(in.op));
     for (int64_t r = 0; r < grid.height(in.a); ++r)
       for (int64_t c = 0; c < grid.width(in.a); ++c) {
         double& to = grid.at(number, r, c);
-        const double a = grid.at(in.a, r, c);
-        to = in.op == TN_OP_REDUCE_SUM ? to + a : in.op == TN_OP_REDUCE_MAX ? -least(-to, -a) : least(to, a);
+        to = tn_op_value(in.op, in.kind, to, grid.at(in.a, r, c), 0);
       }
   }
 
