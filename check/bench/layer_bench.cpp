@@ -14,24 +14,10 @@ namespace tenon::check {
 
 namespace {
 
-int64_t elements_of(const std::vector<int64_t>& shape) {
-  int64_t product = 1;
-  for (const int64_t extent : shape) product *= extent;
-  return product;
-}
-
 template <typename T>
 Numbers widened(const Array& array) {
   const auto* const data = static_cast<const T*>(array.data);
   return {data, data + array.count()};
-}
-
-// The sub-list [first, first + count] of offsets, from 0 on.
-std::vector<int64_t> rebased(const std::vector<int64_t>& offsets, int64_t first, int64_t count) {
-  std::vector<int64_t> result;
-  for (int64_t i = first; i <= first + count; ++i)
-    result.push_back(offsets[static_cast<size_t>(i)] - offsets[static_cast<size_t>(first)]);
-  return result;
 }
 
 }  // namespace
@@ -62,29 +48,67 @@ Numbers numbers_of(const Array& array) {
 }
 
 Bench::Bench(Host host, std::string type, const LayerCase& layer_case, uint64_t seed, Draw draw, bool passed)
-    : host_(std::move(host)), type_(std::move(type)), case_(layer_case) {
+    : host_(std::move(host)),
+      type_(std::move(type)),
+      case_(layer_case),
+      source_(passed ? Source::kCopied : Source::kFed) {
   std::mt19937_64 random(seed);
-  draw_lengths(random);
-  draw_values(random, draw);
-  Layers inputs;
-  for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const Layer fed = data(i);
-    const bool copied = passed && case_.inputs[i].below == 0 && !case_.inputs[i].sparse;
-    inputs.push_back(copied ? host_.layer("check.copy", {fed}, {}, "copy" + std::to_string(i)) : fed);
+  fed_ = drawn_values(case_, kSamples, draw, random);
+  if (case_.chain.empty()) attributes_ = attributes_of(case_.attributes, schema_of(type_));
+  build(seed);
+  // Noise on the first values, so that zeros hide no error; multiples of 2^-10, so that steps of differences are exact.
+  for (const std::string& name : trained_) {
+    const Array stored = parameters_.get(name);
+    if (stored.dtype != TN_F32) continue;
+    Numbers values = numbers_of(stored);
+    for (double& value : values)
+      value = std::round((value + static_cast<double>(random() % 1024) / 1024 - 0.5) * 1024) / 1024;
+    store(name, values);
   }
+}
+
+Bench::Bench(Host host, std::string type, const LayerCase& layer_case, BenchModel model)
+    : host_(std::move(host)),
+      type_(std::move(type)),
+      name_(std::move(model.name)),
+      case_(layer_case),
+      source_(model.source),
+      from_cost_(model.from_cost),
+      machine_seed_(model.machine_seed),
+      outputs_count_(model.outputs),
+      weight_(std::move(model.weight)),
+      fed_(std::move(model.fed)),
+      attributes_(std::move(model.attributes)) {
+  build(model.seed);
+}
+
+json Bench::schema_of(const std::string& type) const {
+  return json::parse(host_.describe_type("layer", type)).at("attributes");
+}
+
+Layer Bench::input(size_t i) const {
+  const InputSpec& spec = case_.inputs[i];
+  const bool variable = is_variable(i);
+  const Layer data = data_layer(host_, spec, i, variable && source_ == Source::kParameters);
+  if (!variable || source_ == Source::kFed) return data;
+  if (source_ == Source::kCopied) return host_.layer("check.copy", {data}, {}, "copy" + std::to_string(i));
+  const int64_t rows = fed_.rows_before(spec, i, fed_.samples);
+  return host_.layer("check.input", {data}, {{"rows", rows}, {"shape", spec.shape}}, "x" + std::to_string(i));
+}
+
+void Bench::build(uint64_t seed) {
+  Layers inputs;
+  for (size_t i = 0; i < case_.inputs.size(); ++i) inputs.push_back(input(i));
   if (case_.chain.empty()) {
-    const json schema = json::parse(host_.describe_type("layer", type_));
-    attributes_ = attributes_of(case_.attributes, schema.at("attributes"));
     inputs_ = inputs;
-    layer_ = host_.layer(type_, inputs_, attributes_, "checked");
+    layer_ = host_.layer(type_, inputs_, attributes_, name_);
   }
   for (size_t k = 0; k < case_.chain.size(); ++k) {
     const ChainLayer& link = case_.chain[k];
     Layers from;
     for (const int64_t i : link.inputs)
       from.push_back(i == ChainLayer::kBefore ? layer_.output(0) : inputs.at(static_cast<size_t>(i)));
-    const json schema = json::parse(host_.describe_type("layer", link.type));
-    layer_ = host_.layer(link.type, from, attributes_of(link.attributes, schema.at("attributes")),
+    layer_ = host_.layer(link.type, from, attributes_of(link.attributes, schema_of(link.type)),
                          "checked" + std::to_string(k));
     if (case_.reads_inner && k + 1 < case_.chain.size()) add_outputs();
   }
@@ -93,113 +117,45 @@ Bench::Bench(Host host, std::string type, const LayerCase& layer_case, uint64_t 
   parameters_ = host_.parameters(outputs_, seed);
   for (const json& entry : json::parse(parameters_.describe()))
     (entry.at("kind") == "buffer" ? buffers_ : trained_).push_back(entry.at("name"));
-  // Noise on the first values, so that zeros hide no error; multiples of 2^-10, so that steps of differences are exact.
-  for (const std::string& name : trained_) {
-    const Array stored = parameters_.get(name);
-    if (stored.dtype != TN_F32) continue;
-    std::vector<float> values;
-    for (const double value : numbers_of(stored))
-      values.push_back(
-          static_cast<float>(std::round((value + static_cast<double>(random() % 1024) / 1024 - 0.5) * 1024) / 1024));
-    parameters_.set(name, {TN_F32, stored.shape, values.data()});
-  }
+  std::vector<size_t> variables;
   for (size_t i = 0; i < case_.inputs.size(); ++i)
-    if (case_.inputs[i].below == 0 && !case_.inputs[i].sparse) variables_.push_back(i);
+    if (is_variable(i)) variables.push_back(i);
   const auto has_gradient = [&](size_t i) { return case_.inputs[i].gradient; };
-  has_derivative_ = variables_.empty() || std::any_of(variables_.begin(), variables_.end(), has_gradient);
+  has_derivative_ = variables.empty() || std::any_of(variables.begin(), variables.end(), has_gradient);
+  if (source_ != Source::kParameters)
+    variables_ = std::move(variables);
+  else
+    for (const size_t i : variables) store(input_parameter(i), fed_.values[i]);
+}
+
+void Bench::store(const std::string& name, const Numbers& values) const {
+  const std::vector<float> narrow(values.begin(), values.end());
+  parameters_.set(name, {TN_F32, parameters_.get(name).shape, narrow.data()});
 }
 
 std::string Bench::add_outputs() {
   const json described = json::parse(layer_.describe());
   uint32_t number = 0;
   for (const json& output : described.at("outputs")) {
+    if (number == outputs_count_) break;
     outputs_.push_back(layer_.output(number++));
     if (output.at("dtype").dump().find("int") == std::string::npos) has_float_output_ = true;
   }
   return described.at("role");
 }
 
-void Bench::draw_lengths(std::mt19937_64& random) {
-  const auto drawn = [&](int64_t count, uint64_t most) {
-    std::vector<int64_t> offsets = {0};
-    for (int64_t i = 0; i < count; ++i)
-      offsets.push_back(offsets.back() + (i == 0 ? 2 : i == 1 ? 0 : static_cast<int64_t>(random() % (most + 1))));
-    return offsets;
-  };
-  for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const InputSpec& input = case_.inputs[i];
-    const std::string name = input.sparse ? input_name(i) : input.sequence;
-    if (name.empty() || lengths_.count(name) != 0) continue;
-    Lengths& drawn_lengths = lengths_[name];
-    drawn_lengths.outer =
-        drawn(kSamples, input.sparse ? static_cast<uint64_t>(std::min<int64_t>(input.shape.at(0), 3)) : 4);
-    if (input.levels == 2) drawn_lengths.inner = drawn(drawn_lengths.outer.back(), 3);
-  }
-}
-
-int64_t Bench::rows_before(const InputSpec& input, int64_t sample) const {
-  const auto entry = lengths_.find(input.sequence);
-  if (entry == lengths_.end()) return sample;
-  const int64_t outer = entry->second.outer[static_cast<size_t>(sample)];
-  return entry->second.inner.empty() ? outer : entry->second.inner[static_cast<size_t>(outer)];
-}
-
-void Bench::draw_values(std::mt19937_64& random, Draw draw) {
-  ids_.resize(case_.inputs.size());
-  for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const InputSpec& input = case_.inputs[i];
-    Numbers values(static_cast<size_t>(input.sparse ? lengths_.at(input_name(i)).outer.back()
-                                                    : rows_before(input, kSamples) * elements_of(input.shape)));
-    for (double& value : values) {
-      if (input.below > 0) {
-        value = static_cast<double>(random() % static_cast<uint64_t>(input.below));
-        continue;
-      }
-      const double share = static_cast<double>(random() % 4096) / 4096;
-      value = std::round((input.low + share * (input.high - input.low)) * 1024) / 1024;
-      if (draw == Draw::kZeros) value = std::max(0.0, input.low);
-      if (draw == Draw::kEqual) value = std::round((input.low + 0.75 * (input.high - input.low)) * 1024) / 1024;
-      if (draw == Draw::kTiny) value *= 1e-6;
-      if (draw == Draw::kHuge) value *= 500;
-    }
-    if (input.sparse)
-      for (int64_t sample = 0; sample < kSamples; ++sample) {
-        const std::vector<int64_t>& ends = lengths_.at(input_name(i)).outer;
-        const int64_t count = ends[static_cast<size_t>(sample + 1)] - ends[static_cast<size_t>(sample)];
-        for (int64_t k = 0; k < count; ++k) ids_[i].push_back(k * input.shape.at(0) / count);
-      }
-    values_.push_back(std::move(values));
-  }
-}
-
-Layer Bench::data(size_t i) const {
-  const InputSpec& input = case_.inputs[i];
-  DataOptions options;
-  options.name = input_name(i);
-  options.shape = input.shape;
-  options.dtype = input.below > 0 ? TN_I32 : input.sparse ? TN_F32 : TN_COMPUTE;
-  if (input.below > 0) options.index_limit = input.below;
-  if (input.sparse) options.storage = TN_CSR;
-  if (!input.sequence.empty()) {
-    options.storage = TN_RAGGED;
-    options.levels = input.levels;
-    options.sequence = input.sequence;
-  }
-  return host_.data(options);
-}
-
 Machine Bench::machine(tn_dtype compute, bool training, bool keep_all, const std::vector<std::string>& immutable,
                        bool of_inputs) const {
   MachineOptions options;
   options.compute = compute;
-  options.max_samples = kSamples;
+  options.max_samples = fed_.samples;
   options.training = training && can_go_back();
   options.keep_all = keep_all;
-  options.seed = kSeed;
+  options.seed = machine_seed_;
   options.immutable_parameters = immutable;
   options.device = case_.device;
-  if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
-  if (options.training && of_inputs) options.flags |= TN_MACHINE_DATA_GRADIENTS;
+  if (options.training && !from_cost_) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  if (options.training && of_inputs && source_ != Source::kParameters) options.flags |= TN_MACHINE_DATA_GRADIENTS;
   return host_.machine(parameters_, outputs_, options);
 }
 
@@ -232,62 +188,10 @@ std::pair<std::vector<Numbers>, std::vector<Numbers>> Bench::of_twins() const {
   return {read(machine, outputs_), read(machine, twins)};
 }
 
-void Bench::add_feed(Feeds& to, size_t i, tn_dtype compute, const Part& part) const {
-  const InputSpec& input = case_.inputs[i];
-  const bool sparse = input.sparse;
-  const std::string sequence = sparse ? input_name(i) : input.sequence;
-  const auto entry = lengths_.find(sequence);
-  std::vector<int64_t> outer, inner;
-  int64_t begin = part.first, rows = part.count;
-  if (entry != lengths_.end()) {
-    const Lengths& lengths = entry->second;
-    outer = rebased(lengths.outer, part.first, part.count);
-    begin = lengths.outer[static_cast<size_t>(part.first)];
-    rows = outer.back();
-    if (!lengths.inner.empty()) {
-      inner = rebased(lengths.inner, begin, rows);
-      begin = lengths.inner[static_cast<size_t>(begin)];
-      rows = inner.back();
-    }
-    if (part.empty) {
-      std::fill(outer.begin(), outer.end(), 0);
-      if (!inner.empty()) inner = {0};
-      rows = 0;
-    }
-  }
-  const int64_t width = sparse ? 1 : elements_of(input.shape);
-  const auto from = values_[i].begin() + begin * width, end = from + rows * width;
-  Array array;
-  array.shape = input.shape;
-  array.shape.insert(array.shape.begin(), sparse ? part.count : rows);
-  if (input.below > 0) {
-    auto& elements = to.integers_.emplace_back();
-    for (auto place = from; place != end; ++place) elements.push_back(static_cast<int32_t>(*place));
-    array.dtype = TN_I32, array.data = elements.data();
-  } else if (compute == TN_F64 && !sparse) {
-    array.dtype = TN_F64, array.data = to.wide_.emplace_back(from, end).data();
-  } else {
-    auto& elements = to.narrow_.emplace_back();
-    for (auto place = from; place != end; ++place) elements.push_back(static_cast<float>(*place));
-    array.dtype = TN_F32, array.data = elements.data();
-  }
-  if (entry != lengths_.end()) {
-    array.storage = sparse ? TN_CSR : TN_RAGGED;
-    array.levels = sparse ? 0 : inner.empty() ? 1 : 2;
-    array.samples = part.count;
-    array.offsets[0] = to.offsets_.emplace_back(std::move(outer)).data();
-    if (!inner.empty()) array.offsets[1] = to.offsets_.emplace_back(std::move(inner)).data();
-    if (sparse) {
-      auto& elements = to.offsets_.emplace_back(ids_[i].begin() + begin, ids_[i].begin() + begin + rows);
-      array.ids = elements.data();
-    }
-  }
-  to.list_.push_back({input_name(i), array});
-}
-
 Feeds Bench::feeds(tn_dtype compute, const Part& part) const {
   Feeds result;
-  for (size_t i = 0; i < case_.inputs.size(); ++i) add_feed(result, i, compute, part);
+  for (size_t i = 0; i < case_.inputs.size(); ++i)
+    fed_.add_feed(result, case_.inputs[i], i, compute, part, is_variable(i) && source_ == Source::kParameters);
   return result;
 }
 
@@ -302,15 +206,19 @@ double Bench::weight(size_t output, size_t element) {
   return static_cast<double>(mixed >> 16 & 1023U) / 512 - 1;
 }
 
-void Bench::backward(const Machine& machine, tn_dtype compute) const {
+void Bench::backward(const Machine& machine, tn_dtype compute, const Layers& outputs) const {
+  if (from_cost_) return machine.backward();
   std::deque<std::vector<float>> narrow;
   std::deque<Numbers> wide;
   std::vector<OutputGradient> list;
-  for (size_t k = 0; k < outputs_.size(); ++k) {
-    Array array = machine.output(outputs_[k]);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    Array array = machine.output(outputs[k]);
     if (!is_float(array.dtype)) continue;
     Numbers weights;
-    for (int64_t i = 0; i < array.count(); ++i) weights.push_back(weight(k, static_cast<size_t>(i)));
+    for (int64_t i = 0; i < array.count(); ++i) {
+      const auto element = static_cast<size_t>(i);
+      weights.push_back(weight_ ? weight_(k, element, array.shape[0]) : weight(k, element));
+    }
     array.dtype = compute;
     array.storage = TN_DENSE;
     array.levels = 0;
@@ -318,7 +226,7 @@ void Bench::backward(const Machine& machine, tn_dtype compute) const {
     array.samples = 0;
     array.data = compute == TN_F64 ? static_cast<const void*>(wide.emplace_back(weights).data())
                                    : narrow.emplace_back(weights.begin(), weights.end()).data();
-    list.push_back({outputs_[k], array});
+    list.push_back({outputs[k], array});
   }
   backward_from(machine, list);
 }
@@ -356,7 +264,7 @@ std::map<std::string, Numbers> Bench::gradients(const Machine& machine) const {
     }
   };
   for (const size_t i : variables_)
-    add(input_name(i), values_[i].size(), [&] { return data_gradient(machine, input_name(i)); });
+    add(input_name(i), fed_.values[i].size(), [&] { return data_gradient(machine, input_name(i)); });
   for (const std::string& name : trained_)
     add(name, static_cast<size_t>(parameters_.get(name).count()), [&] { return machine.gradient(name); });
   return result;

@@ -1,13 +1,13 @@
 // A model of one layer with fed inputs, for checks. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <map>
-#include <random>
 #include <string>
 #include <tenon/tenon_machine.hpp>
 #include <vector>
 
+#include "check/bench/fed_values.h"
 #include "check/cases/layer_case.h"
 #include "check/cases/numbers.h"
 #include "check/definitions/statements.h"
@@ -18,35 +18,6 @@ namespace tenon::check {
 [[nodiscard]] Numbers numbers_of(const Array& array);
 [[nodiscard]] bool is_float(tn_dtype dtype);
 
-// The kind of the floats that are fed.
-enum class Draw {
-  kDrawn,  // from their range
-  kZeros,
-  kEqual,  // all alike
-  kTiny,   // times 1e-6
-  kHuge    // times 500
-};
-
-// Samples [first, first + count) of those that are fed.
-struct Part {
-  int64_t first = 0, count = 0;
-  bool empty = false;  // sequences have no rows
-};
-
-// Arrays for one forward, and their memory.
-class Feeds {
- public:
-  [[nodiscard]] const std::vector<Feed>& list() const { return list_; }
-
- private:
-  friend class Bench;
-  std::vector<Feed> list_;
-  std::deque<std::vector<float>> narrow_;
-  std::deque<Numbers> wide_;
-  std::deque<std::vector<int32_t>> integers_;
-  std::deque<std::vector<int64_t>> offsets_;
-};
-
 // What a step gives.
 struct Step {
   std::vector<Numbers> outputs;              // of each output, or the values of a metric
@@ -54,14 +25,36 @@ struct Step {
   double cost = 0;
 };
 
+// How a float input comes to the layer.
+enum class Source {
+  kFed,        // as it is fed
+  kCopied,     // a layer copies it first, so that the layer under check reads the memory of other values
+  kParameters  // as rows of a parameter "x<number>.values", which has the gradient
+};
+
+// What a bench needs where the kit draws nothing itself.
+struct BenchModel {
+  FedValues fed;  // kept as they are, like the first values of parameters
+  Attributes attributes;
+  std::string name = "checked";  // of the layer
+  Source source = Source::kFed;
+  uint64_t seed = 1;  // of parameters
+  uint64_t machine_seed = 0;
+  bool from_cost = false;     // backward begins with the cost
+  size_t outputs = SIZE_MAX;  // of the layer, the first so many
+  // The gradient from which backward begins, of an output with so many rows; null: weight().
+  std::function<double(size_t output, size_t element, int64_t rows)> weight;
+};
+
 class Bench {
  public:
   static constexpr int64_t kSamples = 5;
   static constexpr uint64_t kSeed = kMachineSeed;
 
-  // `passed`: a layer copies each float input first, so that the layer under check reads the memory of other values.
+  // Draws what is fed. `passed`: Source::kCopied.
   Bench(Host host, std::string type, const LayerCase& layer_case, uint64_t seed, Draw draw = Draw::kDrawn,
         bool passed = false);
+  Bench(Host host, std::string type, const LayerCase& layer_case, BenchModel model);
 
   [[nodiscard]] const Host& host() const { return host_; }
   [[nodiscard]] const Layer& layer() const { return layer_; }
@@ -74,10 +67,14 @@ class Bench {
   [[nodiscard]] const std::vector<size_t>& variables() const { return variables_; }
   [[nodiscard]] const std::vector<std::string>& trained() const { return trained_; }
   [[nodiscard]] const std::vector<std::string>& buffers() const { return buffers_; }
-  [[nodiscard]] static std::string input_name(size_t i) { return "in" + std::to_string(i); }
-  [[nodiscard]] bool has_sequences() const { return !lengths_.empty(); }
+  [[nodiscard]] bool is_variable(size_t i) const { return case_.inputs[i].below == 0 && !case_.inputs[i].sparse; }
+  [[nodiscard]] static std::string input_parameter(size_t i) { return "x" + std::to_string(i) + ".values"; }
+  [[nodiscard]] bool has_sequences() const { return !fed_.lengths.empty(); }
+  [[nodiscard]] const FedValues& fed() const { return fed_; }
+  [[nodiscard]] std::string lengths_name(size_t i) const { return check::lengths_name(case_.inputs[i], i); }
+  void store(const std::string& name, const Numbers& values) const;  // of a parameter
   // The fed floats of an input; changing them changes later feeds. Multiples of 2^-10.
-  [[nodiscard]] Numbers& values(size_t i) { return values_[i]; }
+  [[nodiscard]] Numbers& values(size_t i) { return fed_.values[i]; }
   [[nodiscard]] static Part all() { return {0, kSamples}; }
 
   // For training only if the layer has gradients; `of_inputs`: those of data layers too.
@@ -90,7 +87,9 @@ class Bench {
   [[nodiscard]] Feeds feeds(tn_dtype compute, const Part& part) const;
   void forward(const Machine& machine, tn_dtype compute, const Part& part) const;
   // Backward from drawn gradients of all float outputs, which objective() weighs.
-  void backward(const Machine& machine, tn_dtype compute) const;
+  void backward(const Machine& machine, tn_dtype compute) const { backward(machine, compute, outputs_); }
+  void backward(const Machine& machine, tn_dtype compute, const Layers& outputs) const;
+  [[nodiscard]] static double weight(size_t output, size_t element);
   [[nodiscard]] bool can_go_back() const { return !is_metric() && has_float_output_ && has_derivative_; }
   // The sum over all float outputs of weight times value, in fp64.
   [[nodiscard]] double objective(const Machine& machine) const;
@@ -101,21 +100,27 @@ class Bench {
   // A forward and, if the layer has gradients, a backward of a new machine for training.
   [[nodiscard]] Step step(tn_dtype compute, const Part& part, bool keep_all = false) const;
 
-  // The place of a sample among the rows of an array of these dimensions: rows [begin, end) of sample i of the feeds.
-  [[nodiscard]] int64_t rows_before(const InputSpec& input, int64_t sample) const;
+  // The rows of an input before a sample.
+  [[nodiscard]] int64_t rows_before(size_t i, int64_t sample) const {
+    return fed_.rows_before(case_.inputs[i], i, sample);
+  }
 
  private:
   // Adds the outputs of `layer_`. Returns its role.
   std::string add_outputs();
-  void draw_lengths(std::mt19937_64& random);
-  void draw_values(std::mt19937_64& random, Draw draw);
-  [[nodiscard]] Layer data(size_t i) const;
-  [[nodiscard]] static double weight(size_t output, size_t element);
-  void add_feed(Feeds& to, size_t i, tn_dtype compute, const Part& part) const;
+  void build(uint64_t seed);
+  [[nodiscard]] Layer input(size_t i) const;
+  [[nodiscard]] json schema_of(const std::string& type) const;
 
   Host host_;
-  std::string type_;
+  std::string type_, name_ = "checked";  // of the layer
   LayerCase case_;
+  Source source_;
+  bool from_cost_ = false;
+  uint64_t machine_seed_ = kSeed;
+  size_t outputs_count_ = SIZE_MAX;  // of a layer
+  std::function<double(size_t, size_t, int64_t)> weight_;
+  FedValues fed_;
   std::string role_;
   Layers inputs_;          // of the layer; empty for a chain
   Attributes attributes_;  // likewise
@@ -124,13 +129,6 @@ class Bench {
   bool has_float_output_ = false;
   bool has_derivative_ = true;  // false: the case says that no float input has a gradient
   Parameters parameters_;
-  struct Lengths {
-    std::vector<int64_t> outer;  // [samples + 1] rows, or inner sequences
-    std::vector<int64_t> inner;  // [inner sequences + 1] rows; empty with one level
-  };
-  std::map<std::string, Lengths> lengths_;  // by the name of the sequence; of a sparse input its own
-  std::vector<Numbers> values_;
-  std::vector<std::vector<int64_t>> ids_;  // of sparse inputs: the column of each entry
   std::vector<size_t> variables_;
   std::vector<std::string> trained_, buffers_;
 };

@@ -25,8 +25,7 @@ void check_primitives(Context& context) {
     arguments.samples = Bench::kSamples;
     for (size_t i = 0; i < layer_case.inputs.size(); ++i) arguments.inputs.push_back(bench.values(i));
     if (bench.has_sequences())
-      for (int64_t i = 0; i <= Bench::kSamples; ++i)
-        arguments.offsets.push_back(bench.rows_before(layer_case.inputs[0], i));
+      for (int64_t i = 0; i <= Bench::kSamples; ++i) arguments.offsets.push_back(bench.rows_before(0, i));
     const Numbers expected = stated(number, arguments);
     for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, 1e-5}}) {
       const Machine machine = bench.machine(compute, false);

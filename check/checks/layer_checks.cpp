@@ -204,9 +204,10 @@ Numbers part_of(const Bench& bench, const Array& array, const Part& part) {
     if (array.levels == 2) begin = array.offsets[1][begin], end = array.offsets[1][end];
     return cut(begin, end);
   }
-  for (const InputSpec& input : bench.layer_case().inputs)
-    if (!input.sequence.empty() && rows == bench.rows_before(input, Bench::kSamples) && rows != Bench::kSamples)
-      return cut(bench.rows_before(input, part.first), bench.rows_before(input, part.first + part.count));
+  for (size_t i = 0; i < bench.layer_case().inputs.size(); ++i)
+    if (!bench.layer_case().inputs[i].sequence.empty() && rows == bench.rows_before(i, Bench::kSamples) &&
+        rows != Bench::kSamples)
+      return cut(bench.rows_before(i, part.first), bench.rows_before(i, part.first + part.count));
   if (rows != Bench::kSamples) throw Skip("the rows of an output are not those of its samples");
   return cut(part.first, part.first + part.count);
 }

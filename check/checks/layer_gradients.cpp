@@ -209,8 +209,8 @@ size_t compare_all(Context& context, Bench& bench, std::mt19937_64& random) {
     slope.choose_input(i);
     const std::vector<int64_t>& shape = layer_case.inputs[i].shape;
     kinks +=
-        compare(context, slope, step.gradients.at(Bench::input_name(i)),
-                shape.empty() ? 1 : static_cast<size_t>(shape.back()), "input " + std::to_string(i), precision, random);
+        compare(context, slope, step.gradients.at(input_name(i)), shape.empty() ? 1 : static_cast<size_t>(shape.back()),
+                "input " + std::to_string(i), precision, random);
   }
   for (const std::string& name : bench.trained()) {
     slope.choose_parameter(name);
@@ -272,7 +272,7 @@ void check_request(Context& context) {
     bench.forward(none, TN_F32, Bench::all());
     bench.backward(none, TN_F32);
     for (const size_t i : bench.variables())
-      context.expect(near(bench.gradients(none).at(Bench::input_name(i)), all.at(Bench::input_name(i)), 1),
+      context.expect(near(bench.gradients(none).at(input_name(i)), all.at(input_name(i)), 1),
                      "the gradient of input " + std::to_string(i) + " differs where no parameter's is wanted");
   });
 }

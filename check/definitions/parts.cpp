@@ -25,6 +25,29 @@ struct Copy {
   }
 };
 
+struct Input {
+  static void describe(tn::LayerDescription& d) {
+    d.type("check.input", "output = the rows of a parameter that the ids name, of any shape");
+    d.input("ids", "any shape", TN_PORT_INTEGER);
+    d.output("output", "the rows of ids, each of the shape");
+    d.attribute(tn::int_attribute("rows").required().at_least(0).doc("rows of the parameter"));
+    d.attribute(tn::ints_attribute("shape").required().doc("of a row"));
+    d.parameter("values");
+  }
+  static void plan(tn::Planner& planner) {
+    tn::Spec stored = {planner.attributes().integer("rows")}, read = {planner.input(0)[0]};
+    for (const int64_t extent : planner.attributes().integers("shape")) {
+      stored.push_back(extent);
+      read.push_back(extent);
+    }
+    planner.parameter("values", stored, tn::uniform_initializer(-1, 1));
+    planner.output(0, read);
+  }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    body.output(0, body.gather(body.parameter(0), body.input(0)));
+  }
+};
+
 struct Rows {
   static void describe(tn::LayerDescription& d) {
     d.type("check.rows", "output = the rows of a parameter that the ids name");
@@ -91,6 +114,7 @@ struct Descent {
 void describe(tn::Plugin& plugin) {
   plugin.about("check.parts", "1.0.0", "Layers and an updater of the conformance kit", "Apache-2.0");
   plugin.layer<Copy>();
+  plugin.layer<Input>();
   plugin.layer<Rows>();
   plugin.layer<Scores>();
   plugin.layer(primitive_layer());

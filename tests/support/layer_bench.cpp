@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "check/definitions/parts.h"
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
@@ -17,41 +15,28 @@ using namespace tenon;
 
 namespace {
 
-int64_t product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+Host host_of(const LayerCase& layer, int threads) {
+  std::vector<std::string> paths = layer.plugin_paths;
+  paths.insert(paths.begin(), tenon_tests::plugin_folder());
+  Host host({threads, paths, nullptr, {}});
+  host.add_plugin(&check::parts());
+  host.add_plugin(&test_layers());
+  return host;
 }
 
-std::string ids_name(const RowsKey& key) { return "ids" + key.first + std::to_string(key.second); }
+// The number of rows of an output may depend on values that move.
+double weight_of(const Numbers& weights, size_t element) {
+  return weights.empty() ? 1 : weights[element % weights.size()];
+}
 
-DataOptions integers(std::string name, const RowsKey& key) {
-  DataOptions data;
-  data.name = std::move(name);
-  data.dtype = TN_I32;
-  if (key.second == 0) return data;
-  data.storage = TN_RAGGED;
-  data.levels = key.second;
-  data.sequence = key.first;
-  return data;
+double moved_by(double value, double share, std::mt19937_64& random) {
+  const double by = share * std::uniform_real_distribution<double>(0.5, 1)(random);
+  return value * (random() % 2 == 0 ? 1 + by : 1 - by);
 }
 
 }  // namespace
 
-std::vector<double> as_doubles(const Array& array) {
-  std::vector<double> result(static_cast<size_t>(array.count()));
-  const auto read = [&]<typename T>(const T* values) {
-    for (size_t i = 0; i < result.size(); ++i) result[i] = static_cast<double>(values[i]);
-  };
-  if (array.dtype == TN_F64)
-    read(static_cast<const double*>(array.data));
-  else if (array.dtype == TN_I64)
-    read(static_cast<const int64_t*>(array.data));
-  else
-    read(static_cast<const float*>(array.data));
-  return result;
-}
-
-testing::AssertionResult agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance,
-                               const std::vector<double>& scales) {
+testing::AssertionResult agree(const Numbers& a, const Numbers& b, double tolerance, const Numbers& scales) {
   if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " numbers, expected " << b.size();
   constexpr double kLargest = std::numeric_limits<float>::max();
   constexpr double kSmallest = 1e-35;  // a product with a factor that is 0 in fp32
@@ -66,92 +51,103 @@ testing::AssertionResult agree(const std::vector<double>& a, const std::vector<d
   return testing::AssertionSuccess();
 }
 
-bool identical(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-Bench::Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths, Numbers numbers)
+Bench::Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths, check::Draw draw)
     : case_(layer),
       threads_(threads),
-      samples_(samples),
       lengths_(lengths),
-      numbers_(numbers),
+      draw_(draw),
       random_(static_cast<uint64_t>(samples) * 7919 + 17),
-      host_(host_options()) {
-  host_.add_plugin(&test_layers());
-  build();
+      bench_(host_of(layer, threads), layer.type, kit_case(layer), model(samples)) {
+  add_noise();
+  if (is_ragged(0) && !case_.cost) draw_weights(0, formula(0)(arguments(samples)).size());
 }
 
-HostOptions Bench::host_options() const {
-  std::vector<std::string> paths = case_.plugin_paths;
-  paths.insert(paths.begin(), tenon_tests::plugin_folder());
-  return {threads_, paths, nullptr, {}};
-}
+Host Bench::another_host() const { return host_of(case_, threads_); }
 
-Host Bench::another_host() const {
-  Host host(host_options());
-  host.add_plugin(&test_layers());
-  return host;
-}
-
-MachineOptions Bench::options(tn_dtype compute, bool training) const {
+Machine Bench::machine_of(const Host& host, const Model& model, tn_dtype compute) const {
   MachineOptions options;
-  options.max_samples = samples_;
-  options.training = training;
+  options.max_samples = samples();
+  options.training = bench_.can_go_back();
   options.compute = compute;
-  return options;
+  if (options.training && !case_.cost) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  return host.machine(model.parameters, model.outputs, options);
 }
 
-Machine Bench::machine(tn_dtype compute, bool training, const std::vector<std::string>& immutable) const {
-  MachineOptions wanted = options(compute, training);
-  wanted.immutable_parameters = immutable;
-  return host_.machine(parameters_, outputs_, wanted);
+check::LayerCase Bench::kit_case(const LayerCase& layer) {
+  check::LayerCase result;
+  for (const CheckedInput& input : layer.inputs) {
+    check::InputSpec& spec = result.inputs.emplace_back();
+    spec.shape = input.shape;
+    spec.below = input.integers_below;
+    spec.sequence = input.sequence;
+    spec.levels = input.levels;
+    spec.sparse = input.sparse;
+  }
+  return result;
 }
 
-RowsKey Bench::key(size_t i) const {
+check::BenchModel Bench::model(int64_t samples) {
+  check::BenchModel model;
+  model.fed = fed_values(samples);
+  model.attributes = case_.attributes;
+  model.name = "under_test";
+  model.source = check::Source::kParameters;
+  model.seed = 3;
+  model.from_cost = case_.cost;
+  model.weight = [weights = weights_](size_t output, size_t element, int64_t rows) {
+    return weight_of((*weights)[output], element) / static_cast<double>(rows);
+  };
+  model.machine_seed = MachineOptions().seed;
+  model.outputs = outputs_count();
+  return model;
+}
+
+check::FedValues Bench::fed_values(int64_t samples) {
+  check::FedValues fed;
+  fed.samples = samples;
+  std::map<std::string, uint32_t> levels;  // by the name of lengths
+  const check::LayerCase kit = kit_case(case_);
+  for (size_t i = 0; i < kit.inputs.size(); ++i) {
+    uint32_t& most = levels[check::lengths_name(kit.inputs[i], i)];
+    most = std::max(most, kit.inputs[i].levels);
+  }
+  for (const auto& [name, count] : levels) {
+    if (name.empty()) continue;
+    DrawnSequences drawn = DrawnSequences::draw(count, samples, lengths_, random_);
+    fed.lengths[name].outer = std::move(drawn.offsets[0]);
+    if (count == 2) fed.lengths[name].inner = std::move(drawn.offsets[1]);
+  }
+  fed.columns.resize(kit.inputs.size());
+  fed.values.resize(kit.inputs.size());
+  for (const bool floats : {false, true}) {
+    for (size_t i = 0; i < kit.inputs.size(); ++i)
+      if (floats == (kit.inputs[i].below == 0 && !kit.inputs[i].sparse)) draw_rows(fed, kit.inputs[i], i);
+    for (size_t k = 0; k < outputs_count() && !floats && !case_.cost; ++k)
+      draw_weights(k, is_ragged(k) ? 0 : static_cast<size_t>(samples * check::elements_of(output_shape(k))));
+  }
+  return fed;
+}
+
+void Bench::draw_rows(check::FedValues& fed, const check::InputSpec& spec, size_t i) {
   const CheckedInput& input = case_.inputs[i];
-  if (input.sparse) return {"sparse" + std::to_string(i), 1};
-  return {input.sequence, input.sequence.empty() ? 0 : input.levels};
-}
-
-int64_t Bench::rows_of(const RowsKey& key, int64_t samples) const {
-  return key.second == 0 ? samples : sequences_.at(key.first).rows(samples, key.second);
-}
-
-const int64_t* Bench::ends(const RowsKey& key, size_t level, bool empty) const {
-  return level >= key.second ? nullptr : empty ? zeros_.data() : sequences_.at(key.first).offsets[level].data();
-}
-
-Array Bench::rows(const RowsKey& key, tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
-                  bool empty) const {
-  shape.insert(shape.begin(), empty && key.second > 0 ? 0 : rows_of(key, samples));
-  if (key.second == 0) return {dtype, std::move(shape), data};
-  const int64_t* outer = ends(key, 0, empty);
-  return key.second == 1 ? Array::sequences(dtype, std::move(shape), data, samples, outer)
-                         : Array::nested(dtype, std::move(shape), data, samples, outer, ends(key, 1, empty));
-}
-
-void Bench::forward(const Machine& machine, tn_dtype compute, int64_t samples, bool empty) const {
-  std::vector<Feed> feeds;
-  for (const auto& [key, layer] : ids_layers_)
-    feeds.push_back({ids_name(key), rows(key, TN_I32, {}, ids_.data(), samples, empty)});
-  for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const CheckedInput& input = case_.inputs[i];
-    const std::string name = "input" + std::to_string(i);
-    if (input.sparse)
-      feeds.push_back({name, Array::sparse(samples, input.shape[0], ends(key(i), 0, empty), entries_[i].data(),
-                                           input.weighted ? values_[i].data() : nullptr)});
-    else if (input.integers_below > 0)
-      feeds.push_back({name, rows(key(i), TN_I32, input.shape, integers_[i].data(), samples, empty)});
+  const int64_t rows = fed.rows_before(spec, i, fed.samples),
+                width = input.sparse ? 1 : check::elements_of(input.shape);
+  std::uniform_int_distribution<int64_t> integer(0, std::max<int64_t>(input.integers_below, 1) - 1);
+  if (input.sparse) integer = std::uniform_int_distribution<int64_t>(0, input.shape[0] - 1);
+  for (int64_t k = 0; k < rows * width; ++k) {
+    // Consecutive columns, so that a sample with at most as many entries as columns has no duplicates.
+    std::vector<int64_t>& columns = fed.columns[i];
+    if (input.sparse) columns.push_back(k == 0 ? integer(random_) : (columns.back() + 1) % input.shape[0]);
+    const double value = input.integers_below > 0 ? static_cast<double>(integer(random_)) : double{drawn(input)};
+    if (!input.sparse || input.weighted) fed.values[i].push_back(value);  // else all are 1
   }
-  std::vector<std::vector<float>> narrow;
-  for (const std::vector<double>& weights : weights_) narrow.emplace_back(weights.begin(), weights.end());
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    if (!is_weighted(i)) continue;
-    const void* data = compute == TN_F64 ? static_cast<const void*>(weights_[i].data()) : narrow[i].data();
-    feeds.push_back({weight_name(i), rows({}, compute, output_shape(i), data, samples, empty)});
-  }
-  machine.forward(feeds);
+}
+
+void Bench::draw_weights(size_t output, size_t count) {
+  std::uniform_real_distribution<double> draw(-1, 1);
+  weights_->resize(outputs_count());
+  (*weights_)[output].resize(count);
+  for (double& value : (*weights_)[output]) value = static_cast<float>(draw(random_));
 }
 
 FormulaArguments Bench::arguments(int64_t samples, bool training, bool empty) const {
@@ -159,83 +155,73 @@ FormulaArguments Bench::arguments(int64_t samples, bool training, bool empty) co
   arguments.samples = samples;
   arguments.training = training;
   for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const RowsKey of = key(i);
-    const bool none = empty && of.second > 0;
-    arguments.offsets.emplace_back();
+    const CheckedInput& input = case_.inputs[i];
+    std::vector<std::vector<int64_t>>& offsets = arguments.offsets.emplace_back();
     int64_t count = samples;  // of sequences at this level
-    for (uint32_t level = 0; level < of.second; ++level) {
-      const int64_t* offsets = ends(of, level, none);
-      arguments.offsets.back().emplace_back(offsets, offsets + count + 1);
-      count = offsets[count];
-    }
-    if (case_.inputs[i].sparse) {
-      arguments.inputs.push_back(with_zeros(i, samples, none));
+    if (const auto entry = bench_.fed().lengths.find(bench_.lengths_name(i)); entry != bench_.fed().lengths.end())
+      for (uint32_t level = 0; level < (input.sparse ? 1 : input.levels); ++level) {
+        const std::vector<int64_t>& all = level == 0 ? entry->second.outer : entry->second.inner;
+        offsets.emplace_back(static_cast<size_t>(count) + 1);
+        if (!empty) std::copy_n(all.begin(), count + 1, offsets.back().begin());
+        count = offsets.back().back();
+      }
+    if (input.sparse) {
+      arguments.inputs.push_back(with_zeros(i, samples, empty));
       continue;
     }
-    if (case_.inputs[i].integers_below > 0)
-      arguments.inputs.emplace_back(integers_[i].begin(), integers_[i].end());
-    else
-      arguments.inputs.push_back(stored(input_parameter(i)));
-    arguments.inputs.back().resize(static_cast<size_t>(count * product(case_.inputs[i].shape)));
+    arguments.inputs.push_back(is_variable(i) ? stored(input_parameter(i)) : bench_.fed().values[i]);
+    arguments.inputs.back().resize(static_cast<size_t>(count * check::elements_of(input.shape)));
   }
   for (const std::string& suffix : suffixes_) arguments.parameters[suffix] = stored(own(suffix));
   for (const std::string& suffix : buffers_) arguments.buffers[suffix] = stored(own(suffix));
   return arguments;
 }
 
-namespace {
-
-double move(double value, double share, std::mt19937_64& random) {
-  const double by = share * std::uniform_real_distribution<double>(0.5, 1)(random);
-  return value * (random() % 2 == 0 ? 1 + by : 1 - by);
-}
-
-}  // namespace
-
 FormulaArguments Bench::moved(FormulaArguments arguments, double share, std::mt19937_64& random) const {
   for (size_t i = 0; i < arguments.inputs.size(); ++i)
     for (double& value : arguments.inputs[i])
-      if (case_.inputs[i].integers_below == 0) value = move(value, share, random);
+      if (case_.inputs[i].integers_below == 0) value = moved_by(value, share, random);
   for (auto* list : {&arguments.parameters, &arguments.buffers})
     for (auto& [suffix, values] : *list)
-      for (double& value : values) value = move(value, share, random);
+      for (double& value : values) value = moved_by(value, share, random);
   return arguments;
 }
 
 void Bench::move_from(const Bench& other, double share, std::mt19937_64& random) {
   for (const std::string& name : trained()) {
-    std::vector<float> values;
-    for (const double value : other.stored(name)) values.push_back(static_cast<float>(move(value, share, random)));
-    parameters_.set(name, {TN_F32, parameters_.get(name).shape, values.data()});
+    Numbers values = other.stored(name);
+    for (double& value : values) value = moved_by(value, share, random);
+    bench_.store(name, values);
   }
-  weights_ = other.weights_;
-  for (std::vector<double>& weights : weights_)
-    for (double& value : weights) value = move(value, share, random);
-  values_ = other.values_;
-  for (std::vector<float>& values : values_)
-    for (float& value : values) value = static_cast<float>(move(value, share, random));
+  *weights_ = *other.weights_;
+  for (Numbers& weights : *weights_)
+    for (double& value : weights) value = moved_by(value, share, random);
+  for (size_t i = 0; i < case_.inputs.size(); ++i) {
+    if (!case_.inputs[i].sparse) continue;
+    bench_.values(i) = other.bench_.fed().values[i];
+    for (double& value : bench_.values(i)) value = moved_by(value, share, random);
+  }
 }
 
-std::vector<double> Bench::with_zeros(size_t i, int64_t samples, bool empty) const {
+Numbers Bench::with_zeros(size_t i, int64_t samples, bool empty) const {
   const auto width = static_cast<size_t>(case_.inputs[i].shape[0]);
-  std::vector<double> matrix(static_cast<size_t>(samples) * width, 0.0);
-  if (empty) return matrix;
-  const int64_t* offsets = ends(key(i), 0, false);
-  for (size_t row = 0; row < static_cast<size_t>(samples); ++row)
-    for (auto k = static_cast<size_t>(offsets[row]); k < static_cast<size_t>(offsets[row + 1]); ++k)
-      matrix[row * width + static_cast<size_t>(entries_[i][k])] +=
-          case_.inputs[i].weighted ? static_cast<double>(values_[i][k]) : 1.0;
+  Numbers matrix(static_cast<size_t>(samples) * width, 0.0);
+  const Numbers& values = bench_.fed().values[i];
+  for (int64_t row = 0; row < samples && !empty; ++row)
+    for (auto k = static_cast<size_t>(bench_.rows_before(i, row));
+         k < static_cast<size_t>(bench_.rows_before(i, row + 1)); ++k)
+      matrix[static_cast<size_t>(row) * width + static_cast<size_t>(bench_.fed().columns[i][k])] +=
+          values.empty() ? 1.0 : values[k];
   return matrix;
 }
 
-double Bench::cost(const FormulaArguments& arguments) const {
+double Bench::objective(const FormulaArguments& arguments) const {
   double result = 0;
-  for (size_t k = 0; k < weights_.size(); ++k) {
-    const std::vector<double> output = formula(k)(arguments);
+  for (size_t k = 0; k < outputs_count(); ++k) {
+    const Numbers output = formula(k)(arguments);
     double sum = 0;
-    for (size_t i = 0; i < output.size(); ++i)
-      sum += output[i] * (is_weighted(k) ? weights_[k][i] : is_squared(k) ? output[i] : 1.0);
-    const int64_t each = is_weighted(k) || is_squared(k) ? product(output_shape(k)) : 1;
+    for (size_t i = 0; i < output.size(); ++i) sum += output[i] * (case_.cost ? 1 : weight_of((*weights_)[k], i));
+    const int64_t each = case_.cost ? 1 : check::elements_of(output_shape(k));
     if (!output.empty()) result += sum / (static_cast<double>(output.size()) / static_cast<double>(each));
   }
   return result;
@@ -245,146 +231,49 @@ const Formula& Bench::formula(size_t output) const {
   return output == 0 ? case_.formula : case_.more_outputs[output - 1].formula;
 }
 
-std::vector<std::string> Bench::trained() const {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < case_.inputs.size(); ++i)
-    if (is_variable(i)) names.push_back(input_parameter(i));
-  for (const std::string& suffix : suffixes_) names.push_back(own(suffix));
-  return names;
-}
-
-std::string Bench::weight_name(size_t output) { return "weight" + (output == 0 ? "" : std::to_string(output)); }
-
 const std::vector<int64_t>& Bench::output_shape(size_t output) const {
   return output == 0 ? case_.output_shape : case_.more_outputs[output - 1].shape;
 }
 
-void Bench::draw_sequences() {
-  std::map<std::string, uint32_t> levels;
-  for (size_t i = 0; i < case_.inputs.size(); ++i) levels[key(i).first] = std::max(levels[key(i).first], key(i).second);
-  for (const auto& [name, count] : levels)
-    if (!name.empty()) sequences_[name] = DrawnSequences::draw(count, samples_, lengths_, random_);
-  zeros_.resize(static_cast<size_t>(samples_) + 1);
-  int64_t most = samples_;
-  for (size_t i = 0; i < case_.inputs.size(); ++i) most = std::max(most, rows_of(key(i), samples_));
-  ids_.resize(static_cast<size_t>(most));
-  std::iota(ids_.begin(), ids_.end(), 0);
-}
-
-void Bench::build() {
-  draw_sequences();
-  Layers inputs;
-  integers_.resize(case_.inputs.size());
-  entries_.resize(case_.inputs.size());
-  values_.resize(case_.inputs.size());
-  for (size_t i = 0; i < case_.inputs.size(); ++i) inputs.push_back(input(i));
-  under_test_ = host_.layer(case_.type, inputs, case_.attributes, "under_test");
-  outputs_ = {under_test_};
-  weights_.resize(1 + case_.more_outputs.size());
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    if (i > 0) outputs_.push_back(output(i));
-    if (is_squared(i)) outputs_.push_back(host_.layer("test_cost", {output(i), output(i)}, {}, "cost"));
-    if (!is_weighted(i)) continue;
-    DataOptions weight;
-    weight.name = weight_name(i);
-    weight.dtype = TN_COMPUTE;
-    weight.shape = output_shape(i);
-    const std::string number = i == 0 ? "" : std::to_string(i);
-    outputs_.push_back(host_.layer("test_cost", {output(i), host_.data(weight)}, {}, "cost" + number));
-    std::uniform_real_distribution<double> draw(-1, 1);
-    weights_[i].resize(static_cast<size_t>(samples_ * product(output_shape(i))));
-    for (double& value : weights_[i]) value = static_cast<float>(draw(random_));
-  }
-  parameters_ = host_.parameters(outputs_, 3);
-  fill_inputs();
-  fill_own();
-}
-
-Layer Bench::input(size_t i) {
-  const CheckedInput& wanted = case_.inputs[i];
-  if (wanted.sparse) return sparse_input(i);
-  const int64_t rows = rows_of(key(i), samples_);
-  if (wanted.integers_below > 0) {
-    DataOptions data = integers("input" + std::to_string(i), key(i));
-    data.shape = wanted.shape;
-    std::uniform_int_distribution<int32_t> draw(0, static_cast<int32_t>(wanted.integers_below - 1));
-    integers_[i].resize(static_cast<size_t>(rows * product(wanted.shape)));
-    for (int32_t& value : integers_[i]) value = draw(random_);
-    return host_.data(data);
-  }
-  Layer& ids = ids_layers_[key(i)];
-  if (!ids) ids = host_.data(integers(ids_name(key(i)), key(i)));
-  return host_.layer("test_input", {ids}, {{"rows", rows}, {"shape", wanted.shape}}, "x" + std::to_string(i));
-}
-
-Layer Bench::sparse_input(size_t i) {
-  const CheckedInput& wanted = case_.inputs[i];
-  DataOptions data;
-  data.name = "input" + std::to_string(i);
-  data.storage = TN_CSR;
-  data.shape = wanted.shape;
-  std::uniform_int_distribution<int64_t> draw_id(0, wanted.shape[0] - 1);
-  for (int64_t k = rows_of(key(i), samples_); k > 0; --k) {
-    // Consecutive ids, so that a sample with at most as many entries as columns has no duplicates.
-    entries_[i].push_back(entries_[i].empty() ? draw_id(random_) : (entries_[i].back() + 1) % wanted.shape[0]);
-    values_[i].push_back(draw(wanted));
-  }
-  return host_.data(data);
-}
-
-float Bench::drawn_from_range(const CheckedInput& wanted) {
-  std::uniform_real_distribution<double> draw(wanted.low, wanted.high);
+float Bench::drawn_from_range(const CheckedInput& input) {
+  std::uniform_real_distribution<double> draw(input.low, input.high);
   float value = 0;
   do value = static_cast<float>(draw(random_));
-  while (std::abs(static_cast<double>(value) - wanted.away_from) < wanted.gap);
+  while (std::abs(static_cast<double>(value) - input.away_from) < input.gap);
   return value;
 }
 
 // Draws a number that the layer takes: only of the range if `limited`, and not negative if the range is not.
-float Bench::draw(const CheckedInput& wanted) {
-  const float drawn = drawn_from_range(wanted);
-  switch (numbers_) {
-    case Numbers::kDrawn:
-      return drawn;
-    case Numbers::kZeros:
-      return static_cast<float>(std::max(wanted.low, 0.0));
-    case Numbers::kTies:
-      return static_cast<float>(wanted.low + (random_() % 2 == 0 ? 0.25 : 0.75) * (wanted.high - wanted.low));
-    case Numbers::kTiny:
-      return wanted.limited ? drawn : drawn * 1e-6F;
-    case Numbers::kHuge:
-      return wanted.limited ? drawn : drawn * 500;
-  }
-  return drawn;
-}
-
-void Bench::fill_inputs() {
-  for (size_t i = 0; i < case_.inputs.size(); ++i) {
-    const CheckedInput& wanted = case_.inputs[i];
-    if (!is_variable(i)) continue;
-    const Array stored = parameters_.get(input_parameter(i));
-    std::vector<float> values(static_cast<size_t>(stored.count()));
-    for (float& value : values) value = draw(wanted);
-    parameters_.set(input_parameter(i), {TN_F32, stored.shape, values.data()});
+float Bench::drawn(const CheckedInput& input) {
+  const float value = drawn_from_range(input);
+  switch (draw_) {
+    case check::Draw::kZeros:
+      return static_cast<float>(std::max(input.low, 0.0));
+    case check::Draw::kTies:
+      return static_cast<float>(input.low + (random_() % 2 == 0 ? 0.25 : 0.75) * (input.high - input.low));
+    case check::Draw::kTiny:
+      return input.limited ? value : value * 1e-6F;
+    case check::Draw::kHuge:
+      return input.limited ? value : value * 500;
+    default:
+      return value;
   }
 }
 
 // Adds noise to the initial values of the layer's own parameters and buffers, so that zeros do not hide errors. A
 // buffer may be a variance or a count, so its noise is positive.
-void Bench::fill_own() {
+void Bench::add_noise() {
   const std::string prefix = own("");
-  for (const nlohmann::json& entry : nlohmann::json::parse(parameters_.describe())) {
-    const std::string name = entry.at("name");
-    if (name.rfind(prefix, 0) != 0) continue;
-    const bool buffer = entry.at("kind") == "buffer";
-    (buffer ? buffers_ : suffixes_).push_back(name.substr(prefix.size()));
-    const Array stored = parameters_.get(name);
-    std::uniform_real_distribution<double> draw(buffer ? 0 : -0.5, 0.5);
-    std::vector<float> values(static_cast<size_t>(stored.count()));
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<const float*>(stored.data)[i] + static_cast<float>(draw(random_));
-    parameters_.set(name, {TN_F32, stored.shape, values.data()});
-  }
+  const auto add = [&](const std::string& name, double low, std::vector<std::string>& suffixes) {
+    if (name.rfind(prefix, 0) != 0) return;
+    suffixes.push_back(name.substr(prefix.size()));
+    std::uniform_real_distribution<double> noise(low, 0.5);
+    Numbers values = stored(name);
+    for (double& value : values) value += noise(random_);
+    bench_.store(name, values);
+  };
+  for (const std::string& name : bench_.trained()) add(name, -0.5, suffixes_);
+  for (const std::string& name : bench_.buffers()) add(name, 0, buffers_);
 }
 
 }  // namespace tenon_tests

@@ -21,17 +21,16 @@ using namespace tenon;
 
 namespace {
 
-// Central differences of the cost by every `stride`th element of `values`, which are part of `arguments`.
-std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arguments, std::vector<double>& values,
-                                       size_t stride = 1) {
-  std::vector<double> result(values.size());
+// Central differences of the objective by every `stride`th element of `values`, which are part of `arguments`.
+Numbers finite_differences(const Bench& bench, FormulaArguments& arguments, Numbers& values, size_t stride = 1) {
+  Numbers result(values.size());
   for (size_t i = 0; i < values.size(); i += stride) {
     const double kept = values[i];
     const double step = 1e-5 * std::max(1.0, std::abs(kept));
     values[i] = kept + step;
-    const double above = bench.cost(arguments);
+    const double above = bench.objective(arguments);
     values[i] = kept - step;
-    const double below = bench.cost(arguments);
+    const double below = bench.objective(arguments);
     values[i] = kept;
     result[i] = (above - below) / (2 * step);
   }
@@ -40,22 +39,22 @@ std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arg
 
 constexpr double kGradientTolerance = 1e-6;  // fp64 against central differences
 
-// The scale of the errors of central differences: that of the cost, which they subtract.
-std::vector<double> scales_of_differences(const Bench& bench, const FormulaArguments& arguments) {
-  return {1e-3 * std::max(1.0, std::abs(bench.cost(arguments)))};
+// The scale of the errors of central differences: that of the objective, which they subtract.
+Numbers scales_of_differences(const Bench& bench, const FormulaArguments& arguments) {
+  return {1e-3 * std::max(1.0, std::abs(bench.objective(arguments)))};
 }
 
 // Checks that the comparison that accepts a gradient rejects every mutant of it.
-int64_t check_mutants(const std::vector<double>& gradient, const std::vector<double>& expected,
-                      const std::vector<double>& scales, const std::vector<double>& twice, const std::string& name) {
+int64_t check_mutants(const Numbers& gradient, const Numbers& expected, const Numbers& scales, const Numbers& twice,
+                      const std::string& name) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
   if (largest < 1e-4) return 0;  // a gradient that is zero has no mutants
-  const auto caught = [&](std::vector<double> mutant, const char* what) {
+  const auto caught = [&](Numbers mutant, const char* what) {
     EXPECT_FALSE(agree(mutant, expected, kGradientTolerance, scales))
         << name << ": mutant \"" << what << "\" was not found";
   };
-  std::vector<double> mutant = gradient;
+  Numbers mutant = gradient;
   for (double& value : mutant) value *= 1.001;
   caught(mutant, "times 1.001");
   mutant = gradient;
@@ -81,19 +80,19 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samp
   const Machine machine = bench.machine(TN_F64);
   for (int times = 0; times < 2; ++times) {  // the second backward adds, which doubles the gradients
     bench.forward(machine, TN_F64, samples);
-    machine.backward();
+    bench.backward(machine, TN_F64);
   }
-  const std::vector<double> of_differences = scales_of_differences(bench, arguments);
+  const Numbers of_differences = scales_of_differences(bench, arguments);
   int64_t checks = 0;
-  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
-    const std::vector<double>& gradient = wide.at(parameter);
-    const std::vector<double> expected = finite_differences(bench, arguments, values);
+  const auto check = [&](const std::string& parameter, Numbers& values) {
+    const Numbers& gradient = wide.at(parameter);
+    const Numbers expected = finite_differences(bench, arguments, values);
     EXPECT_TRUE(agree(gradient, expected, kGradientTolerance, of_differences))
         << layer.type << ": gradient of " << parameter;
     EXPECT_TRUE(agree(narrow.at(parameter), gradient, layer.gradient_tolerance, scales.at(parameter)))
         << layer.type << ": fp32 " << parameter;
-    const std::vector<double> twice = as_doubles(machine.gradient(parameter));
-    std::vector<double> doubled = gradient;
+    const Numbers twice = bench.gradient(machine, parameter);
+    Numbers doubled = gradient;
     for (double& value : doubled) value *= 2;
     EXPECT_TRUE(agree(twice, doubled, 1e-12, scales.at(parameter))) << layer.type << ": accumulation of " << parameter;
     checks += 3 + check_mutants(gradient, expected, of_differences, twice, layer.type + " " + parameter);
@@ -116,26 +115,28 @@ int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t sampl
     std::erase(others, name);
     const Machine one = bench.machine(TN_F64, true, others);
     bench.forward(one, TN_F64, samples);
-    one.backward();
-    EXPECT_TRUE(agree(as_doubles(one.gradient(name)), all.at(name), 1e-12, scales.at(name)))
+    bench.backward(one, TN_F64);
+    EXPECT_TRUE(agree(bench.gradient(one, name), all.at(name), 1e-12, scales.at(name)))
         << layer.type << ": gradient of " << name << " alone";
   }
   return static_cast<int64_t>(names.size());
 }
 
-// Checks that an empty minibatch has the cost 0, and that with one sample less than the machine allows the outputs are
-// those of the formula and, unless the layer couples samples, have the same bits as before.
+// Checks that an empty minibatch has the cost 0, if it has one, and that with one sample less than the machine allows
+// the outputs are those of the formula and, unless the layer couples samples, have the same bits as before.
 int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Machine machine = bench.machine(TN_F64);
   bench.forward(machine, TN_F64, 0);
-  machine.backward();
-  EXPECT_EQ(machine.cost(), 0.0) << layer.type;
+  bench.backward(machine, TN_F64);
+  if (layer.cost) {
+    EXPECT_EQ(machine.cost(), 0.0) << layer.type;
+  }
   EXPECT_EQ(machine.output(bench.output(0)).shape[0], 0) << layer.type;
   if (samples < 2) return 2;
   bench.forward(machine, TN_F64, samples);
-  const std::vector<double> whole = as_doubles(machine.output(bench.output(0)));
+  const Numbers whole = numbers_of(machine.output(bench.output(0)));
   bench.forward(machine, TN_F64, samples - 1);
-  const std::vector<double> part = as_doubles(machine.output(bench.output(0)));
+  const Numbers part = numbers_of(machine.output(bench.output(0)));
   const FormulaArguments arguments = bench.arguments(samples - 1);
   EXPECT_TRUE(agree(part, layer.formula(arguments), 1e-12, output_scales(bench, 0, arguments)))
       << layer.type << ": one sample less";
@@ -153,15 +154,17 @@ int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples)
   bench.forward(machine, TN_F64, samples);  // leaves other values in memory
   bench.forward(machine, TN_F64, samples, true);
   for (size_t k = 0; k < bench.outputs_count(); ++k)
-    EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12,
+    EXPECT_TRUE(agree(numbers_of(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12,
                       output_scales(bench, k, arguments)))
         << layer.type << ": output " << k << " of empty sequences";
-  EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-9) << layer.type;
-  machine.backward();
+  if (layer.cost) {
+    EXPECT_NEAR(machine.cost(), bench.objective(arguments), 1e-9) << layer.type;
+  }
+  bench.backward(machine, TN_F64);
   int64_t checks = 2;
-  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
-    std::vector<double> expected = finite_differences(bench, arguments, values);
-    const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
+  const auto check = [&](const std::string& parameter, Numbers& values) {
+    Numbers expected = finite_differences(bench, arguments, values);
+    const Numbers gradient = bench.gradient(machine, parameter);
     expected.resize(gradient.size());  // rows outside of all sequences have gradient 0
     EXPECT_TRUE(agree(gradient, expected, kGradientTolerance, scales_of_differences(bench, arguments)))
         << layer.type << ": " << parameter << " without rows";
@@ -179,7 +182,7 @@ int64_t check_threads(const LayerCase& layer, int64_t samples, Lengths lengths) 
     const Bench bench(layer, threads, samples, lengths);
     return bits_of_a_step(bench, bench.machine(TN_F32), bench.outputs(), samples);
   };
-  const std::vector<double> one = bits(1);
+  const Numbers one = bits(1);
   const std::vector<int> counts = sanitized() ? std::vector{3} : std::vector{2, 3, 8};
   for (const int threads : counts)
     EXPECT_TRUE(identical(bits(threads), one)) << layer.type << ": " << threads << " threads give other bits than one";
@@ -191,12 +194,12 @@ int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench, in
   FormulaArguments arguments = bench.arguments(samples);
   const Machine machine = bench.machine(TN_F64);
   bench.forward(machine, TN_F64, samples);
-  machine.backward();
+  bench.backward(machine, TN_F64);
   int64_t checks = 0;
-  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
+  const auto check = [&](const std::string& parameter, Numbers& values) {
     constexpr size_t kElements = 12;
     const size_t stride = values.size() / kElements + 1;
-    std::vector<double> gradient = as_doubles(machine.gradient(parameter));
+    Numbers gradient = bench.gradient(machine, parameter);
     for (size_t i = 0; i < gradient.size(); ++i)
       if (i % stride != 0) gradient[i] = 0;  // not compared
     EXPECT_TRUE(agree(gradient, finite_differences(bench, arguments, values, stride), 1e-5,

@@ -15,34 +15,33 @@ constexpr int kDraws = 3;
 constexpr uint64_t kSeed = 5;
 
 // Raises the scales to those of a draw. Scales that are not finite are ignored.
-void take_most(std::vector<double>& scales, const std::vector<double>& exact, const std::vector<double>& moved,
-               double share) {
+void take_most(Numbers& scales, const Numbers& exact, const Numbers& moved, double share) {
   for (size_t i = 0; i < scales.size() && i < moved.size(); ++i)
     if (const double scale = std::abs(moved[i] - exact[i]) / share; std::isfinite(scale))
       scales[i] = std::max(scales[i], scale);
 }
 
-std::vector<double> sizes(std::vector<double> values) {
+Numbers sizes(Numbers values) {
   for (double& value : values) value = std::abs(value);
   return values;
 }
 
 }  // namespace
 
-std::vector<double> scales_of(const Bench& bench, const Formula& formula, const FormulaArguments& arguments) {
+Numbers scales_of(const Bench& bench, const Formula& formula, const FormulaArguments& arguments) {
   constexpr double kShare = 1e-7;  // of fp64 numbers
-  const std::vector<double> exact = formula(arguments);
-  std::vector<double> scales = sizes(exact);
+  const Numbers exact = formula(arguments);
+  Numbers scales = sizes(exact);
   std::mt19937_64 random(kSeed);
   for (int draw = 0; draw < kDraws; ++draw)
     take_most(scales, exact, formula(bench.moved(arguments, kShare, random)), kShare);
   return scales;
 }
 
-std::vector<double> output_scales(const Bench& bench, size_t output, const FormulaArguments& arguments) {
-  std::vector<double> scales = scales_of(bench, bench.formula(output), arguments);
+Numbers output_scales(const Bench& bench, size_t output, const FormulaArguments& arguments) {
+  Numbers scales = scales_of(bench, bench.formula(output), arguments);
   if (output > 0 || !bench.checked().rounded) return scales;
-  const std::vector<double> rounded = sizes(bench.checked().rounded(arguments));
+  const Numbers rounded = sizes(bench.checked().rounded(arguments));
   std::transform(scales.begin(), scales.end(), rounded.begin(), scales.begin(),
                  [](double a, double b) { return std::max(a, b); });
   return scales;
@@ -51,9 +50,9 @@ std::vector<double> output_scales(const Bench& bench, size_t output, const Formu
 Gradients gradients_of(const Bench& bench, tn_dtype compute, int64_t samples) {
   const Machine machine = bench.machine(compute);
   bench.forward(machine, compute, samples);
-  machine.backward();
+  bench.backward(machine, compute);
   Gradients result;
-  for (const std::string& name : bench.trained()) result[name] = as_doubles(machine.gradient(name));
+  for (const std::string& name : bench.trained()) result[name] = bench.gradient(machine, name);
   return result;
 }
 
@@ -65,7 +64,7 @@ Gradients gradient_scales(const Bench& bench, const Gradients& exact, int64_t sa
     scales[name] = sizes(values);
     for (double& scale : scales[name]) scale = std::max(scale, rounded);
   }
-  Bench other(bench.checked(), 1, bench.samples(), bench.lengths(), bench.numbers());
+  Bench other(bench.checked(), 1, bench.samples(), bench.lengths(), bench.draw());
   std::mt19937_64 random(kSeed);
   for (int draw = 0; draw < kDraws; ++draw) {
     other.move_from(bench, kShare, random);

@@ -17,12 +17,11 @@ using namespace tenon;
 // error that rounded inputs can cause. The largest of a few draws counts.
 
 // The scale of each number of a formula's result.
-[[nodiscard]] std::vector<double> scales_of(const Bench& bench, const Formula& formula,
-                                            const FormulaArguments& arguments);
+[[nodiscard]] Numbers scales_of(const Bench& bench, const Formula& formula, const FormulaArguments& arguments);
 // The scale of each number of an output, with LayerCase::rounded taken into account.
-[[nodiscard]] std::vector<double> output_scales(const Bench& bench, size_t output, const FormulaArguments& arguments);
+[[nodiscard]] Numbers output_scales(const Bench& bench, size_t output, const FormulaArguments& arguments);
 
-using Gradients = std::map<std::string, std::vector<double>>;  // by parameter
+using Gradients = std::map<std::string, Numbers>;  // by parameter
 
 // The gradients of one minibatch, computed by a new machine.
 [[nodiscard]] Gradients gradients_of(const Bench& bench, tn_dtype compute, int64_t samples);

@@ -38,7 +38,7 @@ class TemporaryFile {
 // An updater that commits buffers and leaves parameters unchanged.
 Updater committer(const Host& host) { return host.updater("sgd", {{"learning_rate", 0.0}}); }
 
-using Buffers = std::map<std::string, std::vector<double>>;
+using Buffers = std::map<std::string, Numbers>;
 
 Buffers stored_buffers(const Bench& bench) {
   Buffers result;
@@ -105,11 +105,11 @@ class BufferCheck {
       if (forwards == 2) expect_change(before, next.values);
       for (int i = 0; i < forwards; ++i) bench_.forward(machine, compute_, samples_);
       expect_unchanged(before, "forward");
-      machine.backward();
+      bench_.backward(machine, compute_);
       expect_unchanged(before, "backward");
       if (forwards == 2) {  // two minibatches before one update
         bench_.forward(machine, compute_, samples_);
-        machine.backward();
+        bench_.backward(machine, compute_);
       }
       updater.update(machine);
       expect_committed(next, "an update");
@@ -117,7 +117,7 @@ class BufferCheck {
       updater.update(machine);
       expect_unchanged(committed, "a second update");
       bench_.forward(machine, compute_, 0);
-      machine.backward();
+      bench_.backward(machine, compute_);
       updater.update(machine);
       expect_unchanged(committed, "an empty minibatch");
     }
@@ -134,7 +134,7 @@ class BufferCheck {
       Next next = expected();
       next.values[frozen] = before.at(frozen);
       bench_.forward(machine, compute_, samples_);
-      machine.backward();
+      bench_.backward(machine, compute_);
       updater.update(machine);
       EXPECT_TRUE(identical(bench_.stored(Bench::own(frozen)), before.at(frozen)))
           << case_.type << ": frozen buffer \"" << frozen << "\" changed";
@@ -152,17 +152,14 @@ class BufferCheck {
 
 }  // namespace
 
-std::vector<double> bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples) {
-  std::vector<double> all;
-  const auto add = [&](const Array& array) {
-    const std::vector<double> values = as_doubles(array);
-    all.insert(all.end(), values.begin(), values.end());
-  };
+Numbers bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples) {
+  Numbers all;
+  const auto add = [&](const Numbers& values) { all.insert(all.end(), values.begin(), values.end()); };
   bench.forward(machine, TN_F32, samples);
-  for (const Layer& output : outputs) add(machine.output(output));
-  all.push_back(machine.cost());
-  machine.backward();
-  for (const std::string& name : bench.trained()) add(machine.gradient(name));
+  for (const Layer& output : outputs) add(numbers_of(machine.output(output)));
+  if (bench.checked().cost) all.push_back(machine.cost());
+  bench.backward(machine, TN_F32, outputs);
+  for (const std::string& name : bench.trained()) add(bench.gradient(machine, name));
   return all;
 }
 
@@ -171,16 +168,16 @@ int64_t check_file(const LayerCase& layer, int64_t samples) {
   const TemporaryFile file;
   bench.parameters().save(bench.outputs(), file.path());
   const std::string saved = file.bytes();
-  const std::vector<double> before = bits_of_a_step(bench, bench.machine(TN_F32), bench.outputs(), samples);
+  const Numbers before = bits_of_a_step(bench, bench.machine(TN_F32), bench.outputs(), samples);
 
   const Host host = bench.another_host();
   const Model model = host.load(file.path());
   EXPECT_EQ(model.outputs.size(), bench.outputs().size()) << layer.type;
-  const Machine machine = host.machine(model.parameters, model.outputs, bench.options(TN_F32));
+  const Machine machine = bench.machine_of(host, model, TN_F32);
   EXPECT_TRUE(identical(bits_of_a_step(bench, machine, model.outputs, samples), before))
       << layer.type << ": a loaded model gives other bits";
   for (const std::string& suffix : bench.buffers())
-    EXPECT_TRUE(identical(as_doubles(model.parameters.get(Bench::own(suffix))), bench.stored(Bench::own(suffix))))
+    EXPECT_TRUE(identical(numbers_of(model.parameters.get(Bench::own(suffix))), bench.stored(Bench::own(suffix))))
         << layer.type << ": buffer \"" << suffix << "\" was not saved";
   model.parameters.save(model.outputs, file.path());
   EXPECT_EQ(file.bytes(), saved) << layer.type << ": a loaded model is saved as another file";

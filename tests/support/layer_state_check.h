@@ -10,8 +10,9 @@ namespace tenon_tests {
 
 using namespace tenon;
 
-// The bits of every output, of the cost and of every gradient in fp32. `outputs` are those of the machine.
-std::vector<double> bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples);
+// The bits of every output, of the cost if there is one, and of every gradient in fp32. `outputs` are those of the
+// machine.
+Numbers bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples);
 
 // Saves the model and loads it in another host, where it must give the same bits; saved again it must be the same file.
 // Returns the number of checks.
