@@ -1,7 +1,10 @@
 // The public C API: values of parameters for several threads. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_dlpack.h>
 #include <tenon/tenon_lease.h>
 
 #include <cstring>
+#include <functional>
+#include <type_traits>
 
 #include "host/api/api.h"
 
@@ -16,34 +19,44 @@ bool is_writing(int32_t mode) {
   return mode == TN_LEASE_WRITE;
 }
 
-// A DLPack tensor, its shape and its lease.
+// A view, its lease, and whether the lease lets write.
+struct Leased {
+  std::shared_ptr<Lease> lease;
+  ArrayView view;
+  bool is_writable = false;
+};
+
+// A DLPack tensor, of either form, its shape and its lease.
+template <typename Tensor>
 struct Exported {
-  Exported(const ArrayView& view, std::shared_ptr<Lease> of) : shape(view.shape), lease(std::move(of)) {
+  explicit Exported(const Leased& leased) : shape(leased.view.shape), lease(leased.lease) {
+    const ArrayView& view = leased.view;
     tensor.dl_tensor.data = const_cast<void*>(view.data);
     tensor.dl_tensor.device = {kDLCPU, 0};
     tensor.dl_tensor.ndim = static_cast<int32_t>(shape.size());
     tensor.dl_tensor.dtype = dlpack_type(view.dtype);
     tensor.dl_tensor.shape = shape.data();
     tensor.manager_ctx = this;
-    tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
+    tensor.deleter = [](Tensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
+    if constexpr (std::is_same_v<Tensor, DLManagedTensorVersioned>) {
+      tensor.version = {1, 0};
+      tensor.flags = leased.is_writable ? 0 : kReadOnly;
+    }
   }
+
+  static constexpr uint64_t kReadOnly = 1;
 
   std::vector<int64_t> shape;
   std::shared_ptr<Lease> lease;
-  DLManagedTensor tensor = {};
-};
-
-// A view and its lease.
-struct Leased {
-  std::shared_ptr<Lease> lease;
-  ArrayView view;
+  Tensor tensor = {};
 };
 
 Leased lease_parameter(Host& host, tn_parameters parameters, const char* name, int32_t mode) {
   const std::shared_ptr<HeldParameters> held = host.parameters.at(parameters);
   const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-  auto lease = std::make_shared<SetLease>(held, entry, is_writing(mode));
-  return {std::move(lease), {entry.dtype, entry.shape, held->set->values(entry)}};
+  const bool is_writable = is_writing(mode);
+  auto lease = std::make_shared<SetLease>(held, entry, is_writable);
+  return {std::move(lease), {entry.dtype, entry.shape, held->set->values(entry)}, is_writable};
 }
 
 Leased lease_output(Host& host, tn_machine machine, tn_layer layer) {
@@ -59,15 +72,16 @@ void give(Host& host, const Leased& leased, tn_lease* lease, tn_array* values) {
   *values = array;
 }
 
-DLManagedTensor* exported(const Leased& leased) {
-  if (leased.view.storage != TN_DENSE)
-    fail(TN_UNSUPPORTED, "DLPack has dense tensors only; this one is ", storage_name(leased.view.storage));
-  return &(new Exported(leased.view, leased.lease))->tensor;
+template <typename Tensor>
+tn_status give_dlpack(tn_host* host, Tensor** tensor, tn_error* error, const std::function<Leased(Host&)>& lease) {
+  return api::call(host, error, [&](Host& owner) {
+    Tensor*& exported = api::required(tensor, "tensor");
+    const Leased leased = lease(owner);
+    if (leased.view.storage != TN_DENSE)
+      fail(TN_UNSUPPORTED, "DLPack has dense tensors only; this one is ", storage_name(leased.view.storage));
+    exported = &(new Exported<Tensor>(leased))->tensor;
+  });
 }
-
-}  // namespace
-
-namespace {
 
 void give_names_to(tn_names_sink sink, void* user, std::vector<SlotNames> names) {
   const NamesTable table(std::move(names));
@@ -135,16 +149,20 @@ tn_status tn_lease_release(tn_host* host, tn_lease lease, tn_error* error) {
 
 tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                DLManagedTensor** tensor, tn_error* error) {
-  return api::call(host, error, [&](Host& owner) {
-    DLManagedTensor*& to = api::required(tensor, "tensor");
-    to = exported(lease_parameter(owner, parameters, name, mode));
-  });
+  return give_dlpack(host, tensor, error, [&](Host& owner) { return lease_parameter(owner, parameters, name, mode); });
+}
+
+tn_status tn_parameters_dlpack_versioned(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
+                                         DLManagedTensorVersioned** tensor, tn_error* error) {
+  return give_dlpack(host, tensor, error, [&](Host& owner) { return lease_parameter(owner, parameters, name, mode); });
 }
 
 tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer, DLManagedTensor** tensor,
                             tn_error* error) {
-  return api::call(host, error, [&](Host& owner) {
-    DLManagedTensor*& to = api::required(tensor, "tensor");
-    to = exported(lease_output(owner, machine, layer));
-  });
+  return give_dlpack(host, tensor, error, [&](Host& owner) { return lease_output(owner, machine, layer); });
+}
+
+tn_status tn_machine_dlpack_versioned(tn_host* host, tn_machine machine, tn_layer layer,
+                                      DLManagedTensorVersioned** tensor, tn_error* error) {
+  return give_dlpack(host, tensor, error, [&](Host& owner) { return lease_output(owner, machine, layer); });
 }

@@ -1,5 +1,4 @@
 // Arrays, attributes and descriptions between Python and the library. SPDX-License-Identifier: Apache-2.0
-#include <dlpack/dlpack.h>
 
 #include <cmath>
 #include <cstring>
@@ -239,22 +238,15 @@ nb::object python_array(const tenon::Array& array, const nb::object& owner) {
 
 namespace {
 
-// DLManagedTensorVersioned of DLPack 1.0, which the header of Debian 12 does not have.
-struct VersionedTensor {
-  uint32_t major, minor;
-  void* manager;
-  void (*deleter)(VersionedTensor* self);
-  uint64_t flags;
-  DLTensor tensor;
-};
+template <typename Tensor>
+constexpr const char* kCapsule = std::is_same_v<Tensor, DLManagedTensorVersioned> ? "dltensor_versioned" : "dltensor";
 
 // A capsule whose tensor ends with it, unless a consumer renames the capsule and ends the tensor itself.
 template <typename Tensor>
-nb::object capsule_of(Tensor* tensor, const char* name) {
-  nb::object capsule = nb::steal(PyCapsule_New(tensor, name, [](PyObject* object) {
-    const char* const own = std::is_same_v<Tensor, VersionedTensor> ? "dltensor_versioned" : "dltensor";
-    if (PyCapsule_IsValid(object, own) == 0) return;
-    auto* const kept = static_cast<Tensor*>(PyCapsule_GetPointer(object, own));
+nb::object capsule_of(Tensor* tensor) {
+  nb::object capsule = nb::steal(PyCapsule_New(tensor, kCapsule<Tensor>, [](PyObject* object) {
+    if (PyCapsule_IsValid(object, kCapsule<Tensor>) == 0) return;
+    auto* const kept = static_cast<Tensor*>(PyCapsule_GetPointer(object, kCapsule<Tensor>));
     without_lock([kept] { kept->deleter(kept); });
   }));
   if (!capsule.is_valid()) throw nb::python_error();
@@ -263,21 +255,8 @@ nb::object capsule_of(Tensor* tensor, const char* name) {
 
 }  // namespace
 
-nb::object python_capsule(DLManagedTensor* tensor, bool versioned, bool writable) {
-  if (!versioned) return capsule_of(tensor, "dltensor");
-  constexpr uint64_t kReadOnly = 1;
-  auto* const made = new VersionedTensor{1,
-                                         0,
-                                         tensor,
-                                         [](VersionedTensor* self) {
-                                           auto* const inner = static_cast<DLManagedTensor*>(self->manager);
-                                           inner->deleter(inner);
-                                           delete self;
-                                         },
-                                         writable ? 0 : kReadOnly,
-                                         tensor->dl_tensor};
-  return capsule_of(made, "dltensor_versioned");
-}
+nb::object python_capsule(DLManagedTensor* tensor) { return capsule_of(tensor); }
+nb::object python_capsule(DLManagedTensorVersioned* tensor) { return capsule_of(tensor); }
 
 nb::list python_arrays(const std::vector<tenon::Array>& arrays) {
   nb::list result;

@@ -8,6 +8,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <tenon/tenon_dlpack.h>
 
 #include <string>
 #include <tenon/tenon.hpp>
@@ -48,9 +49,16 @@ struct Values {
 // that cannot be written; else as copies.
 [[nodiscard]] nb::object python_array(const tenon::Array& array, const nb::object& owner = nb::object());
 
-// Returns a capsule that owns a DLPack tensor, for what calls __dlpack__. versioned: as DLPack 1.0 has it, which tells
-// whether the tensor is writable.
-[[nodiscard]] nb::object python_capsule(DLManagedTensor* tensor, bool versioned, bool writable);
+// Returns a capsule that owns a DLPack tensor, for what calls __dlpack__.
+[[nodiscard]] nb::object python_capsule(DLManagedTensor* tensor);
+[[nodiscard]] nb::object python_capsule(DLManagedTensorVersioned* tensor);
+// The same of the tensor that call(&tensor, error) exports, which calls the C API.
+template <typename Tensor, typename Call>
+[[nodiscard]] nb::object exported_capsule(const Call& call) {
+  Tensor* tensor = nullptr;
+  without_lock([&] { tenon::detail::checked([&](tn_error* error) { return call(&tensor, error); }); });
+  return python_capsule(tensor);
+}
 
 [[nodiscard]] nb::list python_arrays(const std::vector<tenon::Array>& arrays);
 

@@ -41,13 +41,13 @@ nb::object sparse_gradient(const Machine& machine, const std::string& parameter)
 }
 
 nb::object dlpack(const Machine& machine, const Layer& layer, bool versioned) {
-  DLManagedTensor* tensor = nullptr;
-  unlocked([&] {
-    tenon::detail::checked([&](tn_error* error) {
-      return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), &tensor, error);
+  if (versioned)
+    return exported_capsule<DLManagedTensorVersioned>([&](auto** tensor, tn_error* error) {
+      return tn_machine_dlpack_versioned(machine.host(), machine.handle(), layer.handle(), tensor, error);
     });
+  return exported_capsule<DLManagedTensor>([&](auto** tensor, tn_error* error) {
+    return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), tensor, error);
   });
-  return python_capsule(tensor, versioned, false);
 }
 
 void bind_machines(nb::module_& module) {

@@ -208,13 +208,13 @@ void bind_parameters(nb::module_& module) {
       .def("is_finite", is_finite)
       .def("dlpack",
            [](const Parameters& set, const std::string& name, int32_t mode, bool versioned) {
-             DLManagedTensor* tensor = nullptr;
-             unlocked([&] {
-               tenon::detail::checked([&](tn_error* error) {
-                 return tn_parameters_dlpack(set.host(), set.handle(), name.c_str(), mode, &tensor, error);
+             if (versioned)
+               return exported_capsule<DLManagedTensorVersioned>([&](auto** tensor, tn_error* error) {
+                 return tn_parameters_dlpack_versioned(set.host(), set.handle(), name.c_str(), mode, tensor, error);
                });
+             return exported_capsule<DLManagedTensor>([&](auto** tensor, tn_error* error) {
+               return tn_parameters_dlpack(set.host(), set.handle(), name.c_str(), mode, tensor, error);
              });
-             return python_capsule(tensor, versioned, mode != 0);
            })
       .def("set", [](const Parameters& set, const std::string& name,
                      const Values& values) { unlocked([&] { set.set(name, values.array); }); })

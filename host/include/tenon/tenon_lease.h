@@ -16,8 +16,6 @@
 extern "C" {
 #endif
 
-/* Copies the values of a parameter, row-major, between two steps if another thread trains the set. *bytes: the room on
- * entry, the size of the values on return; TN_NEED_CAPACITY if the room is smaller. */
 /* Receives lists of names, which are borrowed during the call. It must not call the host. */
 typedef void (*tn_names_sink)(void* user, const tn_names* const* names, uint32_t count);
 /* Since 0.4. Call `sink` once with what tn_parameters_names and tn_reader_names lend until a thread's next call: for
@@ -26,6 +24,8 @@ TENON_API tn_status tn_parameters_read_names(tn_host* host, tn_parameters parame
                                              tn_error* error);
 TENON_API tn_status tn_reader_read_names(tn_host* host, tn_reader reader, tn_names_sink sink, void* user,
                                          tn_error* error);
+/* Copies the values of a parameter, row-major, between two steps if another thread trains the set. *bytes: the room on
+ * entry, the size of the values on return; TN_NEED_CAPACITY if the room is smaller. */
 TENON_API tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values,
                                        uint64_t* bytes, tn_error* error);
 
@@ -62,6 +62,15 @@ TENON_API tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters
 /* The same of an output, which must be dense. The deleter must be called before tn_host_destroy. */
 TENON_API tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer,
                                       struct DLManagedTensor** tensor, tn_error* error);
+
+struct DLManagedTensorVersioned; /* tenon_dlpack.h */
+/* Since 0.4. The same two as tensors of DLPack 1.0, which say that what a reading lease or an output lends is not to be
+ * written. */
+TENON_API tn_status tn_parameters_dlpack_versioned(tn_host* host, tn_parameters parameters, const char* name,
+                                                   int32_t mode, struct DLManagedTensorVersioned** tensor,
+                                                   tn_error* error);
+TENON_API tn_status tn_machine_dlpack_versioned(tn_host* host, tn_machine machine, tn_layer layer,
+                                                struct DLManagedTensorVersioned** tensor, tn_error* error);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 // Calls of several threads on one host: what runs at the same time, what waits, what is refused.
 // SPDX-License-Identifier: Apache-2.0
-#include <dlpack/dlpack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/tenon_dlpack.h>
 
 #include <atomic>
 #include <cstring>
@@ -330,6 +330,37 @@ TEST(Leases, AsDlpackOutliveTheHost) {
   EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCPU);
   EXPECT_EQ(std::memcmp(tensor->dl_tensor.data, expected.data(), expected.size() * sizeof(float)), 0);
   std::thread([&] { tensor->deleter(tensor); }).join();
+}
+
+TEST(Leases, AsVersionedDlpackSayWhatIsReadOnly) {
+  DLManagedTensorVersioned *read = nullptr, *written = nullptr, *output = nullptr;
+  {
+    const World world;
+    const auto lease = [&](int32_t mode, DLManagedTensorVersioned** tensor) {
+      return tn_parameters_dlpack_versioned(world.host.get(), world.parameters.handle(), "hidden.bias", mode, tensor,
+                                            nullptr);
+    };
+    ASSERT_EQ(lease(TN_LEASE_WRITE, &written), TN_OK);
+    EXPECT_EQ(lease(TN_LEASE_READ, &read), TN_MISUSE);  // a writing lease is alone
+    EXPECT_EQ(written->flags & 1U, 0U);
+    static_cast<float*>(written->dl_tensor.data)[0] = 7;
+    written->deleter(written);
+    ASSERT_EQ(lease(TN_LEASE_READ, &read), TN_OK);
+    const Machine machine = world.host.machine(world.parameters, {world.model.prediction}, {});
+    (void)world.answer(machine);
+    ASSERT_EQ(tn_machine_dlpack_versioned(world.host.get(), machine.handle(), world.model.prediction.handle(), &output,
+                                          nullptr),
+              TN_OK);
+    EXPECT_EQ(output->flags & 1U, 1U);
+    EXPECT_EQ(output->dl_tensor.shape[1], 10);
+    output->deleter(output);
+  }
+  EXPECT_EQ(read->version.major, 1U);
+  EXPECT_EQ(read->flags & 1U, 1U);
+  EXPECT_EQ(read->dl_tensor.ndim, 1);
+  EXPECT_EQ(read->dl_tensor.shape[0], 16);
+  EXPECT_EQ(static_cast<const float*>(read->dl_tensor.data)[0], 7.0F);
+  read->deleter(read);
 }
 
 }  // namespace

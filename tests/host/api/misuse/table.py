@@ -216,6 +216,8 @@ ORDERS = {
                             ("mode", "2", "an unknown mode", "mode", "TN_INVALID")],
     "tn_parameters_dlpack": [("parameters", "world.declared", "without values", "values"),
                              ("mode", "2", "an unknown mode", "mode", "TN_INVALID")],
+    "tn_parameters_dlpack_versioned": [("parameters", "world.declared", "without values", "values"),
+                                       ("mode", "2", "an unknown mode", "mode", "TN_INVALID")],
     "tn_updater_get_state": [("parameters", "world.declared", "without values", "values")],
     "tn_updater_set_state": [("values_room.data", "nullptr", "null data", "values.data"),
                              ("parameters", "world.declared", "without values", "values")],
@@ -265,6 +267,8 @@ AFTER = {
     "tn_cancel_create": "tn_cancel_release(cancel_room);",
     "tn_parameters_dlpack": "tensor_room->deleter(tensor_room);",
     "tn_machine_dlpack": "tensor_room->deleter(tensor_room);",
+    "tn_parameters_dlpack_versioned": "tensor_room->deleter(tensor_room);",
+    "tn_machine_dlpack_versioned": "tensor_room->deleter(tensor_room);",
 }
 
 # Functions without a status or without a host.

@@ -4,6 +4,7 @@
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
 #include <tenon/tenon_cond.h>
+#include <tenon/tenon_dlpack.h>
 #include <tenon/tenon_generate.h>
 #include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
