@@ -2,11 +2,15 @@
 the lists of files that a new component touches.
 SPDX-License-Identifier: Apache-2.0"""
 import itertools
+import pathlib
 import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+import rooms
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = ("sdk", "base", "core", "process", "check", "host", "plugins", "bindings", "tests", "examples", "scripts", "cmake",
-         "benchmarks")
+ROOMS = (*rooms.PRODUCT, "tests", "examples", "scripts", "cmake", "benchmarks")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
 
@@ -71,7 +75,6 @@ def check_glossary(root, document, prose, texts):
             yield f"{where}: no page and no public header uses \"{word}\""
 
 
-PRODUCT_ROOMS = ("sdk", "base", "core", "process", "check", "host", "plugins", "bindings")
 PROBE = "TN_OP_ERF"  # a unary opcode, to find the files that name each of them
 
 
@@ -93,7 +96,7 @@ def check_lists(root, document, prose):
             yield f"{document}:{number}: \"{heading}\" states {stated} files and lists {items}"
         if heading != "A unary opcode":
             continue
-        for room in PRODUCT_ROOMS:
+        for room in rooms.PRODUCT:
             for path in sorted((root / room).rglob("*.*")):
                 name = str(path.relative_to(root))
                 if path.suffix in (".h", ".hpp", ".c", ".cpp", ".rs") and PROBE in path.read_text(encoding="utf-8") \

@@ -3,13 +3,16 @@ SPDX-License-Identifier: Apache-2.0"""
 import hashlib
 import re
 import subprocess
+import sys
 
 import catalogue
 
+sys.path.insert(0, str(catalogue.ROOT / "scripts"))
+import rooms
+
 FOLDER = catalogue.ROOT / "build-mutants"
 # Files that results depend on; after changes of others (documents, benchmarks, scripts) results stay valid.
-DECIDING = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/", "tests/", "cmake/",
-            "CMakeLists.txt")
+DECIDING = (*(f"{room}/" for room in rooms.PRODUCT), "tests/", "cmake/", "CMakeLists.txt")
 NOT_DECIDING = ("tests/mutants/", "tests/docs/")
 
 
@@ -37,8 +40,8 @@ def changed_lines(commit, root=catalogue.ROOT):
 
 def product(path):
     """Whether mutants are drawn from the file: a source of the product in C, C++ or Python."""
-    rooms = ("base/", "core/", "host/", "sdk/", "plugins/", "process/", "check/", "bindings/python/src/")
-    return (path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(rooms)) or \
+    folders = tuple("bindings/python/src/" if room == "bindings" else f"{room}/" for room in rooms.PRODUCT)
+    return (path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(folders)) or \
         (path.endswith(".py") and path.startswith("bindings/python/tenon/"))
 
 

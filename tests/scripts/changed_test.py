@@ -29,7 +29,8 @@ class Changed(unittest.TestCase):
         for name, text in FILES.items():
             self.write(name, text)
         (self.root / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts/changed", self.root / "scripts/changed")
+        for name in ("scripts/changed", "scripts/rooms.py"):
+            shutil.copy(ROOT / name, self.root / name)
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
 
     def write(self, name, text):
