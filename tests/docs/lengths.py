@@ -1,6 +1,7 @@
 """The lengths that docs/contributing.md states: of files and of functions, checked without a compiler.
 SPDX-License-Identifier: Apache-2.0"""
 import ast
+import collections
 import json
 import pathlib
 import re
@@ -9,6 +10,8 @@ import subprocess
 import rules
 
 MOST_LINES = {"file": 500, "function": 60}
+MOST_SOURCES = 35  # of a folder of the product, but the folders of public headers, which do not move
+PUBLIC = {"sdk/include/tenon", "host/include/tenon"}
 C_SOURCES = {".c", ".cpp", ".cu", ".h", ".hpp"}
 FUNCTIONS = ("--languages=C,C++,CUDA", "--kinds-C=f", "--kinds-C++=f", "--kinds-CUDA=f", "--fields=+ne")
 
@@ -44,6 +47,14 @@ def of_c(paths):
             yield tag["path"], tag["line"], tag["name"], tag["end"] - tag["line"] + 1
 
 
+def check_folders(root, paths):
+    folders = collections.Counter(path.relative_to(root).parent.as_posix() for path in paths
+                                  if path.suffix in C_SOURCES or rules.is_python(path))
+    for folder, sources in sorted(folders.items()):
+        if sources > MOST_SOURCES and folder not in PUBLIC and not folder.startswith("tests"):
+            yield f"{folder}: {sources} sources; expected at most {MOST_SOURCES}"
+
+
 def check(root):
     """Complaints about all sources below root but the released headers, which stay as they are."""
     released = root / "tests/sdk/released"
@@ -53,6 +64,7 @@ def check(root):
         lines = path.read_text(encoding="utf-8").count("\n")
         if lines > most:
             yield f"{name}: {lines} lines; expected at most {most}"
+    yield from check_folders(root, paths)
     functions = list(of_c(path for path in paths if path.suffix in C_SOURCES))
     for path in paths:
         if rules.is_python(path):

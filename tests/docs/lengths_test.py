@@ -31,6 +31,15 @@ class Lengths(unittest.TestCase):
                          ["scripts/a: 501 lines; expected at most 500"])
         self.assertEqual(self.complaints("tests/sdk/released/0.2/a.h", lines_of("int a{};", 501)), [])
 
+    def test_folders(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for room, sources in (("core", 36), ("core/graph", 35), ("host/include/tenon", 36), ("tests/core", 36)):
+                (folder / room).mkdir(parents=True, exist_ok=True)
+                for number in range(sources):
+                    (folder / room / f"a{number}.h").write_text("int a;\n", encoding="utf-8")
+            self.assertEqual(list(lengths.check(folder)), ["core: 36 sources; expected at most 35"])
+
     def test_functions_of_c(self):
         body = "  g();\n"
         for name in ("a.c", "a.cpp", "a.cu", "a.h"):

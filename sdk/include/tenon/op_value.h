@@ -35,10 +35,12 @@ static inline double tn_op_value(uint16_t op, uint8_t kind, double a, double b, 
       return a / b;
     case TN_OP_MIN:
     case TN_OP_REDUCE_MIN:
-      return isnan(a) || isnan(b) ? (double)NAN : b < a ? b : a;
+      if (isnan(a) || isnan(b)) return (double)NAN;
+      return b < a ? b : a;
     case TN_OP_MAX:
     case TN_OP_REDUCE_MAX:
-      return isnan(a) || isnan(b) ? (double)NAN : a < b ? b : a;
+      if (isnan(a) || isnan(b)) return (double)NAN;
+      return a < b ? b : a;
     case TN_OP_NEG:
       return -a;
     case TN_OP_ABS:
@@ -84,7 +86,8 @@ static inline double tn_op_value(uint16_t op, uint8_t kind, double a, double b, 
     case TN_OP_IS_FINITE:
       return isfinite(a) != 0;
     case TN_OP_SIGN:
-      return a < 0 ? -1 : a > 0 ? 1 : a;
+      if (a < 0) return -1;
+      return a > 0 ? 1 : a;
     case TN_OP_FLOOR_DIV:
       return b == 0 ? 0 : floor(a / b);
     case TN_OP_MOD:
