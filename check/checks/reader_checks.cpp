@@ -318,7 +318,7 @@ const std::vector<Check>& reader_checks() {
       {"repeat", "another instance or host gives the same samples", check_reader_repeat},
       {"pass", "passes are equal, or those of " TN_PASS, check_pass},
       {"shards", "the shards together are the whole", check_shards},
-      {"resume", "continuing at any sample gives the rest of the pass", check_resume},
+      {"resume", "continuing at up to 24 samples of a pass gives the rest of it", check_resume},
       {"damage", "cut and changed files: a refusal or other samples, never a crash, nor silence", check_damage},
       {"memory", "the host refuses each allocation in turn: a status, and no crash", check_reader_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",

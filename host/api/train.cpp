@@ -139,8 +139,8 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, Run& run)
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.
-nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held,
-                      const UpdaterGroups& updaters, const Averages* averages) {
+nlohmann::json resume_description(const tn_train_options& options, const Run& run, const HeldReader& held,
+                                  const UpdaterGroups& updaters, const Averages* averages) {
   using nlohmann::json;
   json names = json::array(), calls = json::array();
   for (const LayerOutput& output : run.outputs) names.push_back(output_name(output));
@@ -196,7 +196,7 @@ struct Saving {
          Averages* averages, const TestResult& measured)
       : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
-        description(run_of(arguments, run, *run.reader, updaters, averages)),
+        description(resume_description(arguments, run, *run.reader, updaters, averages)),
         checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
                      arguments.test != nullptr, topology, description},
                     checkpoint_options(options)) {}

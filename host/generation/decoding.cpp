@@ -117,7 +117,7 @@ Search::Search(const DecodingOptions& options, std::vector<int64_t> given, int64
       rows_{{given_.at(0), 0}},
       live_(1) {}
 
-void Search::feed_given() { rows_ = {{given_.at(fed_++), 0}}; }
+void Search::feed_given() { rows_ = {{given_.at(given_fed_++), 0}}; }
 
 std::vector<Candidate> Search::candidates(size_t row, const std::vector<double>& log_p) const {
   if (options_.method == Method::kGreedy) return best(log_p, 1);

@@ -72,7 +72,7 @@ class Search {
   // The rows of this step; none if the search is done.
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   // Whether this step chooses ids; else the next one feeds an id that was given.
-  [[nodiscard]] bool chooses() const { return fed_ == given_.size(); }
+  [[nodiscard]] bool chooses() const { return given_fed_ == given_.size(); }
   // Ends a step that does not choose.
   void feed_given();
   // Returns what may continue row number `row`, by the logarithms of the probabilities of all ids. For rows of one
@@ -115,7 +115,7 @@ class Search {
   const int64_t most_;
   const uint64_t stream_;
   const Sink sink_;
-  size_t fed_ = 1;         // of those given, this step included
+  size_t given_fed_ = 1;   // of those given, this step included
   int64_t length_ = 0;     // ids generated
   std::vector<Row> rows_;  // of live_, in its order
   std::vector<Beginning> live_;

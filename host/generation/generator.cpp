@@ -234,7 +234,7 @@ void Generator::run_part(Part& part, const std::function<bool()>& poll) {
     if (poll && !poll()) fail(TN_CANCELLED, "cancelled while ids are generated");
     for (size_t row = 0; row < rows.ids.size(); ++row) rows.parents[row] += begins[rows.searches[row]];
     for (size_t row = rows.ids.size(); row-- > 0;) begins[rows.searches[row]] = row;
-    feed(part, rows, first);
+    lay_out(part, rows, first);
     forward(rows);
     keep();
     choose(part, rows);
@@ -250,7 +250,7 @@ void Generator::keep() {
 }
 
 // Lays out what the rows read.
-void Generator::feed(const Part& part, const Rows& rows, bool first) {
+void Generator::lay_out(const Part& part, const Rows& rows, bool first) {
   size_t outside = 0;
   const bool moved = laid_out_ != rows.searches;
   for (size_t i = 0; i < model_.inputs.size(); ++i) {
@@ -286,9 +286,9 @@ ArrayView Generator::array_of(const FeedSource& source, const Rows& rows) const 
 }
 
 void Generator::forward(const Rows& rows) {
-  fed_.resize(sources_.size());
-  for (size_t i = 0; i < sources_.size(); ++i) fed_[i] = array_of(sources_[i], rows);
-  step_->forward(fed_, FeedMode::kLent);
+  arrays_.resize(sources_.size());
+  for (size_t i = 0; i < sources_.size(); ++i) arrays_[i] = array_of(sources_[i], rows);
+  step_->forward(arrays_, FeedMode::kLent);
 }
 
 // Reads the scores and lets the searches choose.
@@ -302,7 +302,7 @@ void Generator::choose(Part& part, const Rows& rows) {
     std::vector<std::vector<double>> log_p;          // by worker
     std::vector<std::vector<Candidate>> candidates;  // by row
     std::vector<size_t> numbers;                     // of each row in its search
-    std::vector<char> bad;                           // by row: whether its scores are
+    std::vector<char> bad;                           // by row: 1 if its scores are invalid
     std::atomic<bool> out_of_memory{false};
   } work{part, rows, step_->output(model_.scores), options_.from_logits, model_.vocabulary, {}, {}, {}, {}};
   const size_t count = rows.ids.size();
@@ -336,10 +336,10 @@ void Generator::choose(Part& part, const Rows& rows) {
                               : "probabilities; option \"from_logits\" takes numbers before a softmax");
   for (size_t row = 0; row < count;) {
     Search& search = part.searches[rows.searches[row]];
-    std::vector<std::vector<Candidate>> of;
+    std::vector<std::vector<Candidate>> row_candidates;
     for (const size_t number = rows.searches[row]; row < count && rows.searches[row] == number; ++row)
-      of.push_back(std::move(work.candidates[row]));
-    search.chooses() ? search.choose(of) : search.feed_given();
+      row_candidates.push_back(std::move(work.candidates[row]));
+    search.chooses() ? search.choose(row_candidates) : search.feed_given();
   }
 }
 

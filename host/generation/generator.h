@@ -87,7 +87,7 @@ class Generator {
   void run_part(Part& part, const std::function<bool()>& poll);
   void check_length(const DecodingOptions& decoding) const;
   [[nodiscard]] static Rows rows_of(const std::vector<Search>& searches);
-  void feed(const Part& part, const Rows& rows, bool first);
+  void lay_out(const Part& part, const Rows& rows, bool first);
   [[nodiscard]] ArrayView array_of(const FeedSource& source, const Rows& rows) const;
   void forward(const Rows& rows);
   void keep();
@@ -104,7 +104,7 @@ class Generator {
   std::unique_ptr<Machine> step_;
   int64_t step_rows_ = 0;            // that step_ was made for
   std::vector<FeedSource> sources_;  // by number of the feed of step_
-  std::vector<ArrayView> fed_;       // the same
+  std::vector<ArrayView> arrays_;    // the same
   std::vector<RowValues> values_;    // by StepModel::inputs
   History history_;                  // by StepModel::histories
   std::vector<int64_t> position_;    // of each row

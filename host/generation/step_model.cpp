@@ -39,7 +39,7 @@ class Cutter {
                            [&](const LayerOutput& input) { return set.contains(input.layer.get()); });
       };
       if (layer == ids_ || is_in(generated_)) generated_.insert(layer.get());
-      if (layer->data() || is_in(fed_)) fed_.insert(layer.get());
+      if (layer->data() || is_in(data_dependent_)) data_dependent_.insert(layer.get());
     }
   }
 
@@ -60,7 +60,7 @@ class Cutter {
     source.dtype = TN_I64;
     source.index_limit = model_.vocabulary;
     model_.ids = factory_.data(ids_->name, source);
-    made_[{ids_.get(), 0}] = {model_.ids, 0};
+    step_values_[{ids_.get(), 0}] = {model_.ids, 0};
     source.index_limit = -1;
     model_.sources.position = factory_.data(ids_->name + "/position", source);
     source.storage = TN_RAGGED;
@@ -103,7 +103,7 @@ class Cutter {
     switch (layer->scan_part()->kind) {
       case ScanPart::Kind::kInput:
         require_generated(layer->inputs.at(0));
-        made_[{layer.get(), 0}] = in_step(layer->inputs[0]);
+        step_values_[{layer.get(), 0}] = in_step(layer->inputs[0]);
         return;
       case ScanPart::Kind::kMemory:
         return move_memory(layer);
@@ -119,7 +119,7 @@ class Cutter {
     DataSource source;
     source.shape = row_shape(layer->outputs.at(0), *layer);
     input.data = factory_.data(layer->name, source);
-    made_[{layer.get(), 0}] = {input.data, 0};
+    step_values_[{layer.get(), 0}] = {input.data, 0};
     memories_[layer.get()] = model_.inputs.size();
     model_.inputs.push_back(std::move(input));
   }
@@ -129,7 +129,7 @@ class Cutter {
     if (part.scan->reverse)
       fail(TN_INVALID, ComponentName{layer_label(layer)}, "it is reversed, from the last of the ids of \"", ids_->name,
            "\" to the first, which are generated from the first to the last");
-    for (uint32_t i = 0; i < part.results; ++i) made_[{&layer, i}] = in_step(layer.inputs.at(1 + i));
+    for (uint32_t i = 0; i < part.results; ++i) step_values_[{&layer, i}] = in_step(layer.inputs.at(1 + i));
     for (size_t i = 1 + part.results; i + 1 < layer.inputs.size(); i += 2)
       model_.inputs.at(memories_.at(layer.inputs[i].layer.get())).next = in_step(layer.inputs[i + 1]);
   }
@@ -145,7 +145,7 @@ class Cutter {
         *layer, [&] { return factory_.layer(layer->type, layer->name, std::move(inputs), layer->given, layer.get()); });
     for (uint32_t i = 0; i < layer->outputs.size(); ++i) {
       if (!is_by_row(*layer, layer->outputs[i], made.layer->outputs.at(i))) fail_reads_all(*layer);
-      made_[{layer.get(), i}] = {made.layer, i};
+      step_values_[{layer.get(), i}] = {made.layer, i};
     }
   }
 
@@ -168,7 +168,7 @@ class Cutter {
       const Spec& now = made.layer->outputs.at(i);
       if (now.shape.empty()) continue;  // of whole sequences
       if (!is_by_row(*layer, layer->outputs[i], now)) fail_reads_all(*layer);
-      made_[{layer.get(), i}] = {made.layer, i};
+      step_values_[{layer.get(), i}] = {made.layer, i};
     }
   }
 
@@ -216,15 +216,15 @@ class Cutter {
 
   // Returns a value that a step reads as it is in the step.
   LayerOutput in_step(const LayerOutput& output) {
-    const auto found = made_.find({output.layer.get(), output.output});
-    if (found != made_.end()) return found->second;
+    const auto found = step_values_.find({output.layer.get(), output.output});
+    if (found != step_values_.end()) return found->second;
     if (generated_.contains(output.layer.get())) fail_last(output);
-    if (!fed_.contains(output.layer.get())) return output;  // the same in every step
+    if (!data_dependent_.contains(output.layer.get())) return output;  // the same in every step
     StepInput input;
     input.value = outside_of(output);
     input.data = factory_.data(name_of(output), source_of(output));
     model_.inputs.push_back(input);
-    return made_[{output.layer.get(), output.output}] = {input.data, 0};
+    return step_values_[{output.layer.get(), output.output}] = {input.data, 0};
   }
 
   // An output of a scan that is not one of its results.
@@ -269,9 +269,9 @@ class Cutter {
   LayerFactory& factory_;
   const Topology& topology_;
   const LayerRef ids_;
-  std::set<const Layer*> generated_;  // that depend on the ids
-  std::set<const Layer*> fed_;        // that depend on any data layer
-  std::map<Key, LayerOutput> made_;   // in the step, by what they were
+  std::set<const Layer*> generated_;        // that depend on the ids
+  std::set<const Layer*> data_dependent_;   // that depend on any data layer
+  std::map<Key, LayerOutput> step_values_;  // values in the step, by the output of the whole model
   std::map<const Layer*, size_t> memories_;
   std::map<int32_t, std::string> sequences_;  // from outside: names of their lengths, by the symbol of their rows
   StepModel model_;

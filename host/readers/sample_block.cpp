@@ -183,7 +183,7 @@ bool Column::grow() {
 
 // Turns the `count` lengths after offset `begin` into offsets. Returns the fault if a length is negative or their sum
 // exceeds `most`, else "".
-std::string Column::add_up(size_t level, int64_t begin, int64_t count, int64_t most) const {
+std::string Column::complaint_of_sums(size_t level, int64_t begin, int64_t count, int64_t most) const {
   int64_t* const at = offsets(level) + begin;
   const int64_t start = at[0];
   for (int64_t i = 1; i <= count; ++i) {
@@ -211,10 +211,10 @@ std::string Column::complaint(int64_t count) {
 // Turns lengths into offsets.
 std::string Column::complaint_of_lengths(int64_t count) {
   const int64_t most = nested() ? room_.inner_capacity : room_.rows_capacity;
-  if (std::string wrong = add_up(0, samples_, count, most); !wrong.empty()) return wrong;
+  if (std::string wrong = complaint_of_sums(0, samples_, count, most); !wrong.empty()) return wrong;
   if (nested()) {
     const int64_t inner = inner_at(samples_);
-    return add_up(1, inner, inner_at(samples_ + count) - inner, room_.rows_capacity);
+    return complaint_of_sums(1, inner, inner_at(samples_ + count) - inner, room_.rows_capacity);
   }
   return "";
 }

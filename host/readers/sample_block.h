@@ -94,7 +94,7 @@ class Column {
   void reserve_inner(int64_t inner);
   void reserve_rows(int64_t rows);
   [[nodiscard]] std::string complaint_of_lengths(int64_t count);
-  [[nodiscard]] std::string add_up(size_t level, int64_t begin, int64_t count, int64_t most) const;
+  [[nodiscard]] std::string complaint_of_sums(size_t level, int64_t begin, int64_t count, int64_t most) const;
   // rows: the rows of some samples, concatenated. end_of(i): the rows of the first i + 1 samples.
   [[nodiscard]] std::string complaint_of_integers(const ArrayView& rows,
                                                   const std::function<int64_t(int64_t)>& end_of) const;

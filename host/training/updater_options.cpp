@@ -8,7 +8,7 @@ namespace tenon::host {
 UpdaterOptions UpdaterOptions::take(Values& attributes) {
   UpdaterOptions options;
   options.schedule = Schedule::take(attributes);
-  OptionReader reader(attributes);
+  UpdaterAttributes reader(attributes);
   options.clip_norm = reader.number("clip_norm", {}, 0);
   options.clip_value = reader.number("clip_value", {}, 0);
   options.l1 = reader.number("l1", {}, 0);

@@ -37,8 +37,8 @@ struct ShardTerms {
   std::vector<const void*> buffers;  // their next values; null: a buffer that keeps its value
 };
 
-// Whoever computes the shard: a device of this process or, as far as this interface goes, somebody else. Shards have
-// the same model, so that the lists that they return correspond.
+// Computes one shard of a minibatch, on a device of this process or elsewhere. Shards have the same model, so that the
+// lists that they return correspond.
 class Shard {
  public:
   Shard() = default;

@@ -11,14 +11,14 @@ namespace tenon::host {
 
 namespace {
 
-std::vector<std::string> names_of(OptionReader& reader, const char* key) {
+std::vector<std::string> names_of(UpdaterAttributes& reader, const char* key) {
   std::vector<std::string> names = reader.texts(key);
   for (auto name = names.begin(); name != names.end(); ++name)
     if (std::find(names.begin(), name, *name) != name) reader.bad(key, text("duplicate name \"", *name, "\""));
   return names;
 }
 
-Rule chained(OptionReader& reader) {
+Rule chained(UpdaterAttributes& reader) {
   struct Phase {
     double begin;  // number of the steps before it
     Rule rule;
@@ -27,7 +27,7 @@ Rule chained(OptionReader& reader) {
   double begin = 0;
   const std::vector<std::string> names = names_of(reader, "phases");
   for (const std::string& name : names) {
-    OptionReader phase = reader.below(name);
+    UpdaterAttributes phase = reader.below(name);
     double length = 0;
     if (name != names.back())
       length = static_cast<double>(phase.whole("length", 1));
@@ -43,7 +43,7 @@ Rule chained(OptionReader& reader) {
   };
 }
 
-Rule product(OptionReader& reader) {
+Rule product(UpdaterAttributes& reader) {
   std::vector<Rule> parts;
   for (const std::string& name : names_of(reader, "parts")) parts.push_back(read_part(reader.below(name)));
   return [parts](double u) {

@@ -28,7 +28,7 @@ constexpr const char* kModes[] = {"triangular", "triangular2", "exponential"};
 // 0 at v = 0 and 1 at v = 1, as half a cosine.
 double half_cosine(double v) { return 0.5 * (1 - std::cos(std::numbers::pi * v)); }
 
-Rule one_cycle(OptionReader& reader) {
+Rule one_cycle(UpdaterAttributes& reader) {
   const double steps = reader.number("steps", {1});
   const bool three = reader.flag("three_phase", false);
   const double top = steps * reader.number("rise", {0, three ? 0.5 : 1}, 0.3);
@@ -46,7 +46,7 @@ Rule one_cycle(OptionReader& reader) {
   };
 }
 
-Rule cyclic(OptionReader& reader) {
+Rule cyclic(UpdaterAttributes& reader) {
   const double steps = reader.number("steps", {1}), rise = reader.number("rise", {0, 1}, 0.5);
   const double start = reader.number("start", {});
   const std::string mode = reader.choice("mode", kModes, "triangular");
@@ -61,7 +61,7 @@ Rule cyclic(OptionReader& reader) {
   };
 }
 
-Rule cosine_restarts(OptionReader& reader) {
+Rule cosine_restarts(UpdaterAttributes& reader) {
   const double steps = reader.number("steps", {1}), end = reader.number("end", {}, 0);
   const auto multiplier = static_cast<double>(reader.whole("multiplier", 1, 1));
   return [=](double u) {

@@ -19,21 +19,21 @@ namespace tenon::host {
 
 namespace {
 
-double steps_of(OptionReader& reader) { return reader.number("steps", {1}); }
-double rate_of(OptionReader& reader) { return reader.number("rate", {}, 0.1); }
-double power_of(OptionReader& reader) { return reader.number("power", {}, 1); }
-double end_of(OptionReader& reader) { return reader.number("end", {}, 0); }
+double steps_of(UpdaterAttributes& reader) { return reader.number("steps", {1}); }
+double rate_of(UpdaterAttributes& reader) { return reader.number("rate", {}, 0.1); }
+double power_of(UpdaterAttributes& reader) { return reader.number("power", {}, 1); }
+double end_of(UpdaterAttributes& reader) { return reader.number("end", {}, 0); }
 double part(double u, double steps) { return std::min(u / steps, 1.0); }
 
-Rule constant(OptionReader& /*reader*/) {
+Rule constant(UpdaterAttributes& /*reader*/) {
   return [](double /*u*/) { return 1.0; };
 }
 
-Rule step(OptionReader& reader) {
+Rule step(UpdaterAttributes& reader) {
   return [steps = steps_of(reader), rate = rate_of(reader)](double u) { return std::pow(rate, std::floor(u / steps)); };
 }
 
-Rule multi_step(OptionReader& reader) {
+Rule multi_step(UpdaterAttributes& reader) {
   std::vector<int64_t> milestones = reader.wholes("milestones");
   int64_t last = 0;
   for (const int64_t each : milestones) {
@@ -56,25 +56,25 @@ Rule multi_step(OptionReader& reader) {
   return [passed, factors](double u) { return factors[static_cast<size_t>(passed(u))]; };
 }
 
-Rule exponential(OptionReader& reader) {
+Rule exponential(UpdaterAttributes& reader) {
   return [steps = steps_of(reader), rate = rate_of(reader)](double u) { return std::pow(rate, u / steps); };
 }
 
-Rule inverse(OptionReader& reader) {
+Rule inverse(UpdaterAttributes& reader) {
   return [steps = steps_of(reader), power = power_of(reader)](double u) { return std::pow(1 + u / steps, -power); };
 }
 
-Rule linear(OptionReader& reader) {
+Rule linear(UpdaterAttributes& reader) {
   const double steps = steps_of(reader), start = reader.number("start", {}), end = reader.number("end", {});
   return [=](double u) { return start + (end - start) * part(u, steps); };
 }
 
-Rule polynomial(OptionReader& reader) {
+Rule polynomial(UpdaterAttributes& reader) {
   const double steps = steps_of(reader), power = power_of(reader), end = end_of(reader);
   return [=](double u) { return end + (1 - end) * std::pow(1 - part(u, steps), power); };
 }
 
-Rule cosine(OptionReader& reader) {
+Rule cosine(UpdaterAttributes& reader) {
   const double steps = steps_of(reader), end = end_of(reader);
   return [=](double u) { return end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * part(u, steps))); };
 }

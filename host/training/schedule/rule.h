@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "host/training/option_reader.h"
+#include "host/training/updater_attributes.h"
 
 namespace tenon::host {
 
@@ -15,9 +15,9 @@ using Rule = std::function<double(double t)>;
 
 struct ScheduleKind {
   const char* name;
-  std::array<const char*, 6> keys;     // that `make` reads; null: none
-  Rule (*make)(OptionReader& reader);  // the factor at step u > 0 after the warm-up
-  bool has_parts = false;              // one of the keys lists names below which there are schedules
+  std::array<const char*, 6> keys;          // that `make` reads; null: none
+  Rule (*make)(UpdaterAttributes& reader);  // the factor at step u > 0 after the warm-up
+  bool has_parts = false;                   // one of the keys lists names below which there are schedules
 };
 
 // Those that end at a number and stay there, and those that decay for ever.
@@ -28,6 +28,6 @@ struct ScheduleKind {
 [[nodiscard]] std::span<const ScheduleKind> compositions();
 
 // Reads the schedule that is `part` of a composition.
-[[nodiscard]] Rule read_part(OptionReader part);
+[[nodiscard]] Rule read_part(UpdaterAttributes part);
 
 }  // namespace tenon::host

@@ -37,14 +37,14 @@ std::vector<std::string> keys_of(const ScheduleKind& kind) {
   return keys;
 }
 
-ScheduleKind take_kind(OptionReader& reader, const Kinds& kinds) {
+ScheduleKind take_kind(UpdaterAttributes& reader, const Kinds& kinds) {
   std::vector<const char*> names;
   for (const ScheduleKind& kind : kinds) names.push_back(kind.name);
   const std::string name = reader.choice(kType, names, "constant");
   return *std::find_if(kinds.begin(), kinds.end(), [&](const ScheduleKind& kind) { return kind.name == name; });
 }
 
-Rule read(OptionReader& reader, const Kinds& kinds) {
+Rule read(UpdaterAttributes& reader, const Kinds& kinds) {
   const bool typed = reader.has(kType);
   const ScheduleKind kind = take_kind(reader, kinds);
   const std::vector<std::string> known = keys_of(kind);
@@ -70,14 +70,14 @@ Rule read(OptionReader& reader, const Kinds& kinds) {
 
 }  // namespace
 
-Rule read_part(OptionReader part) {
+Rule read_part(UpdaterAttributes part) {
   if (!part.has(kType))
     fail(TN_INVALID, SubjectName{part.name(kType)}, "attribute \"", part.name(kType), "\" is missing");
   return read(part, simple_kinds());
 }
 
 Schedule Schedule::take(Values& attributes) {
-  OptionReader reader(attributes, kPrefix);
+  UpdaterAttributes reader(attributes, kPrefix);
   Schedule schedule;
   schedule.rule_ = read(reader, all_kinds());
   return schedule;

@@ -15,13 +15,13 @@ using namespace core;
 
 // Reads the attributes whose names begin with `prefix`, and removes each one that it has read. A key is the rest of the
 // name. TN_INVALID names the attribute.
-class OptionReader {
+class UpdaterAttributes {
  public:
   struct Range {
     double least = 0, most = std::numeric_limits<double>::infinity();
   };
 
-  explicit OptionReader(Values& attributes, std::string prefix = "")
+  explicit UpdaterAttributes(Values& attributes, std::string prefix = "")
       : attributes_(attributes), prefix_(std::move(prefix)) {}
 
   // Each returns `otherwise` if the attribute is missing; without `otherwise`, a missing one is refused.
@@ -39,8 +39,8 @@ class OptionReader {
   // The keys that are not read yet.
   [[nodiscard]] std::vector<std::string> rest() const;
   // A reader of the attributes below `key`.
-  [[nodiscard]] OptionReader below(const std::string& key) const {
-    return OptionReader(attributes_, prefix_ + key + ".");
+  [[nodiscard]] UpdaterAttributes below(const std::string& key) const {
+    return UpdaterAttributes(attributes_, prefix_ + key + ".");
   }
 
   [[nodiscard]] std::string name(const std::string& key) const { return prefix_ + key; }
