@@ -89,13 +89,13 @@ class Model {
   [[nodiscard]] std::vector<double> step() const {
     const Machine m = machine(true);
     forward(m);
-    std::vector<double> all = as_doubles(m.output(p_));
+    std::vector<double> all = numbers_of(m.output(p_));
     all.push_back(m.cost());
-    for (const double value : as_doubles(m.output(cost_))) all.push_back(value);
+    for (const double value : numbers_of(m.output(cost_))) all.push_back(value);
     m.backward();
     forward(m, kSamples - 3);
     m.backward();
-    for (const double value : as_doubles(m.gradient("x.values"))) all.push_back(value);
+    for (const double value : numbers_of(m.gradient("x.values"))) all.push_back(value);
     return all;
   }
   // Returns the calls of native kernels in the plan of a machine. keep_all: the machine keeps all outputs.

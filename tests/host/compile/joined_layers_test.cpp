@@ -57,7 +57,7 @@ class JoinedLayers : public testing::Test {
   void expect_slopes(const std::string& name, const Shape& shape, const Values& values, const Forward& forward) {
     forward();
     machine_.backward();
-    const Values gradient = as_doubles(machine_.gradient(name));
+    const Values gradient = numbers_of(machine_.gradient(name));
     ASSERT_EQ(gradient.size(), values.size());
     for (size_t i = 0; i < values.size(); ++i) {
       constexpr double kStep = 0x1p-12;
@@ -112,7 +112,7 @@ TEST_F(JoinedLayers, NormBehindAnActivation) {
       for (size_t i = row; i < row + 5; ++i) square += (expected[i] - mean) * (expected[i] - mean) / 5;
       for (size_t i = row; i < row + 5; ++i) expected[i] = (expected[i] - mean) / std::sqrt(square + 1e-5);
     }
-    expect_near(as_doubles(machine_.output(norm)), expected);
+    expect_near(numbers_of(machine_.output(norm)), expected);
     if (training) expect_slopes("wide.weight", {4, 15}, weights, forward);
   }
 }
@@ -138,8 +138,8 @@ TEST_F(JoinedLayers, ProductReadTwice) {
         for (size_t k = 0; k < 4; ++k) expected[i] += inputs[i / 20 * 4 + k] * weights[k * 20 + i % 20];
         squares.push_back(expected[i] * expected[i]);
       }
-      expect_near(as_doubles(machine_.output(square)), squares);
-      if (kept) expect_near(as_doubles(machine_.output(product)), expected);
+      expect_near(numbers_of(machine_.output(square)), squares);
+      if (kept) expect_near(numbers_of(machine_.output(product)), expected);
       if (training) expect_slopes("product.weight", {4, 20}, weights, forward);
     }
 }
@@ -173,8 +173,8 @@ TEST_F(JoinedLayers, VectorsThatArePooledAndRead) {
                           {"target", {TN_F64, {kSamples, 2}, targets.data()}}});
       };
       forward();
-      expect_near(as_doubles(machine_.output(sum)), sums);
-      if (use == kOutput) expect_near(as_doubles(machine_.output(vector)), vectors);
+      expect_near(numbers_of(machine_.output(sum)), sums);
+      if (use == kOutput) expect_near(numbers_of(machine_.output(vector)), vectors);
       if (training) expect_slopes("vector.weight", {4, 2}, table, forward);
       const nlohmann::json plan = nlohmann::json::parse(machine_.plan());
       const bool summed = std::any_of(plan["calls"].begin(), plan["calls"].end(), [](const nlohmann::json& call) {

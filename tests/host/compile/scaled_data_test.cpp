@@ -107,8 +107,8 @@ class ScaledData : public testing::Test {
       const Layer after = floats(moved.output(i));
       const Machine both = machine({after, moved.output(i), before.output(i)});
       both.forward({{"image", image()}});
-      const std::vector<double> expected = as_doubles(both.output(before.output(i)));
-      EXPECT_EQ(as_doubles(both.output(after)), expected);
+      const std::vector<double> expected = numbers_of(both.output(before.output(i)));
+      EXPECT_EQ(numbers_of(both.output(after)), expected);
       const Array raw = both.output(moved.output(i));
       EXPECT_EQ(raw.dtype, TN_U8) << "the layer must not convert the values";
       const std::vector<double> bytes = bytes_of(raw);
@@ -143,7 +143,7 @@ TEST_F(ScaledData, SurvivesOneAfterTheOther) {
   std::vector<double> expected;
   for (int i = 0; i < kSamples; ++i)
     for (const int at : {2, 5, 3, 6, 4, 7}) expected.push_back(kScale * (i * 8 + at) + kOffset);
-  EXPECT_EQ(as_doubles(made.output(all)), expected);
+  EXPECT_EQ(numbers_of(made.output(all)), expected);
 }
 
 TEST_F(ScaledData, SurvivesInSequences) {
@@ -154,8 +154,8 @@ TEST_F(ScaledData, SurvivesInSequences) {
   const Machine made = machine({turned, spread, later});
   const int64_t offsets[] = {0, 2, 2, 3};
   made.forward({{"rows", Array::sequences(TN_U8, {3, 2, 4}, bytes_.data(), kSamples, offsets)}, {"each", image()}});
-  const std::vector<double> reversed = as_doubles(made.output(turned)), copied = as_doubles(made.output(spread)),
-                            shifted = as_doubles(made.output(later));
+  const std::vector<double> reversed = numbers_of(made.output(turned)), copied = numbers_of(made.output(spread)),
+                            shifted = numbers_of(made.output(later));
   const size_t from[] = {1, 0, 2}, of[] = {0, 0, 2};
   for (size_t row = 0; row < 3; ++row)
     for (size_t k = 0; k < 8; ++k) {
@@ -174,7 +174,7 @@ TEST_F(ScaledData, IsScaledBeforeItIsDropped) {
   const Layer seen = floats(flat);
   const Machine made = machine({cost, seen}, true);
   made.forward({{"image", image()}});
-  const std::vector<double> values = as_doubles(made.output(seen));
+  const std::vector<double> values = numbers_of(made.output(seen));
   size_t dropped = 0;
   for (size_t k = 0; k < values.size(); ++k) {
     dropped += values[k] == 0;
@@ -198,7 +198,7 @@ TEST_F(ScaledData, GradientsAreThoseOfTheScaledNumbers) {
     const Machine made = machine({cost}, true);
     made.forward({{"image", image()}});
     made.backward();
-    return as_doubles(made.gradient("score.weight"));
+    return numbers_of(made.gradient("score.weight"));
   };
   const std::vector<double> expected = gradient(false);
   EXPECT_TRUE(std::all_of(expected.begin(), expected.end(), [](double each) { return each != 0; }));
@@ -220,7 +220,7 @@ TEST_F(ScaledData, IntegersStayIntegers) {
   const Machine made = machine({cost});
   const std::vector<uint8_t> classes{9, 7, 9, 0, 9, 3};
   made.forward({{"image", image()}, {"labels", {TN_U8, {kSamples, 2}, classes.data()}}});
-  const std::vector<double> costs = as_doubles(made.output(cost));
+  const std::vector<double> costs = numbers_of(made.output(cost));
   double sum = 0;
   for (int k = 0; k < 8; ++k) sum += std::exp(kScale * k);
   const double best[] = {7, 0, 3};
@@ -235,7 +235,7 @@ TEST_F(ScaledData, OfOneKindAlone) {
     const Layer both = floats(host_.layer("test_join", {parts[0], parts[1]}, {}, "both"));
     const Machine made = machine({both});
     made.forward({{"a", image()}, {"b", image()}});
-    return as_doubles(made.output(both)).at(15);
+    return numbers_of(made.output(both)).at(15);
   };
   EXPECT_EQ(joined(kScale, kOffset), kScale * 7 + kOffset);
   for (const auto& [scale, offset] : {std::pair{kScale, 0.0}, std::pair{1.0, kOffset}, std::pair{1.0, 0.0}}) {

@@ -73,7 +73,7 @@ class SharedGradients : public testing::Test {
     options.training = true;
     options.compute = compute;
     const Machine machine = host.machine(parameters, {cost}, options);
-    const Values b = as_doubles(parameters.get("table.b"));
+    const Values b = numbers_of(parameters.get("table.b"));
     Values of_table(kCount, 0.0);
     for (int batch = 0; batch < 2; ++batch) {
       std::vector<int32_t> picked;
@@ -90,15 +90,15 @@ class SharedGradients : public testing::Test {
     Values of_b = of_table;
     for (size_t i = 0; kind == "square" && i < kCount; ++i) of_b[i] *= 2 * b[i];
     for (const auto& [name, expected] : {std::pair{"table.a", of_table}, {"table.b", of_b}}) {
-      const Values got = as_doubles(machine.gradient(name));
+      const Values got = numbers_of(machine.gradient(name));
       ASSERT_EQ(got.size(), kCount);
       for (size_t i = 0; i < kCount; ++i)
         EXPECT_NEAR(got[i], expected[i], compute == TN_F64 ? 1e-12 : 1e-6) << kind << ": " << name << ", element " << i;
     }
-    const Values a = as_doubles(parameters.get("table.a"));
+    const Values a = numbers_of(parameters.get("table.a"));
     host.updater("sgd", {{"learning_rate", 1.0}}).update(machine);  // reads each gradient from its own memory
     for (const auto& [name, began, moved] : {std::tuple{"table.a", a, of_table}, {"table.b", b, of_b}}) {
-      const Values got = as_doubles(parameters.get(name));
+      const Values got = numbers_of(parameters.get(name));
       for (size_t i = 0; i < kCount; ++i)
         EXPECT_NEAR(got[i], began[i] - moved[i], 1e-6)
             << kind << ": " << name << ", element " << i << " after an update";
