@@ -125,6 +125,8 @@ std::vector<SlotNames> names_of(const HeldReader& reader) {
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count) {
   required(names, "names");
   required(count, "count");
+  // Applications of 0.3 get what they were promised, lists of integers alone.
+  std::erase_if(known, [](const SlotNames& each) { return each.names->count == 0; });
   const NamesTable& lent = host.lend(std::move(known));
   *names = lent.data();
   *count = lent.size();
@@ -227,12 +229,12 @@ UnknownFeeds unknown_feeds(uint32_t flags) {
   return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
 }
 
-std::string device_kind(const char* request) { return request == nullptr ? "cpu" : request; }
+std::string device_kind(const char* request) { return request == nullptr || *request == 0 ? "cpu" : request; }
 
 std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
                                              uint32_t count) {
   if (count == 0) return {host.device(device_kind(device))};
-  if (device != nullptr)
+  if (device != nullptr && *device != 0)
     fail(TN_INVALID, SubjectName{"options.devices"}, "options.device and options.devices are both set");
   return host.devices(strings(devices, count, "options.devices"));
 }

@@ -166,8 +166,8 @@ void give(T* to, const char* argument, T made) {
   const uint32_t size = required(to, argument).size;
   if (size < sizeof(uint32_t) || size > kMost)
     fail(TN_MISUSE, SubjectName{argument}, argument, ".size is ", size, "; it was not set");
-  made.size = size;
-  std::memcpy(static_cast<void*>(to), &made, std::min<size_t>(size, sizeof(T)));
+  made.size = std::min<uint32_t>(size, sizeof(T));  // what is filled, for TN_HAS
+  std::memcpy(static_cast<void*>(to), &made, made.size);
 }
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
@@ -193,7 +193,7 @@ tn_array array(const ArrayView& view);
 ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject = {});
 std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument);  // by data layer
 UnknownFeeds unknown_feeds(uint32_t flags);    // of TN_FORWARD_*; throws TN_UNSUPPORTED for others
-std::string device_kind(const char* request);  // null: "cpu"
+std::string device_kind(const char* request);  // null, "": "cpu"
 // Returns the devices of a machine: those of the list or, if it is empty, the one device.
 std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, const char* const* devices,
                                              uint32_t count);

@@ -116,6 +116,7 @@ json api::describe(const Reader& reader) {
 tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
     const tn_reader_options request = api::sized(options, "options");
+    check_unused(request.reserved, "options.reserved");
     api::required(reader, "reader");
     if ((request.flags & ~uint32_t{TN_READER_SCHEMA}) != 0)
       fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", request.flags,

@@ -122,11 +122,15 @@ double RuleUpdater::learning_rate() const {
   return std::isfinite(rate) ? rate : 0;
 }
 
-void RuleUpdater::set_learning_rate(double rate) {
+void RuleUpdater::require_learning_rate(double rate) const {
   check_learning_rate(rate);
-  if (rate == learning_rate()) return;
   if (options_.set_learning_rate == nullptr)
     fail(TN_UNSUPPORTED, ComponentName{who_}, SubjectName{"learning_rate"}, who_, " has no learning rate to set");
+}
+
+void RuleUpdater::set_learning_rate(double rate) {
+  if (rate == learning_rate()) return;
+  require_learning_rate(rate);
   api::call_application(who_, [&](tn_error* error) { return options_.set_learning_rate(user_.get(), rate, error); });
 }
 
@@ -215,6 +219,7 @@ std::shared_ptr<Updater::SetState> RuleUpdater::read_states(const std::shared_pt
 void RuleUpdater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) {
   check_steps(steps);
   const auto adopted = std::dynamic_pointer_cast<Copies>(states);
+  if (learning_rate != this->learning_rate()) require_learning_rate(learning_rate);
   take(adopted->set.lock());
   if (options_.set_states != nullptr) {
     std::vector<tn_rule_state> list;

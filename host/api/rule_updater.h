@@ -34,6 +34,7 @@ class RuleUpdater final : public Updater {
   [[nodiscard]] const std::string& type() const override { return type_; }
   [[nodiscard]] double learning_rate() const override;
   void set_learning_rate(double rate) override;
+  void require_learning_rate(double rate) const;  // throws if set_learning_rate would refuse it
   [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& /*set*/) const override {
     return learning_rate();
   }

@@ -103,6 +103,7 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
 tn_status tn_updater_create_from(tn_host* host, const tn_rule_options* options, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
     const tn_rule_options request = api::sized(options, "options");
+    check_unused(request.reserved, "options.reserved");
     api::required(updater, "updater");
     auto rule = std::make_unique<RuleUpdater>(request);
     RuleUpdater& made = *rule;

@@ -12,7 +12,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRESENT = HERE.parents[1] / "sdk/include"
-RELEASED = {int(folder.name.split(".")[1]): folder for folder in (HERE / "released").iterdir()}
+RELEASED = {int(folder.name.split(".")[1]): folder for folder in (HERE / "released").glob("0.*")}
+APPLICATION = HERE.parents[1] / "host/include"
 C, CXX, *OPTIONS = sys.argv[1:]
 STRUCT = re.compile(r"^typedef struct (tn_\w+) \{", re.MULTILINE)
 
@@ -22,7 +23,7 @@ def compiled(compiler, source, target=None, include=PRESENT):
     language = ["-xc++", "-std=c++17"] if compiler == CXX else ["-xc", "-std=c11"]
     defined = [] if target is None else [f"-DTN_TARGET_MINOR={target}"]
     return subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{include}",
-                           *OPTIONS, *defined, "-"], input=source, capture_output=True, text=True, check=False)
+                           f"-I{APPLICATION}", *OPTIONS, *defined, "-"], input=source, capture_output=True, text=True, check=False)
 
 
 class TargetMinor(unittest.TestCase):
@@ -76,6 +77,11 @@ class TargetMinor(unittest.TestCase):
                 (3, "auto f(const tn_services* s) { return tn::options(s, \"a.b\"); }", "newer than TN_TARGET_MINOR"),
                 (4, "void f(tn::KernelDescription& d) { d.knows_ports(1, 1, 0); }", "knows_ports")]:
             self.newer(minor, CXX, use, name)
+
+    def test_applications_may_have_components_for_older_hosts(self):
+        for target in (2, 3):
+            found = compiled(CXX, "#include <tenon/plugin.hpp>\n#include <tenon/tenon.hpp>\n", target)
+            self.assertEqual(found.stderr, "")
 
     def test_a_target_that_does_not_exist_is_refused(self):
         for target in (1, 99):

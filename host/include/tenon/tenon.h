@@ -216,12 +216,12 @@ TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, c
 /* Copies values in; shape and dtype must match. */
 TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                                       tn_error* error);
-/* What readers of other data must agree with, by data layer: the names of integers, such as classes, categories and
- * words (count 0: none; these lists are last) and, since 0.4, the names of columns, type and shape. tn_train stores
- * those of the reader's slots and model files hold them; tn_train, tn_test and tn_infer refuse a reader that numbers
- * its names differently or has other columns, with TN_INVALID. Of more than 65,536 names or 1 MiB only count and digest
- * are stored. `slot` of each list is the data layer. Borrowed until this thread's next call of tn_parameters_names or
- * tn_reader_names on this host. */
+/* The names of the integers of data layers, such as classes, categories and words, with which readers of other data
+ * must agree. tn_train stores those of the reader's slots and model files hold them; tn_train, tn_test and tn_infer
+ * refuse a reader that numbers its names differently, with TN_INVALID. Of more than 65,536 names or 1 MiB only count
+ * and digest are stored. `slot` of each list is the data layer. Borrowed until this thread's next call of
+ * tn_parameters_names or tn_reader_names on this host. tn_parameters_read_names (tenon_lease.h) also has what 0.4
+ * added: columns, type and shape of every data layer. */
 TENON_API tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names,
                                         uint32_t* count, tn_error* error);
 /* Replaces the names of these data layers, for a training without tn_train; a list without names of integers and

@@ -259,6 +259,7 @@ class NamesLists {
       list.count = texts_[i].empty() ? names[i].count : static_cast<int64_t>(texts_[i].size());
       list.texts = texts_[i].empty() ? nullptr : texts_[i].data();
       list.sha256 = names[i].sha256.c_str();
+#if TN_TARGET_MINOR >= 4 /* of an application that also is a plugin for older hosts */
       list.columns_count = columns_[i].empty() ? names[i].columns_count : static_cast<int64_t>(columns_[i].size());
       list.columns = columns_[i].empty() ? nullptr : columns_[i].data();
       list.columns_sha256 = names[i].columns_sha256.c_str();
@@ -266,6 +267,7 @@ class NamesLists {
       list.rank = static_cast<int32_t>(names[i].shape.size());
       list.shape = names[i].shape.data();
       list.index_limit = names[i].index_limit;
+#endif
       lists_.push_back(list);
     }
     for (const tn_names& list : lists_) pointers_.push_back(&list);
@@ -280,18 +282,14 @@ class NamesLists {
   std::vector<tn_names> lists_;
   std::vector<const tn_names*> pointers_;
 };
-// call(&lists, &count, &error) -> status
-template <typename Call>
-std::vector<Names> names_from(Call call) {
-  const tn_names* const* lists = nullptr;
-  uint32_t count = 0;
-  checked([&](tn_error* error) { return call(&lists, &count, error); });
+inline std::vector<Names> names_from(const tn_names* const* lists, uint32_t count) {
   std::vector<Names> result;
   for (uint32_t i = 0; i < count; ++i) {
     const tn_names& list = *lists[i];
     Names& names = result.emplace_back(Names{list.slot, {}, list.count, list.sha256});
     for (int64_t k = 0; list.texts != nullptr && k < list.count; ++k)
       names.texts.emplace_back(list.texts[k].data, list.texts[k].length);
+#if TN_TARGET_MINOR >= 4
     if (!TN_HAS(&list, tn_names, index_limit)) continue;  // of a library before 0.4
     names.columns_count = list.columns_count;
     if (list.columns_sha256 != nullptr) names.columns_sha256 = list.columns_sha256;
@@ -300,8 +298,28 @@ std::vector<Names> names_from(Call call) {
     names.dtype = list.dtype;
     names.index_limit = list.index_limit;
     if (list.rank > 0) names.shape.assign(list.shape, list.shape + list.rank);
+#endif
   }
   return result;
+}
+// call(sink, user, &error) -> status
+template <typename Call>
+std::vector<Names> names_from(Call call) {
+  struct Target {
+    std::vector<Names> names;
+    std::exception_ptr failure;  // must not pass through the library
+  } target;
+  const auto sink = [](void* user, const tn_names* const* lists, uint32_t count) {
+    auto& to = *static_cast<Target*>(user);
+    try {
+      to.names = names_from(lists, count);
+    } catch (...) {
+      to.failure = std::current_exception();
+    }
+  };
+  checked([&](tn_error* error) { return call(sink, &target, error); });
+  if (target.failure) std::rethrow_exception(target.failure);
+  return std::move(target.names);
 }
 
 // Borrows from `array`.

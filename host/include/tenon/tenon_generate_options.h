@@ -23,7 +23,7 @@ typedef struct tn_generator_options {
   int64_t max_samples;
   /* Null or empty: "cpu". */
   const char* device;
-  /* TN_F32 or TN_F64, as in tn_machine_options. */
+  /* As in tn_machine_options. */
   tn_dtype compute;
   uint32_t reserved;
 } tn_generator_options;

@@ -21,7 +21,7 @@ struct GeneratorOptions {
   bool from_logits = false;
   // That are generated at once; 0: 32.
   int64_t max_samples = 0;
-  // TN_F32 or TN_F64, as in tn_machine_options.
+  // As in tn_machine_options.
   tn_dtype compute = TN_F32;
   // Null or empty: "cpu".
   std::string device;

@@ -18,8 +18,10 @@ extern "C" {
 
 /* Receives lists of names, which are borrowed during the call. It must not call the host. */
 typedef void (*tn_names_sink)(void* user, const tn_names* const* names, uint32_t count);
-/* Since 0.4. Call `sink` once with what tn_parameters_names and tn_reader_names lend until a thread's next call: for
- * callers whose work moves between threads. */
+/* Since 0.4. Call `sink` once with what readers of other data must agree with, by data layer: names of integers
+ * (count 0: none; these lists are last), names of columns, type and shape. tn_train stores those of the reader's slots
+ * and model files hold them; tn_train, tn_test and tn_infer refuse a reader with others, with TN_INVALID. Of a reader:
+ * what a model keeps of its slots, as far as the reader knows it. */
 TENON_API tn_status tn_parameters_read_names(tn_host* host, tn_parameters parameters, tn_names_sink sink, void* user,
                                              tn_error* error);
 TENON_API tn_status tn_reader_read_names(tn_host* host, tn_reader reader, tn_names_sink sink, void* user,

@@ -32,8 +32,8 @@ typedef struct tn_machine_options {
   const char* const* immutable_parameters;
   uint32_t immutable_parameters_count;
   uint32_t reserved;
-  /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: grows as needed. 0:
-   * the machine starts with a few rows per sample and plans again with twice as many when a minibatch has more. */
+  /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: grows as needed: the
+   * machine starts with a few rows per sample and plans again with twice as many when a minibatch has more. */
   int64_t max_rows;
   /* TN_MACHINE_*. */
   uint32_t flags;

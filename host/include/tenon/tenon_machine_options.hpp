@@ -28,7 +28,8 @@ struct MachineOptions {
   // Parameters without gradient and buffers that keep their values: a name includes everything below it ("D": "D",
   // "D.weight").
   std::vector<std::string> immutable_parameters = {};
-  // Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: grows as needed.
+  // Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: grows as needed: the
+  // machine starts with a few rows per sample and plans again with twice as many when a minibatch has more.
   int64_t max_rows = 0;
   // TN_MACHINE_*.
   uint32_t flags = 0;

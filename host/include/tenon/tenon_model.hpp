@@ -3,6 +3,8 @@
 #ifndef TENON_TENON_MODEL_HPP
 #define TENON_TENON_MODEL_HPP
 
+#include <tenon/tenon_lease.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -115,10 +117,10 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
       return tn_parameters_set(host(), handle(), detail::c_text(name, "name"), &array, error);
     });
   }
-  // The names of the integers of data layers in training; readers of other data must use the same numbers.
+  // What readers of other data must agree with, as tn_parameters_read_names documents.
   [[nodiscard]] std::vector<Names> names() const {
-    return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
-      return tn_parameters_names(host(), handle(), lists, count, error);
+    return detail::names_from([this](tn_names_sink sink, void* user, tn_error* error) {
+      return tn_parameters_read_names(host(), handle(), sink, user, error);
     });
   }
   // Replaces the names of these data layers, as tn_parameters_set_names documents.

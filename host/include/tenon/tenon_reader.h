@@ -21,10 +21,10 @@ typedef struct tn_reader_options {
   const tn_named_value* attributes;
   const char* directory;  /* base of relative paths; null: the working directory */
   uint32_t shard, shards; /* shards 0: 1 */
-  /* What a model knows of slots, for example from tn_parameters_names or another reader's tn_reader_names; `slot` is a
-   * slot of this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader that finds
-   * other names, or must number them differently, fails. Since 0.4: a reader that finds columns, their number or their
-   * type in its data uses those of these lists. Lists for slots that it lacks are ignored. */
+  /* What a model knows of slots, for example from tn_parameters_read_names or tn_reader_read_names; `slot` is a slot of
+   * this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader that finds other
+   * names, or must number them differently, fails. Since 0.4: a reader that finds columns, their number or their type
+   * in its data uses those of these lists. Lists for slots that it lacks are ignored. */
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t flags; /* TN_READER_* */
@@ -131,9 +131,8 @@ TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t mini
  * samples: in a pass, -1 if unknown; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of one
  * sample, or of one row if storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
-/* What a model keeps of the slots: the names of their integers and columns, as far as the reader knows them, types and
- * shapes. Slots without names of integers have lists with the count 0, which are last. Borrowed like those of
- * tn_parameters_names. */
+/* The slots whose names of integers the reader knows. Borrowed like those of tn_parameters_names. Those of every slot:
+ * tn_reader_read_names (tenon_lease.h). */
 TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                                     tn_error* error);
 /* Whether the slots mean what the model was trained with: TN_INVALID, naming the slot, if names of integers or columns

@@ -3,6 +3,8 @@
 #ifndef TENON_TENON_READER_HPP
 #define TENON_TENON_READER_HPP
 
+#include <tenon/tenon_lease.h>
+
 #include <tenon/tenon_base.hpp>
 #include <tenon/tenon_reader_options.hpp>
 #include <tenon/tenon_sample.hpp>
@@ -100,8 +102,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   }
   // What a model keeps of the slots: names of integers and columns as far as the reader knows them, types and shapes.
   [[nodiscard]] std::vector<Names> names() const {
-    return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
-      return tn_reader_names(host(), handle(), lists, count, error);
+    return detail::names_from([this](tn_names_sink sink, void* user, tn_error* error) {
+      return tn_reader_read_names(host(), handle(), sink, user, error);
     });
   }
   // The number of the record of the data that sample `index` of a pass is, as tn_reader_record documents.

@@ -26,7 +26,7 @@ typedef struct tn_test_options {
   uint32_t outputs_count;
   /* Costs and metrics; null or empty: the outputs of the training. */
   const tn_layer* outputs;
-  /* Of minibatches. Another one than the training's, which must seek to start a pass. */
+  /* Of minibatches; it must seek to start a pass. Another one than the training's. */
   tn_reader reader;
   /* As in tn_train_options. */
   const tn_feeding* feeding;

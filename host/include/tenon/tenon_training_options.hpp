@@ -18,7 +18,7 @@ inline namespace v0 {
 
 // As tn_test_options documents it.
 struct TestOptions {
-  // Of minibatches.
+  // Of minibatches; it must seek to start a pass.
   Reader reader;
   // Costs and metrics; null or empty: the outputs of the training.
   Layers outputs = {};

@@ -105,10 +105,11 @@ typedef struct tn_rule_state {
   const char* parameter;
   tn_array values; /* dense, of any type and shape; a number has rank 0 */
 } tn_rule_state;
-typedef void (*tn_rule_states_sink)(void* to, const tn_rule_state* state);
+typedef void (*tn_rule_states_sink)(void* user, const tn_rule_state* state);
 
-/* Functions return TN_OK or fill *error: message and subject; the call around them then fails so. They are called one
- * at a time, on the thread of the call that updates, saves or resumes. */
+/* Functions return TN_OK, or another status but TN_END after they have filled *error: message and subject; the call
+ * around them then fails so. They are called one at a time, on the thread of the call that updates, saves, resumes, or
+ * asks for states and rates; `release` on the thread that ends the last use, such as that of tn_host_destroy. */
 typedef struct tn_rule_options {
   uint32_t size;
   uint32_t reserved;
@@ -126,7 +127,7 @@ typedef struct tn_rule_options {
   tn_status (*update)(void* user, const tn_rule_step* step, tn_error* error);
   /* The learning rate, for events and checkpoints; null: 0. */
   double (*learning_rate)(void* user);
-  /* For handlers and resumes; null: it has none, so that they fail. */
+  /* For handlers and resumes; null: it has none, so that they fail, a resume unless the rate is equal. */
   tn_status (*set_learning_rate)(void* user, double learning_rate, tn_error* error);
   /* Calls sink(to, state) for each state, which the sink copies; null: the rule has none. An updater of the application
    * belongs to the first set that it updates. This and set_states must not call the host. */

@@ -147,8 +147,9 @@ enum {
   TN_TRAIT_BATCH_VARIANT = 32,
 #endif
 #if TN_TARGET_MINOR >= 4
-  /* Of a call: run takes operands of any tn_tensor.alignment, in the steps of scans too. Without it every operand of a
-   * call is aligned to 64 bytes: the host copies those that are not. Since 0.4; tn_any_alignment is for all hosts. */
+  /* Of a call: run takes operands of any tn_tensor.alignment, in the steps of scans too. Without it every operand is
+   * aligned to 64 bytes, except in updates (tn_tensor.alignment): the host copies those that are not. Since 0.4;
+   * tn_any_alignment is for all hosts. */
   TN_TRAIT_ANY_ALIGNMENT = 64
 #endif
 };

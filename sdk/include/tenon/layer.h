@@ -169,7 +169,9 @@ typedef struct tn_layer_description {
   const char* const* parameters; /* suffixes that may be declared, buffers too; of expansions "inner.suffix" (0.3) */
   /* Rises when model files hold something else: names or meanings of attributes, parameters, buffers
    * (tenon/migrate.h); and when the type gets an input, output, parameter or buffer, which are appended to these lists:
-   * native kernels of other plugins were written for the type of their state_version. 1 at first, never 0. */
+   * native kernels of other plugins were written for the type of their state_version. Whoever raises it offers
+   * tenon.migrate/1, which may change nothing; without it, models of the versions before are refused. 1 at first, never
+   * 0. */
   uint32_t state_version;
   uint32_t reserved;
 } tn_layer_description;

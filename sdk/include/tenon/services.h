@@ -70,7 +70,9 @@ typedef struct tn_services {
 
 /* TN_TRAIT_ANY_ALIGNMENT on hosts that know it, 0 on older ones, which refuse unknown traits. For a call that takes
  * operands of any alignment, in plugins for all hosts. */
-static inline uint32_t tn_any_alignment(const tn_services* services) { return services->abi_minor >= 4 ? 64u : 0u; }
+static inline uint32_t tn_any_alignment(const tn_services* services) {
+  return services->abi_major > 0 || services->abi_minor >= 4 ? 64u : 0u;
+}
 
 /* "tenon.log/1": lines for the application's log. */
 #define TN_LOG "tenon.log/1"
@@ -89,8 +91,8 @@ typedef struct tn_options {
   uint32_t reserved;
   void* self;
   /* [any] The options of the plugin with this id, in the order of tn_plugin.options: the values of the plugin set, else
-   * the defaults. Null if this host uses no plugin of that id, and, for plugins that are built with 0.4, of every id
-   * but that of the plugin itself. They never change on a host that has loaded the plugin, and live as long as these
+   * the defaults. Null if this host uses no plugin of that id, and, for plugins that are built with 0.4 or later, of every
+   * id but that of the plugin itself. They never change on a host that has loaded the plugin, and live as long as these
    * services. Each host has values of its own. */
   const tn_attributes* (*of)(void* self, const char* plugin);
 } tn_options;

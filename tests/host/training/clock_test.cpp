@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "host/api/host/host.h"
+#include "host/training/program_updater.h"
 #include "tests/support/paths.h"
 
 namespace tenon_tests::trainer_test {
@@ -75,7 +76,7 @@ TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
   SampleBlock minibatch(reader->slots(), host_.allocator);
   SetGate gate;
   const LoopInputs request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock, gate, {2}};
-  const auto updater = std::make_shared<Updater>(host_.registry.updater("sgd"), Values{{"learning_rate", 0.0}});
+  const auto updater = std::make_shared<ProgramUpdater>(host_.registry.updater("sgd"), Values{{"learning_rate", 0.0}});
   std::vector<double> seconds;
   train(request, UpdaterGroups(machine_->step(), updater, {}), [&](Event& event) {
     seconds.push_back(event.seconds);
