@@ -144,10 +144,12 @@ def macro(directive, before):
     return [Declaration(define[1], " ".join(value.split()), " ".join([*before, said]).strip())]
 
 
-def of_header(name, text):
-    """The declarations of a header, its first comment under its own name."""
+def of_header(name, text, older=False):
+    """The declarations of a header, its first comment under its own name. older: where a member depends on the target's
+    version, as for earlier ones."""
     text = re.sub(r"#ifdef __cplusplus\n(extern \"C\" \{|\})\n#endif\n", "", text)
-    # Of a member that a reserved one has become, the branch for later targets.
+    if older:
+        text = re.sub(r"^#if TN_TARGET_MINOR (?:(?!^#).)*?^#else\n", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^#else\n.*?(?=^#endif)", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(rf"^#({DIRECTIVES})\b(?:\\\n|[^\n])*", "", text, flags=re.MULTILINE)
     stream, result, before, code, depth, first = [], [], [], [], 0, True
@@ -188,12 +190,14 @@ def of_header(name, text):
     return result
 
 
-def of_folder(folder):
-    """{name: declaration} of all headers of a folder; the enums of all under their constants."""
+def of_folder(folder, older=False):
+    """{name: declaration} of all headers of a folder; the enums of all under their constants, of which the first one has
+    the comment of its enum, too. older: as in of_header."""
     found = {}
     for path in sorted(folder.glob("*.h")):
-        for declaration in of_header(path.name, path.read_text(encoding="utf-8")):
+        for declaration in of_header(path.name, path.read_text(encoding="utf-8"), older):
             if declaration.name == "enum":
+                declaration.members[0].comment = f"{declaration.comment} {declaration.members[0].comment}".strip()
                 found.update({member.name: member for member in declaration.members})
             else:
                 found[declaration.name] = declaration

@@ -36,13 +36,17 @@ def pairs(old, new):
         yield member.name, member, members[number] if number < len(members) else None
 
 
-def is_taken(then, now):
-    """Whether a reserved member has become one of the same size."""
-    return "reserved" in then.name and then.code.rsplit(" ", 1)[0] == now.code.rsplit(" ", 1)[0]
+def is_taken(then, now, older):
+    """Whether a reserved member has become one of the same size, for older targets, too, unless they have it as it was."""
+    members = {(each.name, each.code) for each in older.members} if older is not None else set()
+    kept = (then.name, then.code) in members or (now.name, now.code) in members
+    return "reserved" in then.name and kept and then.code.rsplit(" ", 1)[0] == now.code.rsplit(" ", 1)[0]
 
 
-def compare(version, old, today, clarified, comments):
-    """Complaints about the declarations of a release, against those of today; uses up lines of `clarified`."""
+def compare(version, old, views, clarified, comments):
+    """Complaints about the declarations of a release, against views: those of today, and those of today for older
+    targets; uses up lines of `clarified`."""
+    today, older = views
     for declaration in old.values():
         present = today.get(declaration.name)
         frozen = declaration.code == "struct" and declaration.members[0].code != "uint32_t size"
@@ -52,7 +56,7 @@ def compare(version, old, today, clarified, comments):
             if name in PRESENT:
                 continue
             same = now is not None and then.code == now.code
-            if now is None or not (same or is_taken(then, now)):
+            if now is None or not (same or is_taken(then, now, older.get(declaration.name))):
                 yield f"{version} {name}: was \"{then.code}\", is {'gone' if now is None else now.code}"
             elif not comments or (same and then.comment == now.comment):
                 continue
@@ -68,13 +72,13 @@ def read_clarified(path):
 
 
 def check(today, released, clarified=None):
-    found = declarations.of_folder(today)
+    views = declarations.of_folder(today), declarations.of_folder(today, older=True)
     lines = read_clarified(clarified) if clarified else {}
     versions = sorted(path for path in released.iterdir() if path.is_dir() and any(path.glob("*.h")))
     if not versions:
         yield f"{released}: no release"
     for folder in versions:
-        yield from compare(folder.name, declarations.of_folder(folder), found, lines, clarified is not None)
+        yield from compare(folder.name, declarations.of_folder(folder), views, lines, clarified is not None)
     for version, name in lines:
         yield f"{clarified.name}: {version} {name} differs no longer, or is unknown"
 

@@ -23,7 +23,8 @@ def compiled(compiler, source, target=None, include=PRESENT):
     language = ["-xc++", "-std=c++17"] if compiler == CXX else ["-xc", "-std=c11"]
     defined = [] if target is None else [f"-DTN_TARGET_MINOR={target}"]
     return subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{include}",
-                           f"-I{APPLICATION}", *OPTIONS, *defined, "-"], input=source, capture_output=True, text=True, check=False)
+                           f"-I{APPLICATION}", *OPTIONS, *defined, "-"], input=source, capture_output=True, text=True,
+                          check=False)
 
 
 class TargetMinor(unittest.TestCase):

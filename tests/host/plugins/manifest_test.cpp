@@ -238,18 +238,18 @@ TEST(Abi, IntervalsMustMeet) {
 
 // 1.0 is the last 0.x under another number: it runs what that ran.
 TEST(Abi, AHostOfOneRunsPluginsOfZero) {
-  const HostAbi one = {1, 0, 2};
+  const HostAbi one = {1, 4, 2};
   for (const AbiInterval& abi :
-       {AbiInterval{0, 2, 2}, AbiInterval{0, 3, 2}, AbiInterval{0, 9, 8}, AbiInterval{1, 0, 0}, AbiInterval{1, 5, 0}})
+       {AbiInterval{0, 2, 2}, AbiInterval{0, 3, 2}, AbiInterval{0, 9, 8}, AbiInterval{1, 4, 4}, AbiInterval{1, 5, 2}})
     check_abi(abi, one);
   const auto refused = [](const AbiInterval& abi, const HostAbi& host) {
     return error_of([&] { check_abi(abi, host); }).message();
   };
-  EXPECT_THAT(refused({0, 1, 1}, one), HasSubstr("this host offers version 1.0 and accepts plugins built with 0.2"));
-  EXPECT_THAT(refused({1, 5, 1}, one), HasSubstr("needs a host of 1.1 or later"));
+  EXPECT_THAT(refused({0, 1, 1}, one), HasSubstr("this host offers version 1.4 and accepts plugins built with 0.2"));
+  EXPECT_THAT(refused({1, 5, 5}, one), HasSubstr("needs a host of 1.5 or later"));
   EXPECT_THAT(refused({2, 0, 0}, one), HasSubstr("update Tenon"));
-  EXPECT_THAT(refused({1, 0, 0}, {2, 0, 2}), HasSubstr("rebuild the plugin"));
-  EXPECT_THAT(refused({0, 4, 2}, {2, 0, 2}), HasSubstr("rebuild the plugin"));
+  EXPECT_THAT(refused({1, 4, 4}, {2, 4, 2}), HasSubstr("rebuild the plugin"));
+  EXPECT_THAT(refused({0, 4, 2}, {2, 4, 2}), HasSubstr("rebuild the plugin"));
 }
 
 TEST(Isa, FeaturesMustBeKnownAndPresent) {
