@@ -40,16 +40,17 @@ TENON_API const char* tn_status_text(tn_status status);
  * message of a crash: the library installs no handler itself. */
 TENON_API uint64_t tn_plugin_call(char* text, uint64_t size);
 
-/* Writes a file as tn_model_save does: to a temporary name beside it, synced, then renamed. A link is followed, and its
- * target replaced. TN_IO if another user may have planted the file or a link on the way to it: in a folder that is
- * sticky and writable by all, such as /tmp, an entry must belong to this user or to the owner of the folder. */
+/* Since 0.4. Writes a file as tn_model_save does: to a temporary name beside it, synced, then renamed. A link is
+ * followed, and its target replaced. TN_IO if another user may have planted the file or a link on the way to it: in a
+ * folder that is sticky and writable by all, such as /tmp, an entry must belong to this user or to the owner of the
+ * folder. */
 TENON_API tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn_error* error);
-/* Passes to `write` the path that tn_file_replace would replace: the target of a link, else `path` itself. Looks alone,
- * and creates nothing, so that a caller who writes the file in another way keeps the same rule. TN_INVALID if the path
- * names no file; TN_IO as tn_file_replace. */
+/* Since 0.4. Passes to `write` the path that tn_file_replace would replace: the target of a link, else `path` itself.
+ * Looks alone, and creates nothing, so that a caller who writes the file in another way keeps the same rule. TN_INVALID
+ * if the path names no file; TN_IO as tn_file_replace. */
 TENON_API tn_status tn_file_target(const char* path, tn_write write, void* user, tn_error* error);
-/* Returns what would keep tn_file_replace and tn_model_save from writing this file now: creates the temporary file and
- * removes it again. */
+/* Since 0.4. Returns what would keep tn_file_replace and tn_model_save from writing this file now: creates the
+ * temporary file and removes it again. */
 TENON_API tn_status tn_file_check(const char* path, tn_error* error);
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
@@ -303,9 +304,10 @@ TENON_API tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine
                                                tn_array* values, tn_error* error);
 /* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
-/* The costs whose sum tn_machine_cost returns, if there are two or more; else *count is 0. Each is what it adds to the
- * sum: its mean times its `coefficient`. The name is that of the layer; "<layer>.cost" if the layer has the name of a
- * metric or is called "cost". Borrowed until this thread's next call of tn_machine_costs or tn_test on this host. */
+/* Since 0.4. The costs whose sum tn_machine_cost returns, if there are two or more; else *count is 0. Each is what it
+ * adds to the sum: its mean times its `coefficient`. The name is that of the layer; "<layer>.cost" if the layer has the
+ * name of a metric or is called "cost". Borrowed until this thread's next call of tn_machine_costs or tn_test on this
+ * host. */
 TENON_API tn_status tn_machine_costs(tn_host* host, tn_machine machine, const tn_metric** costs, uint32_t* count,
                                      tn_error* error);
 /* Values of the machine's metrics over the last forward, borrowed until this thread's next call of tn_machine_metrics
@@ -383,7 +385,8 @@ typedef struct tn_event {
   tn_machine machine;
   uint32_t reason;  /* END_TRAINING: TN_REASON_*; else 0 */
   uint32_t skipped; /* steps so far that the training's updaters skipped, see TN_BF16 */
-  /* With two or more costs, each of them, as in tn_machine_costs; else none. Means over the same samples as `cost`. */
+  /* Since 0.4. With two or more costs, each of them, as in tn_machine_costs; else none. Means over the same samples as
+   * `cost`. */
   const tn_metric* costs;
   uint32_t costs_count;
   uint32_t reserved;
@@ -396,7 +399,7 @@ typedef struct tn_test_result {
   int64_t samples;
   double seconds;
   const tn_metric* metrics; /* borrowed until this thread's next tn_test or tn_machine_metrics on the host */
-  /* With two or more costs, each of them, as in tn_machine_costs; else none. Borrowed like metrics. */
+  /* Since 0.4. With two or more costs, each of them, as in tn_machine_costs; else none. Borrowed like metrics. */
   const tn_metric* costs;
   uint32_t costs_count;
   uint32_t reserved;

@@ -40,7 +40,7 @@ struct HostOptions {
   uint32_t check = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of plugins
   bool check_finite = false;          // whether every float of a step must be finite, as in tn_host_options
   std::string plugin_set = {};        // path of the set that says which plugins may load; empty: none
-  std::vector<std::string> added_plugin_paths = {};  // folders that are searched before plugin_paths
+  std::vector<std::string> added_plugin_paths = {};  // folders that are searched, too; after plugin_paths with a set
   bool installed_plugins = true;                     // false: no plugin_paths means no folder
   bool time_calls = false;                           // whether machines measure the time of each call
 };

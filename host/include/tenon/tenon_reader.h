@@ -135,9 +135,9 @@ TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write
  * tn_reader_read_names (tenon_lease.h). */
 TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                                     tn_error* error);
-/* Whether the slots mean what the model was trained with: TN_INVALID, naming the slot, if names of integers or columns
- * differ from those that the set keeps for a data layer of the slot's name. tn_train, tn_test and tn_infer ask the
- * same; an application that feeds minibatches of a reader itself calls it once before. */
+/* Since 0.4. Whether the slots mean what the model was trained with: TN_INVALID, naming the slot, if names of integers
+ * or columns differ from those that the set keeps for a data layer of the slot's name. tn_train, tn_test and tn_infer
+ * ask the same; an application that feeds minibatches of a reader itself calls it once before. */
 TENON_API tn_status tn_reader_check(tn_host* host, tn_reader reader, tn_parameters parameters, tn_error* error);
 TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
 struct tn_data_options;
