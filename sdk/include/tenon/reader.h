@@ -147,8 +147,8 @@ typedef struct tn_parallel_read {
 typedef struct tn_records {
   uint32_t size;
   uint32_t reserved;
-  /* [any] The number of records of the data, of all shards, with those that are left out, such as empty lines. Not asked
-   * of readers that do not know how many samples they have. */
+  /* [any] The number of records of the data, of all shards, with those that are left out, such as empty lines. Not
+   * asked of readers that do not know how many samples they have. */
   int64_t (*count)(void* instance);
   /* [any] The number, from 0, of the record that sample `index` of this shard is, as read_at counts samples. It rises
    * with the index. The host asks for samples that exist. */

@@ -91,9 +91,9 @@ typedef struct tn_options {
   uint32_t reserved;
   void* self;
   /* [any] The options of the plugin with this id, in the order of tn_plugin.options: the values of the plugin set, else
-   * the defaults. Null if this host uses no plugin of that id, and, for plugins that are built with 0.4 or later, of every
-   * id but that of the plugin itself. They never change on a host that has loaded the plugin, and live as long as these
-   * services. Each host has values of its own. */
+   * the defaults. Null if this host uses no plugin of that id, and, for plugins that are built with 0.4 or later, of
+   * every id but that of the plugin itself. They never change on a host that has loaded the plugin, and live as long as
+   * these services. Each host has values of its own. */
   const tn_attributes* (*of)(void* self, const char* plugin);
 } tn_options;
 
