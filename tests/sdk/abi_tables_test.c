@@ -62,7 +62,7 @@ AT(tn_layer_numbers, reserved, 4);
 AT(tn_layer_numbers, declare, 8);
 
 /* tenon/kernel.h */
-GROWS(tn_kernel_site, 144);
+GROWS(tn_kernel_site, 152);
 AT(tn_kernel_site, size, 0);
 AT(tn_kernel_site, compute, 4);
 AT(tn_kernel_site, attributes, 8);
