@@ -40,6 +40,11 @@ impl<'a> Site<'a> {
     pub fn compute(&self) -> u32 {
         self.0.compute
     }
+    /// How exactly products are to be computed at least, TN_PRECISION_* of tenon/device.h. Since 0.4; on older hosts 0,
+    /// that is as the types of the operands ask.
+    pub fn precision(&self) -> u32 {
+        if self.0.size as usize >= size_of::<KernelSite>() { self.0.precision } else { 0 }
+    }
     /// None for an optional input that is absent.
     pub fn input(&self, input: u32) -> Option<Shape<'a>> {
         assert!(input < self.0.inputs_count, "the layer has no input {}", input);

@@ -260,6 +260,7 @@ structs! {
         outputs: *const *const Spec, parameters: *const *const Spec, buffers: *const *const Spec,
         carried: *const *const Spec, gradients: *const u8, fusion: Unused, device: Unused, shared: *mut c_void,
         services: *const Services, errors: *const Errors, user: *const c_void, state_version: u32, reserved: u32,
+        precision: u32, reserved2: u32,
     }
     KernelNeeds = "tn_kernel_needs" {
         size: u32, draws: u32, reads_in: *mut u8, reads_out: *mut u8, in_place: *mut i32, backward_in_place: *mut i32,
