@@ -139,7 +139,7 @@ SKIPPED = {
     "tn_layer_options.inputs: zero": "a zeroed input is one that is absent",
     "tn_generate_options.streams: zero": "0 is a stream like any other",
     "tn_map_options.release": "may be null, as in tn_source_options",
-    **{f"{function}.options.{member.name}": "train only" for function in ("tn_test", "tn_infer")
+    **{f"{function}.options.{member.name}": "train only" for function in ("tn_test", "tn_test_measure", "tn_infer")
        for struct in STRUCTS for member in struct.members if member.train_only},
     "tn_machine_backward_from.gradients: zero": "an array of a wrong type, not a wrong call",
     "tn_machine_commit_values.values: zero": "an array of a wrong type, not a wrong call",
@@ -294,6 +294,7 @@ EXPECT_EQ(tn_plugin_sign("/none/file", "/none/secret", nullptr), TN_NOT_FOUND);"
 EXPECT_EQ(tn_plugin_verify("file", nullptr, nullptr), TN_MISUSE);
 EXPECT_EQ(tn_plugin_verify("/none/file", "/none/public", nullptr), TN_NOT_FOUND);""",
     "tn_version": "EXPECT_STREQ(tn_version(), TENON_VERSION);",
+    "tn_api_minor": "EXPECT_EQ(tn_api_minor(), TENON_API_MINOR);",
     "tn_status_text": 'EXPECT_STREQ(tn_status_text(-1), "unknown status");',
     "tn_plugin_call": "EXPECT_EQ(tn_plugin_call(nullptr, 0), 0U);\nEXPECT_EQ(tn_plugin_call(nullptr, 9), 0U);",
     "tn_host_destroy": "tn_host_destroy(nullptr);",
