@@ -61,7 +61,7 @@ class Member:
     name: str
     type: str
     default: object = None  # in C++; null and 0 stand for it in C if the text says so
-    text: str = ""  # the first sentence is for C++, too
+    text: str = ""  # the first sentence is for C++, too. C has of "null or empty" the first word, C++ the last
     since: str = ""  # the version of the first release that has it, if that is not the first of its struct
     minimum: int = None  # checked for Python, and for options of the loop
     train_only: bool = False  # tests and inferences ignore it
@@ -71,12 +71,15 @@ class Member:
     job_minimum: int = None  # of the key of a job file; None: the job's own code reads it, or nothing does
     misuse: str = ""  # a valid value, for tests/host/api/misuse
 
-    def comment(self):
+    def whole(self):
         first = "Train only. " if self.train_only else ""
         return first + self.text + (f" Since {self.since}." if self.since else "")
 
+    def comment(self):
+        return self.whole().replace("ull or empty", "ull")
+
     def brief(self):
-        text = self.comment().replace("\n", " ")
+        text = self.whole().replace("\n", " ").replace("Null or empty", "Empty").replace("null or empty", "empty")
         end = text.find(". ", len("Train only. ") if self.train_only else 0)
         return text if end < 0 else text[:end + 1]
 
@@ -212,7 +215,8 @@ def c_header(spec):
         lines += ["", *c_comment(struct.text, ""), f"typedef struct {struct.c} {{"]
         for name, member in struct.c_members:
             if member is None:
-                lines.append(f"  void* {name};" if name == "user" else f"  uint32_t {name};")
+                zero = " /* 0 */" if "reserved" in name else ""
+                lines.append(f"  void* {name};" if name == "user" else f"  uint32_t {name};{zero}")
                 continue
             declared = type_of(member).c
             lines += c_comment(member.comment(), "  ")

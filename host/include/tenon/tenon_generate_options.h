@@ -21,11 +21,11 @@ typedef struct tn_generator_options {
   const char* ids;
   /* That are generated at once; 0: 32. */
   int64_t max_samples;
-  /* Null or empty: "cpu". */
+  /* Null: "cpu". */
   const char* device;
   /* As in tn_machine_options. */
   tn_dtype compute;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
 } tn_generator_options;
 
 /* The options of tn_generate. Beam search keeps the beam_size most probable beginnings of results: at each step it
@@ -60,22 +60,22 @@ typedef struct tn_generate_options {
   double temperature;
   /* Sampling: all but the so many most probable ids are left out; 0: none. */
   int64_t top_k;
-  /* Sampling: of what is left all but the fewest most probable ids that together have at least top_p are left out; 0:
-   * 1. */
+  /* Sampling, after top_k: all but the fewest most probable ids that together have at least top_p of what is left are
+   * left out; 0: 1. */
   double top_p;
   /* A draw depends on seed, stream, number of the result and number of the id alone. */
   uint64_t seed;
-  /* Of draws, one number for each sample; null or empty: 0, 1, 2 and so on. */
+  /* Of draws, one number for each sample; null: 0, 1, 2 and so on. */
   const int64_t* streams;
   uint32_t streams_count;
-  uint32_t reserved;
-  /* Called with each id as it is chosen, greedily or by draws, in no fixed order of samples and results; null or empty:
-   * not. May not use the generator. Non-zero (in C++ false) ends all results after this step, as they are then.
-   * TN_INVALID with beam search. */
+  uint32_t reserved; /* 0 */
+  /* Called with each id as it is chosen, greedily or by draws, in no fixed order of samples and results; null: not. May
+   * not use the generator. Non-zero (in C++ false) ends all results after this step, as they are then. TN_INVALID with
+   * beam search. */
   int32_t (*sink)(void* user, int64_t sample, int64_t result, int64_t id);
   void* user;
-  /* Called before each step, on the calling thread; null or empty: not. May not use the generator. Non-zero (in C++
-   * false) ends the call with TN_CANCELLED, also beam search. */
+  /* Called before each step, on the calling thread; null: not. May not use the generator. Non-zero (in C++ false) ends
+   * the call with TN_CANCELLED, also beam search. */
   int32_t (*poll)(void* user);
 } tn_generate_options;
 

@@ -23,7 +23,7 @@ struct GeneratorOptions {
   int64_t max_samples = 0;
   // As in tn_machine_options.
   tn_dtype compute = TN_F32;
-  // Null or empty: "cpu".
+  // Empty: "cpu".
   std::string device;
 };
 
@@ -52,17 +52,16 @@ struct GenerateOptions {
   double temperature = 1;
   // Sampling: all but the so many most probable ids are left out; 0: none.
   int64_t top_k = 0;
-  // Sampling: of what is left all but the fewest most probable ids that together have at least top_p are left out; 0:
-  // 1.
+  // Sampling, after top_k: all but the fewest most probable ids that together have at least top_p of what is left are
+  // left out; 0: 1.
   double top_p = 1;
   // A draw depends on seed, stream, number of the result and number of the id alone.
   uint64_t seed = 0;
-  // Of draws, one number for each sample; null or empty: 0, 1, 2 and so on.
+  // Of draws, one number for each sample; empty: 0, 1, 2 and so on.
   std::vector<int64_t> streams = {};
-  // Called with each id as it is chosen, greedily or by draws, in no fixed order of samples and results; null or empty:
-  // not.
+  // Called with each id as it is chosen, greedily or by draws, in no fixed order of samples and results; empty: not.
   std::function<bool(int64_t sample, int64_t result, int64_t id)> sink = {};
-  // Called before each step, on the calling thread; null or empty: not.
+  // Called before each step, on the calling thread; empty: not.
   std::function<bool()> poll = {};
 };
 

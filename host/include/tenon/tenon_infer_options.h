@@ -25,11 +25,11 @@ typedef struct tn_infer_options {
   uint32_t flags;
   /* That are computed at once; 0: 256. */
   int64_t max_samples;
-  /* Null or empty: "cpu". */
+  /* Null: "cpu". */
   const char* device;
   /* As in tn_machine_options. */
   tn_dtype compute;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
 } tn_infer_options;
 
 #ifdef __cplusplus

@@ -25,7 +25,7 @@ struct InferOptions {
   uint32_t flags = 0;
   // That are computed at once; 0: 256.
   int64_t max_samples = 0;
-  // Null or empty: "cpu".
+  // Empty: "cpu".
   std::string device;
   // As in tn_machine_options.
   tn_dtype compute = TN_F32;

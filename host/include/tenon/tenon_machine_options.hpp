@@ -19,22 +19,22 @@ struct MachineOptions {
   bool training = false;
   // 1: keeps every layer's output readable; 0: only outputs, costs and metrics.
   bool keep_all = false;
-  // TN_F32, TN_F64, TN_BF16 or TN_TF32, as tenon.h states.
+  // TN_F32 (also 0), TN_F64, TN_BF16 or TN_TF32, as tenon.h states.
   tn_dtype compute = TN_F32;
-  // Null or empty: "cpu"; a kind, or a kind and a number: "cuda:1".
+  // Empty: "cpu"; a kind, or a kind and a number: "cuda:1".
   std::string device;
   // Seed of random numbers inside the model, such as dropout masks.
   uint64_t seed = 0;
   // Parameters without gradient and buffers that keep their values: a name includes everything below it ("D": "D",
   // "D.weight").
   std::vector<std::string> immutable_parameters = {};
-  // Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: grows as needed: the
-  // machine starts with a few rows per sample and plans again with twice as many when a minibatch has more.
+  // Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch; 0: the machine starts
+  // with a few rows per sample and plans again with twice as many when a minibatch has more.
   int64_t max_rows = 0;
   // TN_MACHINE_*.
   uint32_t flags = 0;
-  // Devices of one kind, such as {"cuda:0", "cuda:1"}, in place of `device`: each computes a shard of every minibatch,
-  // forward and backward, with the same parameters.
+  // Devices of one kind, such as {"cuda:0", "cuda:1"}, in place of `device` (none: `device`): each computes a shard of
+  // every minibatch, forward and backward, with the same parameters.
   std::vector<std::string> devices = {};
 };
 
@@ -51,7 +51,7 @@ struct PredictorOptions {
   bool parallel = false;
   // As in tn_machine_options.
   tn_dtype compute = TN_F32;
-  // Null or empty: "cpu".
+  // Empty: "cpu".
   std::string device;
   // Of random numbers inside the model, as in tn_machine_options.
   uint64_t seed = 0;

@@ -30,12 +30,12 @@ typedef struct tn_augment_options {
   uint32_t centre;
   /* Of all draws. */
   uint64_t seed;
-  /* The colours, of bytes or of float32 in [0, 1]; 0: unchanged. Each of the three draws a factor from [max(0, 1 - x),
-   * 1 + x]. brightness multiplies all values. */
+  /* The colours, of bytes or of float32 in [0, 1]; 0: unchanged. Each of brightness, contrast and saturation draws a
+   * factor from [max(0, 1 - x), 1 + x]. brightness multiplies all values. */
   double brightness;
-  /* Multiplies the differences from the mean luminance of the image. */
+  /* As brightness, but multiplies the differences from the mean luminance of the image. */
   double contrast;
-  /* Of images with 3 channels: multiplies the differences of a pixel from its own luminance. */
+  /* As brightness, but of images with 3 channels: multiplies the differences of a pixel from its own luminance. */
   double saturation;
 } tn_augment_options;
 
@@ -45,7 +45,7 @@ typedef struct tn_augment_options {
  * minibatch of its own. */
 typedef struct tn_bucket_options {
   uint32_t size;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
   /* TN_RAGGED or TN_CSR; its rows or entries are counted. */
   const char* slot;
   /* Samples that are sorted together. */

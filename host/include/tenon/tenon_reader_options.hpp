@@ -29,9 +29,9 @@ struct AugmentOptions {
   bool centre = false;
   // The colours, of bytes or of float32 in [0, 1]; 0: unchanged.
   double brightness = 0;
-  // Multiplies the differences from the mean luminance of the image.
+  // As brightness, but multiplies the differences from the mean luminance of the image.
   double contrast = 0;
-  // Of images with 3 channels: multiplies the differences of a pixel from its own luminance.
+  // As brightness, but of images with 3 channels: multiplies the differences of a pixel from its own luminance.
   double saturation = 0;
   // Of all draws.
   uint64_t seed = 0;

@@ -24,17 +24,17 @@ typedef struct tn_feeding {
 typedef struct tn_test_options {
   uint32_t size;
   uint32_t outputs_count;
-  /* Costs and metrics; null or empty: the outputs of the training. */
+  /* Costs and metrics; null: the outputs of the training. */
   const tn_layer* outputs;
-  /* Of minibatches; it must seek to start a pass. Another one than the training's. */
+  /* Of minibatches; another one than the training's; must seek to start a pass. */
   tn_reader reader;
   /* As in tn_train_options. */
   const tn_feeding* feeding;
   uint32_t feeding_count;
-  uint32_t reserved;
-  /* A test after each pass whose number is a multiple; 0: not by passes. Both 0: after each pass. */
+  uint32_t reserved; /* 0 */
+  /* A test after each pass whose number is a multiple; 0: not by passes. */
   int64_t every_passes;
-  /* A test after so many minibatches since the last one; 0: not by minibatches. */
+  /* A test after so many minibatches since the last one; 0: not by minibatches. Both 0: after each pass. */
   int64_t every_batches;
   /* At most so many minibatches in a test; 0: a whole pass. */
   int64_t batches;
@@ -72,8 +72,8 @@ typedef struct tn_checkpoint_options {
   /* 0: not by seconds. */
   double every_seconds;
   /* "cost", one of several costs by its name in tn_machine_costs, or a metric: after each pass whose value is the best
-   * so far, best.safetensors is written; null or empty: off. With tn_train_options.test: of each test instead, and with
-   * averages the averaged model as best-average.safetensors. */
+   * so far, best.safetensors is written; null: off. With tn_train_options.test: of each test instead, and with averages
+   * the averaged model as best-average.safetensors. */
   const char* best;
   /* 0: the lowest value is the best. */
   uint32_t best_is_highest;
@@ -83,13 +83,13 @@ typedef struct tn_checkpoint_options {
    * differences if it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device.
    * TN_NOT_FOUND without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
   uint32_t start;
-  /* The checkpoint to resume from; null or empty: the newest in the folder. */
+  /* The checkpoint to resume from; null: the newest in the folder. */
   const char* from;
   /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
    * parameters of the set must belong to some output. */
   const tn_layer* outputs;
   uint32_t outputs_count;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
 } tn_checkpoint_options;
 
 /* Parameter averages over the updates of a training, which often generalise better than the last values (Polyak and
@@ -103,7 +103,7 @@ typedef struct tn_checkpoint_options {
  * are. Each update reads and writes all parameters once more, of sparse tables too. */
 typedef struct tn_average_options {
   uint32_t size;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
   /* The set that receives the averages after every update: made by tn_parameters_create from the same outputs, and
    * another one than that of the training. It can be tested, used and saved like any other, also by a handler.
    * tn_train_options.test tests it instead of the training's own. A resume replaces its values. */
@@ -122,7 +122,7 @@ typedef struct tn_updater_group {
   /* At least one; a name includes everything below it ("D": "D", "D.weight"). */
   const char* const* parameters;
   uint32_t parameters_count;
-  uint32_t reserved;
+  uint32_t reserved; /* 0 */
 } tn_updater_group;
 
 /* The options of tn_train, tn_test and tn_infer. */
@@ -144,37 +144,37 @@ typedef struct tn_train_options {
   int64_t passes;
   /* Of random numbers inside the model, as in tn_machine_options. */
   uint64_t seed;
-  /* Receives the events; null or empty: nothing does. */
+  /* Receives the events; null: nothing does. */
   tn_event_handler handler;
   void* user;
-  /* Null or empty: "cpu"; as in tn_machine_options. */
+  /* Null: "cpu"; as in tn_machine_options. */
   const char* device;
   /* Train only. Parameters that keep their values, as in tn_machine_options; a name includes everything below it. */
   const char* const* immutable_parameters;
-  /* Train only. Null or empty: no checkpoints. */
+  /* Train only. Null: no checkpoints. */
   const tn_checkpoint_options* checkpoint;
   /* Minibatches of a pass; 0: a pass of the training is one of the reader. n: a pass ends after n minibatches, and the
    * next one continues where the reader is, through any number of its passes; for readers whose passes are endless or
    * very long. A test or inference ends after n minibatches, or with the reader's pass if that is shorter. */
   int64_t pass_batches;
-  /* Ends the call from another thread; null or empty: nothing does. */
+  /* Ends the call from another thread; null: nothing does. */
   struct tn_cancel* cancel;
-  /* Train only. Null or empty: no tests while it trains. */
+  /* Train only. Null: no tests while it trains. */
   const tn_test_options* test;
-  /* Train only. Null or empty: it does not end early. */
+  /* Train only. Null: it does not end early. */
   const tn_early_stop_options* early_stop;
-  /* Train only. Null or empty: no averages of the parameters. */
+  /* Train only. Null: no averages of the parameters. */
   const tn_average_options* average;
   /* Train only. Updaters for groups of parameters. `updater` updates those that are in no group; learning_rate and
    * scheduled_rate of events are its own. Checkpoints hold the states of all. TN_INVALID names a parameter of two
    * groups, a name that no trained parameter has, or the group whose updater is given twice. */
   const tn_updater_group* groups;
   uint32_t groups_count;
-  uint32_t groups_reserved;
+  uint32_t groups_reserved; /* 0 */
   /* In place of `device`, as in tn_machine_options; tests of a training, too, run on all of them. */
   const char* const* devices;
   uint32_t devices_count;
-  /* TN_F32, TN_BF16, ..., as in tn_machine_options. */
+  /* As in tn_machine_options. */
   tn_dtype compute;
 } tn_train_options;
 

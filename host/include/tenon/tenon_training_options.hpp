@@ -18,9 +18,9 @@ inline namespace v0 {
 
 // As tn_test_options documents it.
 struct TestOptions {
-  // Of minibatches; it must seek to start a pass.
+  // Of minibatches; another one than the training's; must seek to start a pass.
   Reader reader;
-  // Costs and metrics; null or empty: the outputs of the training.
+  // Costs and metrics; empty: the outputs of the training.
   Layers outputs = {};
   // As in tn_train_options.
   std::vector<std::pair<std::string, std::string>> feeding = {};
@@ -57,13 +57,13 @@ struct CheckpointOptions {
   // The newest checkpoints that stay; 0: 3.
   uint32_t keep = 3;
   // "cost", one of several costs by its name in tn_machine_costs, or a metric: after each pass whose value is the best
-  // so far, best.safetensors is written; null or empty: off.
+  // so far, best.safetensors is written; empty: off.
   std::string best;
   // 0: the lowest value is the best.
   bool best_is_highest = false;
   // TN_START_*: anew, or a resume.
   uint32_t start = TN_START_FRESH;
-  // The checkpoint to resume from; null or empty: the newest in the folder.
+  // The checkpoint to resume from; empty: the newest in the folder.
   std::string from;
   // Outputs that the checkpoints store in addition to those that are trained, so that they are models with these.
   Layers outputs = {};
@@ -104,29 +104,29 @@ struct TrainOptions {
   int64_t passes = 1;
   // Of random numbers inside the model, as in tn_machine_options.
   uint64_t seed = 0;
-  // Receives the events; null or empty: nothing does.
+  // Receives the events; empty: nothing does.
   EventHandler handler;
-  // Null or empty: "cpu"; as in tn_machine_options.
+  // Empty: "cpu"; as in tn_machine_options.
   std::string device;
   // Train only. Parameters that keep their values, as in tn_machine_options; a name includes everything below it.
   std::vector<std::string> immutable_parameters = {};
-  // Train only. Null or empty: no checkpoints.
+  // Train only. Empty: no checkpoints.
   std::optional<CheckpointOptions> checkpoint = {};
   // Minibatches of a pass; 0: a pass of the training is one of the reader.
   int64_t pass_batches = 0;
-  // Ends the call from another thread; null or empty: nothing does.
+  // Ends the call from another thread; empty: nothing does.
   Cancel cancel;
-  // Train only. Null or empty: no tests while it trains.
+  // Train only. Empty: no tests while it trains.
   std::optional<TestOptions> test = {};
-  // Train only. Null or empty: it does not end early.
+  // Train only. Empty: it does not end early.
   std::optional<EarlyStopOptions> early_stop = {};
-  // Train only. Null or empty: no averages of the parameters.
+  // Train only. Empty: no averages of the parameters.
   std::optional<AverageOptions> average = {};
   // Train only. Updaters for groups of parameters.
   std::vector<UpdaterGroup> groups = {};
   // In place of `device`, as in tn_machine_options; tests of a training, too, run on all of them.
   std::vector<std::string> devices = {};
-  // TN_F32, TN_BF16, ..., as in tn_machine_options.
+  // As in tn_machine_options.
   tn_dtype compute = TN_F32;
 };
 
