@@ -156,9 +156,11 @@ def of_header(name, text, older=False):
 
     def end():
         nonlocal stream, before, code
+        made = declared(stream, code, " ".join(before)) if code else None
         if code and not re.fullmatch(r"(struct|union) \w+ ;", " ".join(code)):
-            result.append(declared(stream, code, " ".join(before)))
+            result.append(made)
         stream, before, code = [], [], []
+        return made
 
     last = None  # the declaration whose line has not ended
     for kind, word in tokens(text):
@@ -184,8 +186,7 @@ def of_header(name, text, older=False):
             stream.append((kind, word))
         inline = kind == "code" and word == "}" and depth == 0 and re.search(r"\) \{", " ".join(code)) is not None
         if kind == "code" and depth == 0 and (word == ";" or inline):
-            end()
-            last = result[-1] if result else None
+            last = end()
     end()
     return result
 

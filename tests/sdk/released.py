@@ -3,7 +3,8 @@
   released.py TODAY RELEASED [CLARIFIED]
 TODAY: a folder of headers. RELEASED: a folder <version>/*.h each. What a release declares must be there with the same code:
 a struct with the members of then first, constants with their values, prototypes, macros and inline functions with their
-tokens. With CLARIFIED the comments, too, which are what a member means: a comment that differs needs a line there,
+tokens. With CLARIFIED the comments, too, which are what a member means: a comment that differs, by more than the case of its
+first letter and a full stop at its end, needs a line there,
   <version> <name> <digest of the comment of today> <why it means the same>
 which somebody has read and answers for. A reserved member that got a use has a line, too, with its digest.
 SPDX-License-Identifier: Apache-2.0"""
@@ -18,6 +19,11 @@ PRESENT = {"TN_ABI_MINOR", "TENON_API_MINOR", "TENON_VERSION"}  # which say what
 
 def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def same_words(then, now):
+    then, now = (text[:1].lower() + text[1:].removesuffix(".") for text in (then, now))
+    return then == now
 
 
 def around(then, now, room=60):
@@ -58,7 +64,7 @@ def compare(version, old, views, clarified, comments):
             same = now is not None and then.code == now.code
             if now is None or not (same or is_taken(then, now, older.get(declaration.name))):
                 yield f"{version} {name}: was \"{then.code}\", is {'gone' if now is None else now.code}"
-            elif not comments or (same and then.comment == now.comment):
+            elif not comments or (same and same_words(then.comment, now.comment)):
                 continue
             elif clarified.pop((version, name), None) != digest(now.comment):
                 shown = around(then.comment, now.comment)
