@@ -1,4 +1,5 @@
 // The public C API: values of parameters for several threads. SPDX-License-Identifier: Apache-2.0
+#include <dlpack/dlpack.h>
 #include <tenon/tenon_dlpack.h>
 #include <tenon/tenon_lease.h>
 

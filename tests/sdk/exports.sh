@@ -17,8 +17,8 @@ if [[ "$kind" == archive ]]; then
   fi
   exit 0
 fi
-# nm prints value, letter, name; a version may follow the name.
-defined="$("$nm" -D --defined-only "$file" | awk '{ sub(/@.*/, "", $3); print $3 }')"
+# nm prints value, letter, name; a version may follow the name. The names of versions have the letter A.
+defined="$("$nm" -D --defined-only "$file" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')"
 if [[ "$kind" == plugin ]]; then
   if [[ "$defined" != tenon_plugin ]]; then
     printf '%s must export tenon_plugin alone; it exports:\n%s\n' "$file" "$defined"

@@ -2,6 +2,7 @@
 // tenon) gives it the form that users see. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dlpack/dlpack.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -1,14 +1,17 @@
 /* Tenon: the tensors of DLPack that tenon_lease.h gives. SPDX-License-Identifier: Apache-2.0
  *
- * It needs dlpack/dlpack.h, of any version (Debian: libdlpack-dev). */
+ * Include dlpack/dlpack.h, of any version (Debian: libdlpack-dev), before this header. */
 #ifndef TENON_TENON_DLPACK_H
 #define TENON_TENON_DLPACK_H
 
-#include <dlpack/dlpack.h>
 #include <tenon/tenon_lease.h>
 
-#if !defined(DLPACK_MAJOR_VERSION)
-/* What dlpack.h has from 1.0 on (DLPack 1.0, "C API"). */
+#endif
+
+/* Outside of the guard, so that an include before dlpack.h does no harm: what dlpack.h has from 1.0 on (DLPack 1.0, "C
+ * API"). */
+#if defined(DLPACK_VERSION) && !defined(DLPACK_MAJOR_VERSION) && !defined(TENON_DLPACK_VERSIONED)
+#define TENON_DLPACK_VERSIONED
 struct DLManagedTensorVersioned {
   struct {
     uint32_t major, minor;
@@ -19,6 +22,4 @@ struct DLManagedTensorVersioned {
   uint64_t flags; /* bit 0: the values are not to be written */
   DLTensor dl_tensor;
 };
-#endif
-
 #endif

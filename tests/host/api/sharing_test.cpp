@@ -1,5 +1,6 @@
 // Calls of several threads on one host: what runs at the same time, what waits, what is refused.
 // SPDX-License-Identifier: Apache-2.0
+#include <dlpack/dlpack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tenon/tenon_dlpack.h>

@@ -1,6 +1,7 @@
 // A small host in which every call of the public API has valid arguments. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dlpack/dlpack.h>
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
 #include <tenon/tenon_cond.h>
