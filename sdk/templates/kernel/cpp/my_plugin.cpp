@@ -34,8 +34,7 @@ class Kernel {
 
   static bool supports(const tn::KernelSite& site, int32_t& /*score*/) {
     const tn_dtype dtype = site.input(0).dtype();
-    if (dtype != site->compute)
-      throw tn::Failure(TN_UNSUPPORTED, "in", "must have the float type of the machine");
+    if (dtype != site->compute) throw tn::Failure(TN_UNSUPPORTED, "in", "must have the float type of the machine");
     return true;
   }
 
