@@ -89,7 +89,7 @@ json Bench::schema_of(const std::string& type) const {
 Layer Bench::input(size_t i) const {
   const InputSpec& spec = case_.inputs[i];
   const bool variable = is_variable(i);
-  const Layer data = data_layer(host_, spec, i, variable && source_ == Source::kParameters);
+  Layer data = data_layer(host_, spec, i, variable && source_ == Source::kParameters);
   if (!variable || source_ == Source::kFed) return data;
   if (source_ == Source::kCopied) return host_.layer("check.copy", {data}, {}, "copy" + std::to_string(i));
   const int64_t rows = fed_.rows_before(spec, i, fed_.samples);

@@ -155,10 +155,10 @@ class ProgramChange {
     reserve();
     for (auto& [number, variable] : completed_) program_.variables[number] = std::move(variable);
     for (ProgramVariable& variable : variables_) program_.variables.push_back(std::move(variable));
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      std::vector<size_t>& order = program_.blocks[ops_[i].block].ops;
+    for (ProgramOperator& op : ops_) {
+      std::vector<size_t>& order = program_.blocks[op.block].ops;
       order.insert(front ? order.begin() : order.end(), program_.ops.size());
-      program_.ops.push_back(std::move(ops_[i]));
+      program_.ops.push_back(std::move(op));
     }
     for (auto& [number, parameter] : changed_) program_.variables[number].parameter = std::move(parameter);
     program_.values.merge(values_);
