@@ -258,7 +258,7 @@ void check_damage(Context& context) {
       const json damaged = replaced(attributes, context.subject().folder, [&](const fs::path& file) {
         std::string content = content_of(file);
         damage(content);
-        const std::string copy = folder.file(std::to_string(files++) + "_" + file.filename().string());
+        std::string copy = folder.file(std::to_string(files++) + "_" + file.filename().string());
         std::ofstream(copy, std::ios::binary) << content;
         return copy;
       });
@@ -283,7 +283,9 @@ void check_damage(Context& context) {
     for (int times = 0; times < 24; ++times)
       (void)read(
           [&](std::string& content) {
-            if (!content.empty()) content[random() % content.size()] ^= static_cast<char>(1 + random() % 255);
+            if (content.empty()) return;
+            char& byte = content[random() % content.size()];
+            byte = static_cast<char>(static_cast<uint8_t>(byte) ^ static_cast<uint8_t>(1 + random() % 255));
           },
           "files with one other byte");
   });
