@@ -7,14 +7,11 @@ refused by a sentence that says which host it needs. SPDX-License-Identifier: Ap
 import concurrent.futures
 import os
 import pathlib
-import platform
-import shutil
-import subprocess
 import sys
 import tarfile
 
-SECONDS = 60  # each takes less than one
-SKIPPED = 77
+import programs
+
 # What trainer.cpp writes, from the formulas of the exhibits, and the first version that has the exhibit.
 EXPECTED = {"body descent": ([2.710033, -1.918793], 2), "body momentum": ([2.985843, -1.999815], 2),
             "native descent": ([2.710033, -1.918793], 2), "native momentum": ([2.985843, -1.999815], 2),
@@ -37,14 +34,9 @@ def judged(name, text, host, plugin):
     return f"refused: {text}", plugin > host and f"needs a host of 0.{plugin} or later" in text
 
 
-def run(trainer, library, devices, exhibits):
-    """The lines of the trainer by name, or what went wrong."""
-    environment = dict(os.environ, LD_LIBRARY_PATH=str(library))
-    done = subprocess.run([trainer, exhibits, devices], env=environment, check=False, capture_output=True, text=True,
-                          timeout=SECONDS)
-    if done.returncode != 0:
-        return f"ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
-    return {name: line[len(name) + 1:] for line in done.stdout.splitlines() for name in EXPECTED if line.startswith(name)}
+def lines_of(text):
+    """The lines of the trainer by name."""
+    return {name: line[len(name) + 1:] for line in text.splitlines() for name in EXPECTED if line.startswith(name)}
 
 
 def unpacked(archive, work):
@@ -55,15 +47,8 @@ def unpacked(archive, work):
 
 
 def main(museum, built, libraries, work):
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        print("the hosts were built for Linux on x86-64")
-        return SKIPPED
-    museum, built, libraries, work = map(pathlib.Path, (museum, built, libraries, work))
-    if (work / ".git").exists():
-        print(f"{work} is a repository, not a folder to empty")
-        return 1
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    museum, built, libraries = (pathlib.Path(folder).resolve() for folder in (museum, built, libraries))
+    work = programs.work_folder(work)
     today = max((path.name for path in museum.glob("0.*")), key=minor)
     hosts = {folder.name: (folder, folder / "devices")
              for folder in (unpacked(archive, work) for archive in sorted((museum / "hosts").glob("*.tar.xz")))}
@@ -71,16 +56,21 @@ def main(museum, built, libraries, work):
     exhibits = {path.name: path for path in museum.glob("0.*") if minor(path.name) > 1 and any(path.glob("*.so"))}
     exhibits.setdefault(today, built / today)
     pairs = [(host, plugin) for host in sorted(hosts, key=minor) for plugin in sorted(exhibits, key=minor)]
+
+    def run(library, devices, plugins):
+        return programs.run([museum / "hosts/trainer", plugins, devices], library, work)
+
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = pool.map(lambda pair: run(museum / "hosts/trainer", *hosts[pair[0]], exhibits[pair[1]]), pairs)
+        outcomes = pool.map(lambda pair: run(*hosts[pair[0]], exhibits[pair[1]]), pairs)
     faults = 0
-    for (host, plugin), lines in zip(pairs, outcomes, strict=True):
-        if isinstance(lines, str) or set(lines) != set(EXPECTED):
-            print(f"host {host}, plugins of {plugin}: {lines}")
+    for (host, plugin), (text, fault) in zip(pairs, outcomes, strict=True):
+        lines = lines_of(text)
+        if fault or set(lines) != set(EXPECTED):
+            print(f"host {host}, plugins of {plugin}: {fault or lines}")
             faults += 1
             continue
-        for name, text in lines.items():
-            cell, right = judged(name, text, minor(host), minor(plugin))
+        for name, line in lines.items():
+            cell, right = judged(name, line, minor(host), minor(plugin))
             print(f"{'     ' if right else 'WRONG'} host {host}, plugins of {plugin}, {name}: {cell}")
             faults += not right
     print(f"{len(pairs)} pairs, {faults} wrong")
