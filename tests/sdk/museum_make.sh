@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
 emptied "$folder"
 "$museum/make" "$folder"
 count=0
-for file in "$folder"/*.so; do
+for file in "$folder"/*.so "$folder"/kinds/*.so; do
   bash "$exports" "$nm" plugin "$file"
   if [[ "$(stat -c %s "$file")" -gt $((64 * 1024)) ]]; then
     echo "$file has more than 64 KiB"
@@ -21,7 +21,7 @@ for file in "$folder"/*.so; do
   fi
   count=$((count + 1))
 done
-if [[ "$count" -lt 2 ]]; then
-  echo "expected a plugin in C and one in C++, got $count"
+if [[ "$count" -lt 9 ]]; then
+  echo "expected a plugin in C, one in C++ and those of each kind, got $count"
   exit 1
 fi
