@@ -271,13 +271,16 @@ std::map<std::string, Numbers> Bench::gradients(const Machine& machine) const {
 }
 
 Step Bench::step(tn_dtype compute, const Part& part, bool keep_all) const {
-  const Machine stepper = machine(compute, true, keep_all);
-  forward(stepper, compute, part);
+  return step_of(machine(compute, true, keep_all), compute, part);
+}
+
+Step Bench::step_of(const Machine& machine, tn_dtype compute, const Part& part) const {
+  forward(machine, compute, part);
   Step result;
-  result.outputs = read(stepper);
+  result.outputs = read(machine);
   if (!can_go_back()) return result;
-  backward(stepper, compute);
-  result.gradients = gradients(stepper);
+  backward(machine, compute);
+  result.gradients = gradients(machine);
   return result;
 }
 
@@ -289,10 +292,16 @@ bool offers_fp64(const Bench& bench) try {
   return false;
 }
 
-bool is_called(const Machine& machine, const std::string& kernel) {
+std::vector<std::string> kernels_of(const Machine& machine) {
   const json plan = json::parse(machine.plan());
-  const json& calls = plan.at("calls");
-  return std::any_of(calls.begin(), calls.end(), [&](const json& call) { return call.at("kernel") == kernel; });
+  std::vector<std::string> result;
+  for (const json& call : plan.at("calls")) result.push_back(call.at("kernel"));
+  return result;
+}
+
+bool is_called(const Machine& machine, const std::string& kernel) {
+  const std::vector<std::string> kernels = kernels_of(machine);
+  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
 }
 
 }  // namespace tenon::check

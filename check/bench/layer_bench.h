@@ -99,6 +99,7 @@ class Bench {
   [[nodiscard]] std::map<std::string, Numbers> gradients(const Machine& machine) const;
   // A forward and, if the layer has gradients, a backward of a new machine for training.
   [[nodiscard]] Step step(tn_dtype compute, const Part& part, bool keep_all = false) const;
+  [[nodiscard]] Step step_of(const Machine& machine, tn_dtype compute, const Part& part) const;
 
   // The rows of an input before a sample.
   [[nodiscard]] int64_t rows_before(size_t i, int64_t sample) const {
@@ -135,7 +136,8 @@ class Bench {
 
 // Whether a machine computes the layer in fp64: a layer of native kernels for fp32 alone does not.
 [[nodiscard]] bool offers_fp64(const Bench& bench);
-// Returns whether a call of the machine is one of this kernel; the plan also names those that were passed over.
+// The kernels of the machine's calls, of which the plan also names those that were passed over.
+[[nodiscard]] std::vector<std::string> kernels_of(const Machine& machine);
 bool is_called(const Machine& machine, const std::string& kernel);
 
 }  // namespace tenon::check

@@ -148,8 +148,8 @@ void check_provided(Context& context) {
 std::vector<Check> with_layer_checks(const std::vector<Check>& own) {
   std::vector<Check> result = own;
   for (const Check& check : layer_checks())
-    for (const char* name : {"step", "process", "guard pages", "gradient", "float32", "repeat", "threads", "batch",
-                             "empty", "memory sharing"})
+    for (const char* name : {"step", "process", "guard pages", "newer host", "older host", "gradient", "float32",
+                             "repeat", "threads", "batch", "empty", "memory sharing"})
       if (std::string(check.name) == name) result.push_back(check);
   return result;
 }

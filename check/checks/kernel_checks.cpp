@@ -100,8 +100,8 @@ const std::vector<Check>& kernel_checks() {
     // What holds for a layer holds where the kernel computes it, also for a layer of another plugin.
     for (const Check& check : layer_checks())
       for (const char* name :
-           {"step", "process", "operands", "guard pages", "run", "gradient", "request", "float32", "repeat", "threads",
-            "hosts", "batch", "empty", "memory sharing", "memory", "own memory"})
+           {"step", "process", "operands", "guard pages", "newer host", "older host", "run", "gradient", "request",
+            "float32", "repeat", "threads", "hosts", "batch", "empty", "memory sharing", "memory", "own memory"})
         if (std::string(check.name) == name) result.push_back(check);
     return result;
   }();

@@ -12,9 +12,11 @@
 
 #include "base/temporary.h"
 #include "check/bench/layer_bench.h"
+#include "check/checks/device_memory.h"
 #include "check/checks/each_case.h"
 #include "check/checks/layer_gradients.h"
 #include "check/checks/native_checks.h"
+#include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
 #include "check/definitions/parts.h"
 
@@ -288,6 +290,28 @@ void check_numbers(Context& context) {
   });
 }
 
+void check_layer_in(Context& context, const OtherHosts& hosts) {
+  if (context.subject().kind == "device")
+    hosts.expect_work([&](const Host&) {
+      check_copies(context);
+      check_streams(context);
+      return std::string();
+    });
+  const size_t most = context.subject().device.empty() ? 2 : SIZE_MAX;  // of a device each case is another primitive
+  each_case(
+      context,
+      [&](const LayerCase& layer_case) {
+        hosts.expect_work([&](const Host& host) {
+          const Bench bench = bench_in(host, context, layer_case);
+          const Machine machine = bench.machine(TN_F32, true);
+          std::string bytes = bytes_of(bench.step_of(machine, TN_F32, Bench::all()));
+          for (const std::string& kernel : kernels_of(machine)) bytes += kernel;
+          return bytes;
+        });
+      },
+      most);
+}
+
 // A copy of a value adds its gradients, which turns -0 into 0.
 Step without_signs_of_zero(Step step) {
   for (auto& [name, gradient] : step.gradients)
@@ -386,7 +410,8 @@ const std::vector<Check>& layer_checks() {
       {"process", kProcessMeaning, check_layer_process},
       {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
       {"guard pages", "native kernels and primitives run on operands between pages without access", check_guard_pages},
-      {"older host", "plan and lower need no more than the oldest host that the plugin requires", check_older_host},
+      newer_host_check<check_layer_in>(),
+      older_host_check<check_layer_in>(),
       {"run", "native kernels neither allocate nor lock nor wait nor start threads nor print", check_run},
       {"gradient", "each gradient agrees with central differences of the forward in fp64", check_gradient},
       {"request", "a gradient alone is that among all; a second backward adds", check_request},

@@ -2,11 +2,11 @@
 #include "check/checks/native_checks.h"
 
 #include "check/checks/each_case.h"
+#include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
 #include "check/definitions/parts.h"
 #include "check/watch/guard.h"
 #include "check/watch/loaded.h"
-#include "check/watch/older_host.h"
 #include "check/watch/open_device.h"
 #include "check/watch/watch.h"
 
@@ -40,28 +40,6 @@ Bench bench_in(const Host& host, const Context& context, const LayerCase& layer_
 const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
   if (subject.kind == "device") return guarded_device(plugin, subject.device);
   return subject.kind == "provider" ? guarded_provider(plugin, subject.shown) : guarded_plugin(plugin);
-}
-
-Host older_host_of(const Context& context) {
-  const Loaded loaded(context.subject().file);
-  const tn_plugin& plugin = *loaded.descriptor();
-  if (plugin.abi.required == TN_ABI_MINOR) throw Skip("it requires hosts of this version");
-  return host_of(context, plugin_in_older_host(plugin, context.subject().type));
-}
-
-void check_older_host(Context& context) {
-  const Host older = older_host_of(context);
-  each_case(context, [&](const LayerCase& layer_case) {
-    std::string failure;
-    try {
-      (void)bench_in(older, context, layer_case).step(TN_F32, Bench::all());
-    } catch (const Error& error) {
-      failure = error.what();
-    }
-    const std::string fault = older_host_fault();
-    context.expect(fault.empty(), fault);
-    context.expect(failure.empty(), failure);
-  });
 }
 
 void check_guard_pages(Context& context) {
@@ -137,16 +115,8 @@ void check_own_memory(Context& context) {
   each_case(
       context,
       [&](const LayerCase& layer_case) {
-        refuse_own_allocations(context, [&] {
-          const Step step = bench_of(context, layer_case).step(TN_F32, Bench::all());
-          std::string bytes;
-          const auto add = [&](const Numbers& values) {
-            bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
-          };
-          for (const Numbers& output : step.outputs) add(output);
-          for (const auto& [name, gradient] : step.gradients) add(gradient);
-          return bytes;
-        });
+        refuse_own_allocations(context,
+                               [&] { return bytes_of(bench_of(context, layer_case).step(TN_F32, Bench::all())); });
       },
       1);
 }

@@ -11,6 +11,7 @@
 
 #include "base/temporary.h"
 #include "check/checks/each.h"
+#include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
 #include "check/watch/loaded.h"
 
@@ -310,6 +311,16 @@ void check_reader_own_allocations(Context& context) {
   });
 }
 
+void check_reader_in(Context& context, const OtherHosts& hosts) {
+  each_case(context, [&](const json& attributes) {
+    hosts.expect_work([&](const Host& host) {
+      std::string bytes;
+      for (const std::string& sample : rest_of(one_by_one(context, host, attributes))) bytes += sample;
+      return bytes;
+    });
+  });
+}
+
 }  // namespace
 
 const std::vector<Check>& reader_checks() {
@@ -321,6 +332,8 @@ const std::vector<Check>& reader_checks() {
       {"pass", "passes are equal, or those of " TN_PASS, check_pass},
       {"shards", "the shards together are the whole", check_shards},
       {"resume", "continuing at up to 24 samples of a pass gives the rest of it", check_resume},
+      newer_host_check<check_reader_in>(),
+      older_host_check<check_reader_in>(),
       {"damage", "cut and changed files: a refusal or other samples, never a crash, nor silence", check_damage},
       {"memory", "the host refuses each allocation in turn: a status, and no crash", check_reader_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",

@@ -11,9 +11,8 @@
 #include "check/bench/table_bench.h"
 #include "check/cases/drawn_attributes.h"
 #include "check/checks/each.h"
-#include "check/checks/native_checks.h"
+#include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
-#include "check/watch/older_host.h"
 
 namespace tenon::check {
 
@@ -206,12 +205,11 @@ void check_updater_own_allocations(Context& context) {
   });
 }
 
-void check_updater_in_older_host(Context& context) {
-  const Host older = older_host_of(context);
+void check_updater_in(Context& context, const OtherHosts& hosts) {
   each_set(context, [&](const Attributes& attributes) {
-    (void)trajectory(context, Table(older, false), updater_of(context, older, attributes), 1);
-    const std::string fault = older_host_fault();
-    context.expect(fault.empty(), fault);
+    hosts.expect_work([&](const Host& host) {
+      return bytes_of(trajectory(context, Table(host, false), updater_of(context, host, attributes), 2));
+    });
   });
 }
 
@@ -230,7 +228,8 @@ const std::vector<Check>& updater_checks() {
       {"memory", "the host refuses each allocation in turn: a status, and no crash", check_updater_memory},
       {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",
        check_updater_own_allocations},
-      {"older host", "record needs no more than the oldest host that the plugin requires", check_updater_in_older_host},
+      newer_host_check<check_updater_in>(),
+      older_host_check<check_updater_in>(),
   };
   return checks;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "check/watch/other_host.h"
 #include "process/child.h"
 #include "process/exit_handlers.h"
 #include "process/last_words.h"
@@ -48,8 +49,10 @@ void write_call() {
     std::strncat(text, "the exit handlers of plugin ", sizeof text - begin - 2);
     std::strncat(text, plugin, sizeof text - std::strlen(text) - 2);
   } else if (tn_plugin_call(text + begin, sizeof text - begin - 1) == 0) {
-    return;
+    if (!is_behind_lent(crash_address())) return;
+    std::strncat(text, "a function that the kit itself calls", sizeof text - begin - 2);
   }
+  tell_lent(crash_address(), text, sizeof text - 1);
   const size_t length = std::strlen(text);
   text[length] = '\n';
   if (write(static_cast<int>(last_words_to), text, length + 1) < 0) return;

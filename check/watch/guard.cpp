@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "check/watch/floating_point.h"
-#include "check/watch/older_host.h"
 
 namespace tenon::check {
 
@@ -25,7 +24,6 @@ namespace {
 std::mutex fault_lock;
 std::string first_fault;
 std::atomic<int64_t> runs, draws;
-uint16_t required_minor = TN_ABI_MINOR;  // of the plugin whose calls are guarded
 std::atomic<bool> shares;
 
 void blame(const std::string& fault) {
@@ -196,8 +194,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   const auto& [inner, pairs] = *static_cast<GuardedBinding*>(binding);
   const Operands operands(*call, inner.workspace_bytes, inner.traits);
   const FloatingPoint mode = floating_point();
-  const tn_execution context = older_execution(*execution, required_minor, inner.traits);
-  const tn_status status = inner.run(inner.binding, &context, operands.call());
+  const tn_status status = inner.run(inner.binding, execution, operands.call());
   if (!(floating_point() == mode)) blame("a call changes the floating-point mode");
   set_floating_point(mode);
   std::unique_ptr<Operands> shared;  // begins with the values that were there
@@ -205,7 +202,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   operands.finish(*call);
   ++runs;
   if (status != TN_OK || shared == nullptr || !shared->any_shared()) return status;
-  const tn_status again = inner.run(inner.binding, &context, shared->call());
+  const tn_status again = inner.run(inner.binding, execution, shared->call());
   if (again == TN_OK) shared->compare(operands, pairs);
   return again;
 } catch (const std::bad_alloc&) {
@@ -217,27 +214,13 @@ void destroy(void* binding) {
   if (owned->inner.destroy != nullptr) owned->inner.destroy(owned->inner.binding);
 }
 
-// Blames a call whose traits an older host would not know, unless it has others where the services are that host's.
+// Prepares by `prepare_given(tn_prepared*)` a call that runs on copies of its operands.
 template <typename Prepare>
-void check_traits(const tn_prepared& copy, const tn_services& services, Prepare&& prepare_given) {
-  if (newer_traits(copy.traits, required_minor).empty()) return;
-  tn_services older = services;
-  older.abi_minor = required_minor;
-  tn_prepared again = {};
-  again.size = sizeof again;
-  if (prepare_given(&older, &again) != TN_OK) return;
-  if (const std::string fault = newer_traits(again.traits, required_minor); !fault.empty()) blame(fault);
-  if (again.destroy != nullptr && again.binding != nullptr) again.destroy(again.binding);
-}
-
-// Prepares by `prepare_given(const tn_services*, tn_prepared*)` a call that runs on copies of its operands.
-template <typename Prepare>
-tn_status prepare_guarded(const tn_services* services, tn_prepared* prepared, Pairs pairs, Prepare&& prepare_given) {
+tn_status prepare_guarded(tn_prepared* prepared, Pairs pairs, Prepare&& prepare_given) {
   auto copy = std::make_unique<GuardedBinding>();
   copy->inner.size = sizeof(tn_prepared);
-  const tn_status status = prepare_given(services, &copy->inner);
+  const tn_status status = prepare_given(&copy->inner);
   if (status != TN_OK) return status;
-  check_traits(copy->inner, *services, prepare_given);
   copy->pairs = std::move(pairs);
   prepared->traits = copy->inner.traits;
   prepared->workspace_bytes = copy->inner.workspace_bytes;
@@ -294,12 +277,8 @@ Pairs pairs_of(const tn_kernel& kernel, const tn_kernel_site& site, int32_t dire
 }
 tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
   const tn_kernel_site with = site_of(site);
-  return prepare_guarded(site->services, prepared, pairs_of(given_of(site), with, direction),
-                         [&](const tn_services* services, tn_prepared* inner) {
-                           tn_kernel_site own_site = with;
-                           own_site.services = services;
-                           return given_of(site).prepare(&own_site, direction, inner);
-                         });
+  return prepare_guarded(prepared, pairs_of(given_of(site), with, direction),
+                         [&](tn_prepared* inner) { return given_of(site).prepare(&with, direction, inner); });
 }
 
 // ---- tables of primitives
@@ -340,9 +319,8 @@ struct GuardedTable {
 
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(services, prepared, pairs_of(*site), [&](const tn_services* offered, tn_prepared* to) {
-      return inner.prepare(device, offered, errors, site, to);
-    });
+    return prepare_guarded(prepared, pairs_of(*site),
+                           [&](tn_prepared* to) { return inner.prepare(device, services, errors, site, to); });
   }
   static const void* of(const void* table) {
     inner = {};
@@ -360,9 +338,8 @@ struct GuardedPacking {
   template <auto kPrepare, typename Site>
   static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
                            tn_prepared* prepared) {
-    return prepare_guarded(services, prepared, pairs_of(*site), [&](const tn_services* offered, tn_prepared* to) {
-      return (inner.*kPrepare)(device, offered, errors, site, to);
-    });
+    return prepare_guarded(prepared, pairs_of(*site),
+                           [&](tn_prepared* to) { return (inner.*kPrepare)(device, services, errors, site, to); });
   }
   static const void* of(const void* table) {
     inner = {};
@@ -434,7 +411,6 @@ Kept& kept() {
 }  // namespace
 
 const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
-  required_minor = plugin.abi.required;
   tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
   std::vector<const tn_kernel*>& list = kept().lists.emplace_back();
   for (uint32_t i = 0; i < copy.kernels_count; ++i) {
@@ -450,7 +426,6 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
 }
 
 const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind) {
-  required_minor = plugin.abi.required;
   tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
   kept().devices.clear();
   for (uint32_t i = 0; i < copy.devices_count; ++i) {
@@ -466,7 +441,6 @@ const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind
 }
 
 const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name) {
-  required_minor = plugin.abi.required;
   tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
   kept().providers.clear();
   for (uint32_t i = 0; i < copy.providers_count; ++i) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "check/cases/fault.h"
+#include "check/watch/other_host.h"
 
 namespace tenon::check {
 
@@ -34,7 +35,9 @@ const tn_device_type* type_of(const tn_plugin& plugin, const std::string& kind) 
 
 OpenDevice::OpenDevice(const std::string& file, const std::string& kind)
     : loaded_(file),
-      type_(type_of(*loaded_.descriptor(), kind)),
+      type_(type_of(
+          *(Lending::is_on() ? plugin_in_other_host(*loaded_.descriptor(), "device", kind) : loaded_.descriptor()),
+          kind)),
       errors_{sizeof errors_, 0, &reported_, keep_report},
       memory_{sizeof memory_, 0, nullptr, allocate_memory, release_memory},
       services_{sizeof services_, TN_ABI_MAJOR, TN_ABI_MINOR, &memory_, service} {

@@ -13,7 +13,8 @@ namespace tenon::check {
 
 using Bytes = std::vector<unsigned char>;
 
-// Number 0 of a kind. Every member throws Fault with the device's report if a function fails.
+// Number 0 of a kind; as another host would call it while one lends (other_host.h). Every member throws Fault with the
+// device's report if a function fails.
 class OpenDevice {
  public:
   // Throws Skip if the device is not present.

@@ -66,6 +66,14 @@ const Broken kBroken[] = {
     {"device_gather", "primitives", "of gather in fp64"},
     {"device_gather_gemm", "primitives", "of gemm of gathered rows in fp64"},
     {"device_gemm", "primitives", "of gemm in fp64"},
+    {"device_hosts_device_equal", "newer host", "in a newer host: byte 0 of 1 differs after a copy"},
+    {"device_hosts_device_older", "older host", "it accesses memory behind the end of tn_copy in a host of 0.3"},
+    {"device_hosts_device_reads", "newer host", "in a newer host: byte 0 of 1 differs after a copy"},
+    {"device_hosts_device_writes", "newer host", "it writes behind the members of tn_copy that it knows"},
+    {"device_hosts_table_equal", "newer host", "in a newer host it gives other results"},
+    {"device_hosts_table_older", "older host", "it accesses memory behind the end of tn_call in a host of 0.3"},
+    {"device_hosts_table_reads", "newer host", "in a newer host it gives other results"},
+    {"device_hosts_table_writes", "newer host", "it writes behind the members of tn_call that it knows"},
     {"device_move", "primitives", "of concat and slice in fp64"},
     {"device_nameless", "copies", "properties give no name"},
     {"device_packed", "primitives", "of gemm with packed b in fp64"},
@@ -119,12 +127,37 @@ const Broken kBroken[] = {
     {"gradient_unset", "operands", "did not write element 0 of gradient of input 0"},
     {"handles_signals", "process", "changes the handler of signal 12"},
     {"hangs", "step", "did not end within 1 seconds, in layer"},
+    {"hosts_call_equal", "newer host", "in a newer host it gives other results"},
+    {"hosts_call_older", "older host", "it accesses memory behind the end of tn_tensor in a host of 0.3"},
+    {"hosts_call_reads", "newer host", "in a newer host it gives other results"},
+    {"hosts_call_writes", "newer host", "it writes behind the members of tn_tensor that it knows"},
+    {"hosts_kernel_equal", "newer host", "in a newer host it gives other results"},
+    {"hosts_kernel_older", "older host", "it accesses memory behind the end of tn_prepared in a host of 0.3"},
+    {"hosts_kernel_reads", "newer host", "in a newer host it gives other results"},
+    {"hosts_kernel_writes", "newer host", "it writes behind the members of tn_prepared that it knows"},
+    {"hosts_layer_equal", "newer host", "in a newer host: "},
+    {"hosts_layer_older", "older host", "it accesses memory behind the end of tn_planner in a host of 0.3"},
+    {"hosts_layer_reads", "newer host", "in a newer host: "},
+    {"hosts_layer_writes", "newer host", "it writes behind the members of tn_planner that it knows"},
+    {"hosts_provider_equal", "newer host", "in a newer host it gives other results"},
+    {"hosts_provider_older", "older host", "it accesses memory behind the end of tn_gemm in a host of 0.3"},
+    {"hosts_provider_reads", "newer host", "in a newer host it gives other results"},
+    {"hosts_provider_writes", "newer host", "it writes behind the members of tn_gemm that it knows"},
+    {"hosts_reader_equal", "newer host", "in a newer host it gives other results"},
+    {"hosts_reader_older", "older host", "it accesses memory behind the end of tn_services in a host of 0.3"},
+    {"hosts_reader_reads", "newer host", "in a newer host it gives other results"},
+    {"hosts_reader_writes", "newer host", "it writes behind the members of tn_services that it knows"},
+    {"hosts_updater_equal", "newer host", "in a newer host: "},
+    {"hosts_updater_older", "older host", "it accesses memory behind the end of tn_update_recorder in a host of 0.3"},
+    {"hosts_updater_reads", "newer host", "in a newer host: "},
+    {"hosts_updater_writes", "newer host", "it writes behind the members of tn_update_recorder that it knows"},
     {"imports_host", "symbols", "it imports \"tn_host_destroy\" of the host"},
     {"infinite_gradient", "step", "the gradient of in0 is not finite"},
     {"infinite_output", "step", "its outputs are not finite"},
     {"input_gradient", "gradient", "input 0"},
     {"keeps_output", "guard pages", "signal 11"},
     {"keeps_pointer", "guard pages", "signal 11"},
+    {"kernel_reads_newer", "older host", "it accesses precision behind the end of tn_kernel_site in a host of 0.2"},
     {"leaves_open", "process", "it leaves a descriptor open: "},
     {"locks", "run", "locks (1 time)"},
     {"malloc_large", "own memory", "prepare [setup]"},
@@ -159,6 +192,7 @@ const Broken kBroken[] = {
     {"reader_later_pass", "pass", "it depends on more than its number"},
     {"reader_opens", "repeat", "a second instance gives other samples"},
     {"reader_pass", "pass", "other samples than the first"},
+    {"reader_reads_newer", "older host", "it accesses needed behind the end of tn_reader_open in a host of 0.3"},
     {"reader_resume", "resume", "expected 7"},
     {"reader_schema", "schema", "the slot's limit is 100"},
     {"reader_shards", "shards", "sample 0 of shard 1 of 2 is not sample 1"},
@@ -172,8 +206,8 @@ const Broken kBroken[] = {
     {"reads_workspace", "guard pages", "output 0 depends on memory outside of its operands"},
     {"reads_workspace", "operands", "did not write"},
     {"remembers", "repeat", "differs"},
-    {"requires_too_little", "older host", "lower calls prefix_sum, which came with version 0.3"},
-    {"requires_too_little_trait", "guard pages", "prepare sets TN_TRAIT_BATCH_VARIANT, which came with version 0.3"},
+    {"requires_too_little", "older host", "it accesses prefix_sum behind the end of tn_builder in a host of 0.2"},
+    {"requires_too_little_trait", "older host", "prepare sets TN_TRAIT_BATCH_VARIANT, which came with version 0.3"},
     {"rounds", "process", "changes the floating-point mode of the process"},
     {"rounds_in_run", "guard pages", "a call changes the floating-point mode"},
     {"second_backward", "request", "a second backward changes the gradient of in0"},
@@ -255,10 +289,10 @@ TEST(Nonconforming, AProviderThatTakesNoCaseIsNotChecked) {
   for (const tenon::check::Result& result : tenon::check::run(options_for("provider_refusing_conforming")).results) {
     if (result.kind != "provider") continue;
     EXPECT_EQ(result.outcome, Outcome::kSkipped) << result.check;
-    if (result.check == "chosen")
-      EXPECT_EQ(result.message, "it computes no case of the kit: no such product here");
-    else
-      EXPECT_EQ(result.message, "there is no case") << result.check;
+    if (result.check == "older host") continue;  // it requires this version
+    EXPECT_EQ(result.message,
+              result.check == "chosen" ? "it computes no case of the kit: no such product here" : "there is no case")
+        << result.check;
   }
 }
 

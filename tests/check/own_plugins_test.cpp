@@ -33,6 +33,7 @@ constexpr Least kLeast[] = {
     {"cost", "request", 3},                                      // those with parameters
     {"cost", "run", 2},                                          // those with native kernels
     {"cost", "sums", 0},                                         // of metrics
+    {"device", "older host", 0},                                 // ours require this version
     {"kernel", "batch", 7},                                      // not those that couple samples, nor those of metrics
     {"kernel", "body", 2},                                       // those of layers with a body
     {"kernel", "draws", 0},                                      // none of ours draws
@@ -52,9 +53,10 @@ constexpr Least kLeast[] = {
     {"metric", "gradient", 0},    {"metric", "guard pages", 3},  // those with native kernels
     {"metric", "hosts", 11},                                     // those with attributes
     {"metric", "request", 0},     {"metric", "run", 3},          // those with native kernels
-    {"provider", "", 0},      // leaves convolutions as small as the kit's to the device
-    {"reader", "damage", 5},  // of one no attribute names a file
-    {"updater", "rows", 13},  // two update whole tensors
+    {"provider", "", 0},          // leaves convolutions as small as the kit's to the device
+    {"reader", "damage", 5},      // of one no attribute names a file
+    {"reader", "older host", 0},  // ours require this version
+    {"updater", "rows", 13},      // two update whole tensors
 };
 
 // The kinds of components in a folder, and how many there are at least.

@@ -15,6 +15,9 @@
 
 TN_RESERVE_NOTE(4096);
 
+#ifndef REQUIRED /* the oldest host */
+#define REQUIRED TN_ABI_MINOR
+#endif
 /* Returns the device "cpu". The plugin's file is loaded at the first call: the tables of a device are asked for before
  * it is opened. */
 static const tn_device_type* cpu(void) {
@@ -191,7 +194,7 @@ static const tn_device_type type = {sizeof(tn_device_type),
                                     NULL};
 static const tn_device_type* const devices[] = {&type};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
-                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, REQUIRED, 0},
                                  .id = "bad." NAME,
                                  .version = "1.0.0",
                                  .doc = "A device that may break a rule",

@@ -5,6 +5,9 @@
 
 TN_RESERVE_NOTE(4096);
 
+#ifndef REQUIRED /* the oldest host */
+#define REQUIRED TN_ABI_MINOR
+#endif
 #ifndef ELEMENT /* of the product; knows `execution`, the sizes m, n, k, and the row i */
 #define ELEMENT(sum) (sum)
 #endif
@@ -64,7 +67,7 @@ static const tn_provider provider = {
     .size = sizeof(tn_provider), .score = 100, .device = "cpu", .id = ID, .name = "bad_gemm", .table = &table};
 static const tn_provider* const providers[] = {&provider};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
-                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, REQUIRED, 0},
                                  .id = "bad." NAME,
                                  .version = "1.0.0",
                                  .doc = "Products that may break a rule",

@@ -7,6 +7,9 @@
 
 TN_RESERVE_NOTE(4096);
 
+#ifndef REQUIRED /* the oldest host */
+#define REQUIRED TN_ABI_MINOR
+#endif
 #ifndef INDEX /* the number in the file of sample i of the shard */
 #define INDEX(it, i) ((i) * (it)->shards + (it)->shard)
 #endif
@@ -123,7 +126,7 @@ static const tn_reader_type type = {.size = sizeof(tn_reader_type),
                                     .extension = EXTENSION};
 static const tn_reader_type* const readers[] = {&type};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
-                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                                 .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, REQUIRED, 0},
                                  .id = "bad." NAME,
                                  .version = "1.0.0",
                                  .doc = "A reader that may break a rule",
