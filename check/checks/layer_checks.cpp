@@ -11,6 +11,7 @@
 #include <tenon/tenon_updater.hpp>
 
 #include "base/temporary.h"
+#include "check/bench/generation.h"
 #include "check/bench/layer_bench.h"
 #include "check/checks/device_memory.h"
 #include "check/checks/each_case.h"
@@ -19,6 +20,7 @@
 #include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
 #include "check/definitions/parts.h"
+#include "check/watch/loaded.h"
 
 namespace tenon::check {
 
@@ -290,6 +292,18 @@ void check_numbers(Context& context) {
   });
 }
 
+// Whether the layer offers the table "tenon.step/1" of its plugin.
+bool has_step(const Context& context) {
+  const Loaded loaded(context.subject().file);
+  const tn_plugin& plugin = *loaded.descriptor();
+  for (uint32_t i = 0; i < plugin.layers_count; ++i) {
+    const tn_layer_type& type = *plugin.layers[i];
+    if (context.subject().type == type.description->type)
+      return type.extension != nullptr && type.extension(type.user, TN_STEP) != nullptr;
+  }
+  return false;
+}
+
 void check_layer_in(Context& context, const OtherHosts& hosts) {
   if (context.subject().kind == "device")
     hosts.expect_work([&](const Host&) {
@@ -297,7 +311,9 @@ void check_layer_in(Context& context, const OtherHosts& hosts) {
       check_streams(context);
       return std::string();
     });
-  const size_t most = context.subject().device.empty() ? 2 : SIZE_MAX;  // of a device each case is another primitive
+  const bool steps = has_step(context);
+  // Of a device each case is another primitive; which cases can generate is seen by trying.
+  const size_t most = context.subject().device.empty() && !steps ? 2 : SIZE_MAX;
   each_case(
       context,
       [&](const LayerCase& layer_case) {
@@ -308,6 +324,16 @@ void check_layer_in(Context& context, const OtherHosts& hosts) {
           for (const std::string& kernel : kernels_of(machine)) bytes += kernel;
           return bytes;
         });
+        if (!steps) return;
+        const auto generate = [&](const Host& host) {
+          return generated(host, context.subject().type, layer_case, context.subject().seed);
+        };
+        try {
+          (void)generate(context.host(1, false));
+        } catch (const std::exception&) {
+          return;  // not row by row with these attributes and inputs
+        }
+        hosts.expect_work(generate);
       },
       most);
 }

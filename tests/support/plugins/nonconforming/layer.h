@@ -209,6 +209,9 @@ static tn_layer_description description = {.size = sizeof(tn_layer_description),
 static const tn_layer_type layer = {.size = sizeof(tn_layer_type),
                                     .description = &description,
                                     .plan = plan,
+#ifdef EXTENSION
+                                    .extension = EXTENSION,
+#endif
 #ifdef BODY
                                     .lower = lower
 #endif
