@@ -135,6 +135,6 @@ int main(int argc, char** argv) {
   TRY(tn_host_create(NULL, &host, &error)); /* all cores, the installed plugins */
   result = train(host, argv[1]);
   if (result == 0) result = predict(host, argv[1]);
-  tn_host_destroy(host);
+  tn_host_release(host);
   return result;
 }

@@ -134,7 +134,7 @@ const _: () = assert!(size_of::<MachineOptions>() == 64);
 extern "C" {
     pub fn tn_version() -> Text;
     pub fn tn_host_create(options: *const c_void, host: *mut *mut Host, error: *mut Error) -> Status;
-    pub fn tn_host_destroy(host: *mut Host);
+    pub fn tn_host_release(host: *mut Host);
     pub fn tn_data_create(host: *mut Host, options: *const DataOptions, layer: *mut Handle, error: *mut Error)
         -> Status;
     pub fn tn_layer_create(host: *mut Host, options: *const LayerOptions, layer: *mut Handle, error: *mut Error)

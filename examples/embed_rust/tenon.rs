@@ -51,7 +51,7 @@ struct HostPointer(*mut raw::Host);
 impl Drop for HostPointer {
     fn drop(&mut self) {
         // SAFETY: the pointer is that of tn_host_create, and nobody uses it afterwards.
-        unsafe { raw::tn_host_destroy(self.0) }
+        unsafe { raw::tn_host_release(self.0) }
     }
 }
 

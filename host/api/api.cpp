@@ -374,19 +374,25 @@ tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_erro
   });
 }
 
-void tn_host_destroy(tn_host* host) {
+void tn_host_release(tn_host* host) {
   if (host != nullptr) host->end();
 }
 
-tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
+void tn_host_destroy(tn_host* host) { tn_host_release(host); }
+
+tn_status tn_host_inspect(tn_host* host, tn_host_counters* counters, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    tn_host_counters made = {};
-    made.threads = owner.pool.threads();
-    made.bytes_now = owner.allocator->now();
-    made.bytes_peak = owner.allocator->peak();
-    made.workers_computed = owner.pool.workers_computed();
-    api::give(counters, "counters", made);
+    tn_host_counters now = {};
+    now.threads = owner.pool.threads();
+    now.bytes_now = owner.allocator->now();
+    now.bytes_peak = owner.allocator->peak();
+    now.workers_computed = owner.pool.workers_computed();
+    api::give(counters, "counters", now);
   });
+}
+
+tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
+  return tn_host_inspect(host, counters, error);
 }
 
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {

@@ -45,9 +45,9 @@ tn_status tn_predictor_create(tn_host* host, tn_parameters parameters, const tn_
   });
 }
 
-tn_status tn_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds, uint32_t feeds_count,
-                     void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
-                     tn_error* error) {
+tn_status tn_predictor_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds, uint32_t feeds_count,
+                               void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
+                               tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
     api::required(sink, "sink");
     const std::shared_ptr<Predictor> held = owner.predictors.at(predictor);
@@ -57,6 +57,12 @@ tn_status tn_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds
       sink(user, arrays.data(), static_cast<uint32_t>(arrays.size()));
     });
   });
+}
+
+tn_status tn_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds, uint32_t feeds_count,
+                     void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
+                     tn_error* error) {
+  return tn_predictor_predict(host, predictor, feeds, feeds_count, sink, user, error);
 }
 
 tn_status tn_predictor_refresh(tn_host* host, tn_predictor predictor, tn_parameters parameters, tn_error* error) {

@@ -276,7 +276,8 @@ void CallArray::find_recordable(Phase phase) {
   for (size_t i = first; i < last; ++i) {
     const uint32_t traits = calls_[i].prepared->traits;
     const bool sizes = (traits & TN_TRAIT_HOST_SIZES) != 0;
-    if (watched(calls_[i]) || !(sizes || (traits & TN_TRAIT_CAPTURABLE) != 0)) made.calls = false;
+    const bool leaves = (traits & (TN_TRAIT_HOST_CALLBACK | TN_TRAIT_BLOCKING)) != 0;
+    if (watched(calls_[i]) || leaves || !(sizes || (traits & TN_TRAIT_CAPTURABLE) != 0)) made.calls = false;
     made.host_sizes = made.host_sizes || sizes;
   }
   for (const LoopCalls& loop : loops_)

@@ -19,6 +19,8 @@ nlohmann::json trait_names(uint32_t traits) {
   if ((traits & TN_TRAIT_NONDETERMINISTIC) != 0) names.push_back("nondeterministic");
   if ((traits & TN_TRAIT_HOST_SIZES) != 0) names.push_back("host_sizes");
   if ((traits & TN_TRAIT_BATCH_VARIANT) != 0) names.push_back("batch_variant");
+  if ((traits & TN_TRAIT_PORTABLE) != 0) names.push_back("portable");
+  if ((traits & TN_TRAIT_BLOCKING) != 0) names.push_back("blocking");
   return names;
 }
 

@@ -1,5 +1,8 @@
 // Reads a plugin's descriptor into owning structs, with its sizes and pointers checked.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
 #include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
@@ -129,8 +132,13 @@ UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entr
   const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
   const std::string type = context.name(d.type, "type");
   context.owner = "updater type \"" + type + "\"";
-  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count),
-          checked_state_version(context, d.state_version), ""};
+  return {type,
+          context.utf8(d.doc, "doc"),
+          attributes_of(context, d.attributes, d.attributes_count),
+          checked_state_version(context, d.state_version),
+          {},
+          0,
+          ""};
 }
 
 ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) {
@@ -139,7 +147,8 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
   const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
   const std::string type = context.name(d.type, "type");
   context.owner = "reader type \"" + type + "\"";
-  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, ""};
+  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, {}, 0,
+          ""};
 }
 
 DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
@@ -182,9 +191,7 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
   const std::string name = context.name(provider.name, "name");
   context.owner = "provider \"" + name + "\"";
   if (provider.table == nullptr) context.refuse("its table is null");
-  if (const std::string fault =
-          size_fault(context.name(provider.id, "id"), *static_cast<const uint32_t*>(provider.table));
-      !fault.empty())
+  if (const std::string fault = table_fault(context.name(provider.id, "id"), provider.table); !fault.empty())
     context.refuse("its table ", fault);
   return {context.name(provider.device, "device"), context.name(provider.id, "id"), name, provider.score};
 }
@@ -192,6 +199,42 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
 NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
   const tn_library& library = TN_CHECKED(plugin, entry, tn_library, "library", hint);
   return {plugin.name(library.name, "libraries: name"), plugin.utf8(library.hint, "hint")};
+}
+
+// Asks components of one kind, which were read into `components`, for the tables that they offer by id.
+template <typename Entry, typename Description>
+void read_offers(const Entry* const* entries, std::vector<Description>& components, std::vector<Draft>& drafts) {
+  for (size_t i = 0; i < components.size(); ++i) {
+    Offers offers = offers_of(entries[i]->extension, entries[i]->user);
+    components[i].tables = std::move(offers.tables);
+    for (Draft& draft : offers.drafts)
+      if (std::find(drafts.begin(), drafts.end(), draft) == drafts.end()) drafts.push_back(std::move(draft));
+  }
+}
+
+// Reads the requirements of single components into their descriptions.
+void read_requirements(const Context& context, const tn_plugin& plugin, Manifest& result) {
+  if (!TN_HAS(&plugin, tn_plugin, requirements)) return;
+  require_zero(context, plugin.reserved4, "reserved member");
+  context.list(plugin.requirements, plugin.requirements_count, "requirements", [&](const tn_requirement* entry) {
+    const tn_requirement& requirement = TN_CHECKED(context, entry, tn_requirement, "requirement", component);
+    if (requirement.minor > std::numeric_limits<uint16_t>::max())
+      context.refuse("a requirement states the minor version ", requirement.minor);
+    bool is_own = false;
+    const auto read = [&](const auto* const* entries, auto& components) {
+      for (size_t i = 0; i < components.size(); ++i) {
+        if (static_cast<const void*>(entries[i]) != requirement.component) continue;
+        components[i].minor = static_cast<uint16_t>(requirement.minor);
+        is_own = true;
+      }
+    };
+    read(plugin.layers, result.layers);
+    read(plugin.updaters, result.updaters);
+    read(plugin.readers, result.readers);
+    read(plugin.kernels, result.kernels);
+    if (!is_own) context.refuse("a requirement is for none of its layers, updaters, readers and kernels");
+    return is_own;
+  });
 }
 
 }  // namespace
@@ -225,6 +268,10 @@ Manifest describe(const tn_plugin& descriptor) {
     result.options = context.list(plugin.options, plugin.options_count, "options",
                                   [&](const tn_attribute* entry) { return attribute_of(context, entry); });
   }
+  read_offers(plugin.layers, result.layers, result.drafts);
+  read_offers(plugin.updaters, result.updaters, result.drafts);
+  read_offers(plugin.readers, result.readers, result.drafts);
+  read_requirements(context, plugin, result);
   check_manifest(result);
   return result;
 }

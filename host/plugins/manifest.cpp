@@ -140,19 +140,31 @@ LayerDescription layer_from(const NoteTree& note, const Json& value) {
   result.attributes = node.list("attributes", attribute_from);
   result.parameters = node.strings("parameters");
   result.state_version = node.integer_or_zero<uint32_t>("state_version");
+  result.tables = node.strings("tables");
+  result.minor = node.integer_or_zero<uint16_t>("required");
   return result;
 }
 
 UpdaterDescription updater_from(const NoteTree& note, const Json& value) {
   const NoteObject node(note, value);
-  return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
-          node.integer_or_zero<uint32_t>("state_version"), ""};
+  return {node.string("type"),
+          node.string_or_empty("doc"),
+          node.list("attributes", attribute_from),
+          node.integer_or_zero<uint32_t>("state_version"),
+          node.strings("tables"),
+          node.integer_or_zero<uint16_t>("required"),
+          ""};
 }
 
 ReaderDescription reader_from(const NoteTree& note, const Json& value) {
   const NoteObject node(note, value);
-  return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
-          node.integer_or_zero<uint32_t>("traits"), ""};
+  return {node.string("type"),
+          node.string_or_empty("doc"),
+          node.list("attributes", attribute_from),
+          node.integer_or_zero<uint32_t>("traits"),
+          node.strings("tables"),
+          node.integer_or_zero<uint16_t>("required"),
+          ""};
 }
 
 DeviceDescription device_from(const NoteTree& note, const Json& value) {
@@ -169,6 +181,7 @@ KernelDescription kernel_from(const NoteTree& note, const Json& value) {
                               {},
                               node.integer_or_zero<int32_t>("score"),
                               node.strings("fuses"),
+                              node.integer_or_zero<uint16_t>("required"),
                               ""};
   std::string unknown;
   for (const std::string& name : node.strings("dtypes")) {
@@ -186,6 +199,11 @@ KernelDescription kernel_from(const NoteTree& note, const Json& value) {
 ProviderDescription provider_from(const NoteTree& note, const Json& value) {
   const NoteObject node(note, value);
   return {node.string("device"), node.string("id"), node.string("name"), node.integer_or_zero<int32_t>("score")};
+}
+
+Draft draft_from(const NoteTree& note, const Json& value) {
+  const NoteObject node(note, value);
+  return {node.string("id"), node.string("digest")};
 }
 
 NeededLibrary library_from(const NoteTree& note, const Json& value) {
@@ -219,6 +237,7 @@ Manifest manifest_from(const NoteTree& note) {
   result.libraries = node.list("libraries", library_from);
   result.providers = node.list("providers", provider_from);
   result.options = node.list("options", attribute_from);
+  result.drafts = node.list("drafts", draft_from);
   check_manifest(result);
   return result;
 }

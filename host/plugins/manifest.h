@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/plugins/note_tree.h"
+#include "host/plugins/offered_table.h"
 #include "host/plugins/registry.h"
 
 namespace tenon::host {
@@ -35,6 +36,7 @@ struct KernelDescription {
   std::vector<tn_dtype> dtypes;
   int32_t score = 0;
   std::vector<std::string> chain;  // fused layer types; empty: the kernel is for `type` alone
+  uint16_t minor = 0;              // as of a layer type
   std::string refused;             // as of a layer type
   bool operator==(const KernelDescription&) const = default;
 };
@@ -62,6 +64,7 @@ struct Manifest {
   std::vector<NeededLibrary> libraries;
   std::vector<ProviderDescription> providers;
   std::vector<Attribute> options;  // what a plugin set may set
+  std::vector<Draft> drafts;
   bool operator==(const Manifest&) const = default;
 };
 
@@ -88,8 +91,8 @@ void check_isa(const std::string& isa);
 // The traits of readers that this host knows (TN_TRAIT_*), and those of calls.
 inline constexpr uint32_t kKnownTraits =
     TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
-inline constexpr uint32_t kKnownCallTraits =
-    kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT | TN_TRAIT_ANY_ALIGNMENT;
+inline constexpr uint32_t kKnownCallTraits = kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT |
+                                             TN_TRAIT_ANY_ALIGNMENT | TN_TRAIT_PORTABLE | TN_TRAIT_BLOCKING;
 // Whether a name consists of lower case letters, digits and underscores, and begins with a letter.
 [[nodiscard]] bool is_word(std::string_view name);
 // Returns why a component with this value is refused: "its <what> is unknown to this host, ...".
@@ -98,7 +101,8 @@ inline constexpr uint32_t kKnownCallTraits =
 // a role, kind, flag, trait, compute type or length that this host does not know.
 void check_manifest(Manifest& manifest);
 // Returns the first difference of two manifests as a sentence, "" if they are equal. Of components that are refused it
-// compares the names alone.
-[[nodiscard]] std::string difference(const Manifest& note, const Manifest& plugin);
+// compares the names alone. A note lists the tables and drafts that its writer knew: the code must have these of them
+// that this host knows.
+[[nodiscard]] std::string difference(Manifest note, Manifest plugin);
 
 }  // namespace tenon::host

@@ -118,6 +118,11 @@ template <typename Description>
 void mark_unknown(std::vector<Description>& components) {
   for (Description& component : components) {
     if (!component.refused.empty()) continue;
+    if (component.minor > TN_ABI_MINOR) {
+      component.refused = text("it needs a host of ", TN_ABI_MAJOR, ".", component.minor,
+                               " or later; this host offers version ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
+      continue;
+    }
     if (const std::string found = unknown_of(component); !found.empty()) component.refused = unknown_value(found);
   }
 }
@@ -221,6 +226,29 @@ std::string attributes_difference(const char* what, const std::vector<Descriptio
   return "";
 }
 
+// Describes a table or draft of this host that one of note and code has and the other lacks, and takes both lists out
+// of the descriptions; "" if there is none. A note lists what its writer knew, so the code may offer more tables.
+template <typename Description>
+std::string table_difference(const char* what, std::vector<Description>& note, std::vector<Description>& plugin) {
+  std::string difference;
+  for (size_t i = 0; i < note.size() && i < plugin.size(); ++i) {
+    const auto& tables = plugin[i].tables;
+    for (const std::string& id : note[i].tables)
+      if (difference.empty() && is_known_table(id) && std::find(tables.begin(), tables.end(), id) == tables.end())
+        difference = text("the note of the ", what, " \"", note[i].type, "\" lists the table \"", id,
+                          "\", which the code does not offer");
+    note[i].tables = plugin[i].tables = {};
+  }
+  return difference;
+}
+std::string draft_difference(const std::vector<Draft>& note, const std::vector<Draft>& plugin) {
+  for (const auto& [some, others] : {std::pair(&note, &plugin), std::pair(&plugin, &note)})
+    for (const Draft& draft : *some)
+      if (is_known_table(draft.id) && std::find(others->begin(), others->end(), draft) == others->end())
+        return text("note and code differ in the draft of the table \"", draft.id, "\" that they state");
+  return "";
+}
+
 }  // namespace
 
 void check_abi(const AbiInterval& abi, const HostAbi& host) {
@@ -271,6 +299,9 @@ static void check_options(const std::vector<Attribute>& options) {
 void check_manifest(Manifest& manifest) {
   if (manifest.id.empty()) fail(TN_REFUSED, "the plugin has no id");
   check_options(manifest.options);
+  for (const Draft& draft : manifest.drafts)
+    if (const std::string fault = draft_fault(draft); !fault.empty())
+      fail(TN_REFUSED, "it was built with the table \"", draft.id, "\" ", fault);
   mark_unknown(manifest.layers);
   mark_unknown(manifest.updaters);
   mark_unknown(manifest.readers);
@@ -303,7 +334,7 @@ void check_manifest(Manifest& manifest) {
   }
 }
 
-std::string difference(const Manifest& note, const Manifest& plugin) {
+std::string difference(Manifest note, Manifest plugin) {
   const auto type = [](const auto& description) { return description.type; };
   if (!(note.abi == plugin.abi))
     return text("the note has the interface ", note.abi.major, ".", note.abi.built, " (needs ", note.abi.major, ".",
@@ -315,6 +346,10 @@ std::string difference(const Manifest& note, const Manifest& plugin) {
            text_difference("doc line", note.doc, plugin.doc),
            text_difference("license", note.license, plugin.license),
            text_difference("CPU feature list", note.isa, plugin.isa),
+           table_difference("layer type", note.layers, plugin.layers),
+           table_difference("updater type", note.updaters, plugin.updaters),
+           table_difference("reader type", note.readers, plugin.readers),
+           draft_difference(note.drafts, plugin.drafts),
            attributes_difference("layer type", note.layers, plugin.layers),
            list_difference("layer type", note.layers, plugin.layers, type),
            attributes_difference("updater type", note.updaters, plugin.updaters),

@@ -11,16 +11,37 @@
 
 namespace tenon::host {
 
-// Returns why a table that a plugin offers by `id` may not state this size, "" if it may: it must be at least that of
-// the version that brought the table, and whole pointers. Ids that this host does not know: two members or more.
-[[nodiscard]] std::string size_fault(const std::string& id, uint32_t bytes);
+// Returns why this host does not use a table, not null, that a plugin offers by `id`; "" if it does. Its size must be
+// at least that of the version that brought the table, and whole pointers; of an id that this host does not know, two
+// members or more. Its second member: zero where it is reserved, and of a draft the digest of this host's.
+[[nodiscard]] std::string table_fault(const std::string& id, const void* table);
+
+// A draft of a table by id that a plugin was built with (docs/interface-1.0.md).
+struct Draft {
+  std::string id;
+  std::string digest;  // eight hexadecimal digits
+  bool operator==(const Draft&) const = default;
+};
+// Returns why this host does not use this draft, "" if it does: "of the draft ...; ...". It has another draft of the
+// table, or none any more. A table that the host does not know is never asked for.
+[[nodiscard]] std::string draft_fault(const Draft& draft);
+
+// Whether these headers have a table of this id.
+[[nodiscard]] bool is_known_table(const std::string& id);
+// Ids and draft digests of the tables of these headers for which answer(id) is not null. Used of layers, updaters and
+// readers with answer = their extension function.
+struct Offers {
+  std::vector<std::string> tables;
+  std::vector<Draft> drafts;
+};
+[[nodiscard]] Offers offers_of(const void* (*extension)(void* user, const char* id), void* user);
 
 // A copy of a table, padded with zeros so that any table of these headers fits; or nothing.
 class OfferedTable {
  public:
   OfferedTable() = default;
   // Copies a table that begins with its size; nothing for null. Throws TN_PLUGIN_FAULT, without the name of a
-  // component, if the size is not that of such a table.
+  // component, if table_fault has a reason.
   OfferedTable(const void* given, const char* id, const std::string& plugin);
 
   // Returns the first function without which the host does not use the table, and which is null; "" if it has all.
@@ -41,7 +62,7 @@ class OfferedTable {
 };
 
 // Returns the table that a layer type or a reader type offers by this id; nothing if it offers none. Throws
-// TN_PLUGIN_FAULT, without the name of the component, if its size is wrong or a function is missing. who: the
+// TN_PLUGIN_FAULT, without the name of the component, if it is not sound or a function is missing. who: the
 // component.
 template <typename Type>
 OfferedTable extension_table(const Type& type, const std::string& who, const char* id) {

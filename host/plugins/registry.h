@@ -38,7 +38,9 @@ struct Port {
 [[nodiscard]] std::string value_name(const std::vector<Port>& ports, size_t number);
 
 // The static descriptions of types in owning structs, read from a manifest or from the tables of an added plugin.
-// `refused` says why this host cannot use the type, which has a value of a newer interface; "" if it can.
+// `refused` says why this host cannot use the type, which has a value of a newer interface; "" if it can. `tables`: the
+// ids of its tables that the writer of the note knew. `minor`: the oldest minor version of a host that can use the
+// type, 0 if it needs no other than its plugin.
 struct LayerDescription {
   std::string type;
   std::string doc;
@@ -47,6 +49,8 @@ struct LayerDescription {
   std::vector<Attribute> attributes;
   std::vector<std::string> parameters;
   uint32_t state_version = 0;
+  std::vector<std::string> tables;
+  uint16_t minor = 0;
   std::string refused;
   bool operator==(const LayerDescription&) const = default;
 };
@@ -55,6 +59,8 @@ struct UpdaterDescription {
   std::string doc;
   std::vector<Attribute> attributes;
   uint32_t state_version = 0;
+  std::vector<std::string> tables;
+  uint16_t minor = 0;
   std::string refused;
   bool operator==(const UpdaterDescription&) const = default;
 };
@@ -63,6 +69,8 @@ struct ReaderDescription {
   std::string doc;
   std::vector<Attribute> attributes;
   uint32_t traits = 0;
+  std::vector<std::string> tables;
+  uint16_t minor = 0;
   std::string refused;
   bool operator==(const ReaderDescription&) const = default;
 };

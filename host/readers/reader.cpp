@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/readers/reader.h"
 
+#include <tenon/draft/records.h>
+
 #include <algorithm>
 #include <numeric>
 

@@ -30,7 +30,8 @@ cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
 # tenon_manifest makes the text of a manifest; tenon_manifest_writer is the program of step 2 over it.
 if(NOT TARGET tenon_manifest)
   add_library(tenon_manifest OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/attributes.c"
-              "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/text.c")
+              "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/offers.c"
+              "${_tenon_sdk}/manifest/text.c")
   add_library(tenon_manifest_writer OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/writer.c")
   foreach(target tenon_manifest tenon_manifest_writer)
     set_target_properties(${target} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)

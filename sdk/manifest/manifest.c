@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attributes.h"
-#include "tables.h"
+#include "offers.h"
 #include "text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -21,26 +21,6 @@ static void check_minor(text* t, const tn_plugin* plugin, const char* what, unsi
   if (plugin->abi.required < minor)
     refuse(t, "%s came with version %d.%u of the plugin interface; its \"abi\" requires %d.%u", what, TN_ABI_MAJOR,
            minor, TN_ABI_MAJOR, plugin->abi.required);
-}
-
-/* A table that is offered by id. */
-static void check_table(text* t, const char* id, const void* table) {
-  const tn_known_table* known = tn_find_table(id);
-  const char* at = (const char*)table;
-  uint32_t size = 0, given = 0;
-  memcpy(&size, at, sizeof size);
-  if (!tn_is_table_size(known, size))
-    refuse(t, "its table \"%s\" states a size of %" PRIu32 " bytes; expected a multiple of %zu from %" PRIu32 " to %u",
-           id, size, sizeof(void*), tn_least_bytes(known), TN_TABLE_MOST);
-  if (known == NULL) return;
-  for (uint32_t i = 0; TN_TABLE_FIRST + i * sizeof(void*) < known->bytes; ++i) {
-    uintptr_t function = 0;
-    memcpy(&function, at + TN_TABLE_FIRST + i * sizeof function, sizeof function);
-    given += function != 0;
-    if (i < COUNT(known->functions) && known->functions[i] != NULL && function == 0)
-      refuse(t, "its table \"%s\" has no function \"%s\"", id, known->functions[i]);
-  }
-  if (given == 0) refuse(t, "its table \"%s\" has no function", id);
 }
 
 /* Names without "vendor." are of the plugins of Tenon, whose ids begin with "tenon.". */
@@ -137,6 +117,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   write_attributes(t, "attributes", d->attributes, d->attributes_count, of_layers);
   write_parameters(t, plugin, d->parameters, d->parameters_count);
   write_state_version(t, d->state_version);
+  write_offers(t, plugin, table, table->extension, table->user);
   json_close(t, '}');
 }
 
@@ -153,6 +134,7 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
   json_string(t, "doc", d->doc);
   write_attributes(t, "attributes", d->attributes, d->attributes_count, of_updaters);
   write_state_version(t, d->state_version);
+  write_offers(t, plugin, table, table->extension, table->user);
   json_close(t, '}');
 }
 
@@ -174,6 +156,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   json_string(t, "doc", d->doc);
   write_attributes(t, "attributes", d->attributes, d->attributes_count, NULL);
   json_integer(t, "traits", d->traits);
+  write_offers(t, plugin, table, table->extension, table->user);
   json_close(t, '}');
 }
 
@@ -283,6 +266,7 @@ static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
   json_integer(t, "score", k->score);
   write_chain(t, k);
   check_shared(t, plugin, k->shared);
+  write_requirement(t, plugin, k);
   json_close(t, '}');
 }
 
@@ -402,7 +386,8 @@ static void check_plugin(text* t, const tn_plugin* plugin) {
   if (!TN_HAS(plugin, tn_plugin, abi))
     check_size(t, "descriptor", plugin->size, offsetof(tn_plugin, options_count), sizeof *plugin);
   check_abi(t, &plugin->abi);
-  check_size(t, "descriptor", plugin->size, offsetof(tn_plugin, options_count), sizeof *plugin);
+  const size_t of_0_2 = offsetof(tn_plugin, options_count), of_0_3 = offsetof(tn_plugin, requirements_count);
+  check_size(t, "descriptor", plugin->size, plugin->size == of_0_3 ? of_0_3 : of_0_2, sizeof *plugin);
   if (plugin->id == NULL && plugin->version == NULL && plugin->license == NULL && plugin->doc != NULL)
     refuse(t, "it cannot be described: %s", plugin->doc);
   check_characters(t, "id", plugin->id, "._-");
@@ -417,6 +402,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
   if (plugin == NULL) refuse(t, "tenon_plugin() returned null");
   check_plugin(t, plugin);
   set_owner(t, "plugin \"%s\"", plugin->id);
+  check_requirements(t, plugin);
   json_open(t, NULL, '{');
   json_integer(t, "note", 1);
   json_open(t, "abi", '{');
@@ -437,6 +423,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
   WRITE_LIST(t, plugin, libraries, "library", name, write_library(t, plugin->libraries[i]));
   write_providers(t, plugin);
   write_options(t, plugin);
+  write_drafts(t, plugin);
   json_close(t, '}');
   if (t->length > TN_NOTE_LIMIT)
     refuse(t, "its manifest takes %zu bytes; at most %d fit the note. Shorten doc lines", t->length, TN_NOTE_LIMIT);

@@ -159,6 +159,9 @@ macro_rules! plugin {
                 options_count: options.count,
                 reserved3: 0,
                 options: options.items,
+                requirements_count: 0,
+                reserved4: 0,
+                requirements: NOTHING,
             }
         });
 

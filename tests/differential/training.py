@@ -43,9 +43,14 @@ def model_of(program, data):
     return model
 
 
-def train(program, data, model, dtype):
+def train(program, data, model, dtype, nudge=None):
+    """nudge: a seed; each first parameter is then one of the two numbers beside it, as if it had been rounded otherwise."""
     result, margins = Training(), []
     result.parameters = {name: each.astype(dtype) for name, each in model.parameters.items()}
+    if nudge is not None:
+        draw = np.random.default_rng(nudge)
+        for name, each in result.parameters.items():
+            result.parameters[name] = np.nextafter(each, dtype(1e30) * draw.choice((-1, 1), each.shape).astype(dtype))
     copy = Model(program.seed)
     copy.parameters, copy.buffers, copy.multipliers = result.parameters, dict(model.buffers), dict(model.multipliers)
     copy.reached = model.reached

@@ -3,7 +3,7 @@
 
 A digest is the SHA-256 of all tokens of sdk/include/tenon/*.h, without comments and white space, so that every change
 of a declaration is seen and no change of its layout. --update writes the line of the present minor version, unless that
-version is released. SPDX-License-Identifier: Apache-2.0"""
+version is released. Each header of draft/ states the digest of its own declarations, which --update writes, too. SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import hashlib
 import itertools
@@ -52,6 +52,22 @@ def digest(headers):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+DRAFT = re.compile(r"(#define TN_\w+_DRAFT )0x([0-9a-f]{8})u\n")
+
+
+def drafts(headers):
+    """[(header of draft/, its text, the digest that it states, that of its declarations)], digests of 8 digits."""
+    result = []
+    for path in sorted((headers / "draft").glob("*.h")):
+        text = path.read_text(encoding="utf-8")
+        stated = DRAFT.findall(text)
+        if len(stated) != 1:
+            raise Changed(f"draft/{path.name} has {len(stated)} lines \"#define TN_NAME_DRAFT 0x01234567u\"; expected one")
+        value = hashlib.sha256(normalised(DRAFT.sub("", text)).encode()).hexdigest()[:8]
+        result.append((path, text, stated[0][1], value))
+    return result
+
+
 def version(headers):
     text = (headers / "base.h").read_text(encoding="utf-8")
     found = [re.search(rf"#define TN_ABI_{part} (\d+)\n", text) for part in ("MAJOR", "MINOR")]
@@ -85,6 +101,10 @@ def shown(number):
 
 
 def check(headers, history):
+    for path, _, stated, value in drafts(headers):
+        if stated != value:
+            raise Changed(f"the declarations of draft/{path.name} changed: it states the digest {stated}, and theirs is "
+                          f"{value}; tests/sdk/abi_history.py --update writes it")
     now, found = version(headers), digest(headers)
     _, entries = read_history(history)
     if now not in entries or now != list(entries)[-1]:
@@ -100,6 +120,8 @@ def check(headers, history):
 
 
 def update(headers, history):
+    for path, text, _, value in drafts(headers):
+        path.write_text(DRAFT.sub(rf"\g<1>0x{value}u\n", text), encoding="utf-8")
     now, found = version(headers), digest(headers)
     comments, entries = read_history(history)
     last = list(entries)[-1]

@@ -89,6 +89,21 @@ class AbiHistory(unittest.TestCase):
         self.fails("the declarations changed: raise TN_ABI_MINOR and add a line")
         self.fails("0.2 is released", "--update")
 
+    def test_a_draft_states_its_digest(self):
+        (self.headers / "draft").mkdir(exist_ok=True)
+        draft, text = self.headers / "draft/new.h", "/* a */\n#define TN_NEW_DRAFT 0x00000000u\nint tn_new(void);\n"
+        draft.write_text(text)
+        self.fails("the declarations of draft/new.h changed: it states the digest 00000000")
+        self.done("--update")
+        self.done()
+        written = draft.read_text()
+        draft.write_text(written.replace("/* a */", "/* other words */"))
+        self.done()
+        draft.write_text(written.replace("int tn_new", "long tn_new"))
+        self.fails("the declarations of draft/new.h changed")
+        draft.write_text("int tn_new(void);\n")
+        self.fails("draft/new.h has 0 lines")
+
     def test_a_new_version_has_a_line(self):
         self.change("base.h", r"(#define TN_ABI_MINOR) 2", r"\1 3")
         self.fails("0.3, which is not the last line")

@@ -1,6 +1,7 @@
 /* The plugin interface: the offsets of members of component tables (kernels, updaters, readers).
  * abi_test.c has those of data and layers, abi_devices_test.c those of devices. SPDX-License-Identifier: Apache-2.0 */
-#include <tenon/numbers.h>
+#include <tenon/draft/numbers.h>
+#include <tenon/draft/records.h>
 
 #include "abi.h"
 
@@ -34,7 +35,15 @@ AT(tn_migrate, size, 0);
 AT(tn_migrate, oldest, 4);
 AT(tn_migrate, migrate, 8);
 
-/* tenon/numbers.h */
+/* tenon/draft/records.h */
+GROWS(tn_records, 32);
+AT(tn_records, size, 0);
+AT(tn_records, draft, 4);
+AT(tn_records, count, 8);
+AT(tn_records, record, 16);
+AT(tn_records, text, 24);
+
+/* tenon/draft/numbers.h */
 GROWS(tn_numbers, 64);
 AT(tn_numbers, size, 0);
 AT(tn_numbers, flags, 4);
@@ -58,7 +67,7 @@ AT(tn_number_declarer, output, 48);
 AT(tn_number_declarer, user, 56);
 GROWS(tn_layer_numbers, 16);
 AT(tn_layer_numbers, size, 0);
-AT(tn_layer_numbers, reserved, 4);
+AT(tn_layer_numbers, draft, 4);
 AT(tn_layer_numbers, declare, 8);
 
 /* tenon/kernel.h */
@@ -275,12 +284,6 @@ GROWS(tn_parallel_read, 16);
 AT(tn_parallel_read, size, 0);
 AT(tn_parallel_read, reserved, 4);
 AT(tn_parallel_read, read_at, 8);
-GROWS(tn_records, 32);
-AT(tn_records, size, 0);
-AT(tn_records, reserved, 4);
-AT(tn_records, count, 8);
-AT(tn_records, record, 16);
-AT(tn_records, text, 24);
 
 /* tenon/plugin.h */
 GROWS(tn_library, 24);
@@ -288,7 +291,11 @@ AT(tn_library, size, 0);
 AT(tn_library, reserved, 4);
 AT(tn_library, name, 8);
 AT(tn_library, hint, 16);
-GROWS(tn_plugin, 160);
+GROWS(tn_requirement, 16);
+AT(tn_requirement, size, 0);
+AT(tn_requirement, minor, 4);
+AT(tn_requirement, component, 8);
+GROWS(tn_plugin, 176);
 AT(tn_plugin, size, 0);
 AT(tn_plugin, reserved, 4);
 AT(tn_plugin, abi, 8);
@@ -315,5 +322,8 @@ AT(tn_plugin, providers, 136);
 AT(tn_plugin, options_count, 144);
 AT(tn_plugin, reserved3, 148);
 AT(tn_plugin, options, 152);
+AT(tn_plugin, requirements_count, 160);
+AT(tn_plugin, reserved4, 164);
+AT(tn_plugin, requirements, 168);
 
 int main(void) { return 0; }

@@ -2,6 +2,8 @@
  * added, but must not be changed. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <string.h>
+#include <tenon/draft/numbers.h>
+#include <tenon/draft/records.h>
 #include <tenon/plugin.h>
 
 #define IS(name, value) static_assert((name) == (value), #name)
@@ -30,6 +32,12 @@ IS(TN_TRAIT_NONDETERMINISTIC, 8);
 IS(TN_TRAIT_HOST_SIZES, 16);
 IS(TN_TRAIT_BATCH_VARIANT, 32);
 IS(TN_TRAIT_ANY_ALIGNMENT, 64);
+IS(TN_TRAIT_PORTABLE, 128);
+IS(TN_TRAIT_BLOCKING, 256);
+IS(TN_NUMBERS_EXEMPT, 1);
+IS(TN_NUMBERS_NOT_ZERO, 2);
+IS(TN_NUMBERS_WEIGHTED, 4);
+IS(TN_NUMBERS_LABELLED, 8);
 IS(TN_SHARED_ONE_AT_A_TIME, 1);
 IS(TN_SHARED_PER_STREAM, 2);
 IS(TN_COMPUTE, 0);
@@ -265,7 +273,7 @@ int main(void) {
   return differ(TN_ENTRY_NAME, "tenon_plugin") || differ(TN_NOTE_SECTION, ".note.tenon") ||
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 1048576 || TN_NOTE_RESERVED != 2 ||
          differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
-         differ(TN_RECORDS, "tenon.records/1") || differ(TN_GEMM, "tenon.gemm/1") || differ(TN_CONV, "tenon.conv/1") ||
+         differ(TN_RECORDS, "tenon.records/1") || differ(TN_LAYER_NUMBERS, "tenon.numbers/1") || differ(TN_GEMM, "tenon.gemm/1") || differ(TN_CONV, "tenon.conv/1") ||
          differ(TN_POOL, "tenon.pool/1") || differ(TN_CONV_EPILOGUE, "tenon.conv_epilogue/1") ||
          differ(TN_RESIZE, "tenon.resize/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
          differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() ||

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/draft/records.h>
 
 #include <filesystem>
 #include <memory>
@@ -52,6 +53,16 @@ TEST(ManifestWriter, NoteAndDescriptorOfEachPluginAgree) {
     EXPECT_FALSE(note.id.empty()) << file;
     EXPECT_FALSE(note.doc.empty()) << file;
   }
+}
+
+TEST(ManifestWriter, TablesRequirementsAndDraftsAreInTheNote) {
+  const Manifest note = from_note(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "rich.so");
+  ASSERT_EQ(note.readers.size(), 1u);
+  EXPECT_EQ(note.readers[0].tables, std::vector<std::string>{TN_RECORDS});
+  EXPECT_EQ(note.readers[0].minor, TN_ABI_MINOR);
+  ASSERT_EQ(note.drafts.size(), 1u);
+  EXPECT_EQ(note.drafts[0].id, TN_RECORDS);
+  EXPECT_EQ(note.drafts[0].digest.size(), 8u);
 }
 
 TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {

@@ -84,6 +84,19 @@ class TargetMinor(unittest.TestCase):
             found = compiled(CXX, "#include <tenon/plugin.hpp>\n#include <tenon/tenon.hpp>\n", target)
             self.assertEqual(found.stderr, "")
 
+    def test_deprecated_names_warn_who_asks_for_it(self):
+        for old, new in [("void f(tn_host* h) { tn_host_destroy(h); }", "tn_host_release"),
+                         ("tn_status f(tn_host* h, tn_host_counters* c) { return tn_host_count(h, c, 0); }",
+                          "tn_host_inspect"),
+                         ("tn_status f(tn_host* h, tn_predictor p) { return tn_predict(h, p, 0, 0, 0, 0, 0); }",
+                          "tn_predictor_predict")]:
+            for compiler, header in ((C, "tenon.h"), (CXX, "tenon.hpp")):
+                source = f"#include <tenon/{header}>\n{old}\n"
+                self.assertEqual(compiled(compiler, source).stderr, "")
+                asked = compiled(compiler, f"#define TENON_WARN_DEPRECATED\n{source}")
+                self.assertIn(f"use {new}", asked.stderr)
+                self.assertEqual(asked.stderr.count("error:"), 1, asked.stderr)
+
     def test_a_target_that_does_not_exist_is_refused(self):
         for target in (1, 99):
             found = compiled(C, "#include <tenon/plugin.h>\n", target)

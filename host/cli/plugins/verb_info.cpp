@@ -110,6 +110,12 @@ void print_component(const ShownKind& kind, const json& component) {
     for (const json& suffix : component.at("parameters")) std::cout << " " << suffix.get<std::string>();
     std::cout << "\n";
   }
+  if (component.contains("tables") && !component.at("tables").empty()) {
+    std::cout << "  tables:";
+    for (const json& id : component.at("tables")) std::cout << " " << plain(id.get<std::string>());
+    std::cout << "\n";
+  }
+  if (component.contains("required")) std::cout << "  needs a host of 0." << component.at("required").dump() << "\n";
   const auto print_common = [&] {
     if (const char* common = common_attributes(kind)) std::cout << common << "\n";
   };
@@ -193,6 +199,10 @@ void print_plugin(const json& plugin, const std::string& only) {
   if (manifest.contains("libraries"))
     for (const json& library : manifest.at("libraries"))
       print_line("  needs library " + library.at("name").get<std::string>() + ": " + library.value("hint", ""));
+  if (manifest.contains("drafts"))
+    for (const json& draft : manifest.at("drafts"))
+      print_line("  built with the draft " + draft.at("digest").get<std::string>() + " of the table " +
+                 draft.at("id").get<std::string>());
   if (only.empty()) print_options(plugin);
   for (const ShownKind& kind : kShownKinds) print_components(kind, plugin, only);
   print_kernels(plugin, only);

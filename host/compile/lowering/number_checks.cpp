@@ -148,24 +148,27 @@ class Declaration {
   }
   [[nodiscard]] Numbers checked(const tn_numbers* given) const {
     if (given == nullptr || !TN_HAS(given, tn_numbers, advice)) fail(TN_PLUGIN_FAULT, "it declares null numbers");
-    check_unused(given->flags & ~uint32_t{TN_NUMBERS_EXEMPT | TN_NUMBERS_NOT_ZERO},
+    check_unused(given->flags & ~uint32_t{TN_NUMBERS_EXEMPT | TN_NUMBERS_NOT_ZERO | TN_NUMBERS_WEIGHTED |
+                                          TN_NUMBERS_LABELLED},
                  "flags of tn_numbers, beside the known ones,");
     if (!(given->low <= given->high) || !(given->step >= 0) || (given->step > 0 && !std::isfinite(given->low)))
       fail(TN_PLUGIN_FAULT, "it declares numbers from ", given->low, " to ", given->high, " in steps of ", given->step);
-    for (const int64_t input : {given->weight, given->label})
-      if (input < -1 || (input >= 0 && static_cast<size_t>(input) >= type_.description.inputs.size()))
-        fail(TN_PLUGIN_FAULT, "it declares numbers that input ", input, " exempts");
     Numbers numbers;
     numbers.low = given->low;
     numbers.high = given->high;
     numbers.step = given->step;
     numbers.not_zero = (given->flags & TN_NUMBERS_NOT_ZERO) != 0;
     if ((given->flags & TN_NUMBERS_EXEMPT) != 0) numbers.exempt = given->exempt;
-    numbers.weight = given->weight;
-    numbers.label = given->label;
+    if ((given->flags & TN_NUMBERS_WEIGHTED) != 0) numbers.weight = exempting(given->weight);
+    if ((given->flags & TN_NUMBERS_LABELLED) != 0) numbers.label = exempting(given->label);
     numbers.ignored = given->ignored;
     if (given->advice != nullptr) numbers.advice = given->advice;
     return numbers;
+  }
+  [[nodiscard]] uint32_t exempting(uint32_t input) const {
+    if (input >= type_.description.inputs.size())
+      fail(TN_PLUGIN_FAULT, "it declares numbers that input ", input, " exempts");
+    return input;
   }
 
   const LayerType& type_;
@@ -183,9 +186,9 @@ NumberCheck check_numbers(const Graph& graph, GraphWriter nodes, const std::vect
   tn::Logical other = is_other(x, numbers);
   std::vector<ValueId> operands = {inputs[input]};
   size_t leading = 1;
-  const auto exempt = [&](int32_t by, double number) {
-    if (by < 0 || static_cast<size_t>(by) >= inputs.size() || inputs[static_cast<size_t>(by)] == kNoValue) return;
-    const ValueId value = inputs[static_cast<size_t>(by)];
+  const auto exempt = [&](std::optional<uint32_t> by, double number) {
+    if (!by || *by >= inputs.size() || inputs[*by] == kNoValue) return;
+    const ValueId value = inputs[*by];
     const size_t rank = trimmed(graph.spec(value).shape).size();
     const bool each = rank >= trimmed(shape).size();
     if (!each) leading = std::max<size_t>(rank, 1);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/numbers.h>
+#include <tenon/draft/numbers.h>
 
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ struct Numbers {
   double low = 0, high = 0, step = 0;
   bool not_zero = false;
   std::optional<double> exempt;
-  int32_t weight = -1, label = -1;
+  std::optional<uint32_t> weight, label;
   double ignored = 0;
   std::string advice;
 };

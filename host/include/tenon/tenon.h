@@ -113,6 +113,8 @@ TENON_API tn_status tn_host_create(const tn_host_options* options, tn_host** hos
  * the host when it ends. Nor does it wait in a function of the application that a thread of the library runs, such as
  * that of a buffered reader: another thread frees the host when the function has returned. */
 TENON_API void tn_host_destroy(tn_host* host);
+/* The same, by the name that all releases have. Since 0.4; tn_host_destroy is deprecated. */
+TENON_API void tn_host_release(tn_host* host);
 
 typedef struct tn_host_counters {
   uint32_t size;
@@ -122,6 +124,9 @@ typedef struct tn_host_counters {
   uint64_t workers_computed; /* threads that have run at least one task */
 } tn_host_counters;
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
+/* The same, by the name that functions have which fill a struct; those that end in _count return a number. Since 0.4;
+ * tn_host_count is deprecated. */
+TENON_API tn_status tn_host_inspect(tn_host* host, tn_host_counters* counters, tn_error* error);
 
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused" | "unused", reason,
  * admitted_by: "id" | "bytes", refused, options, manifest}. "unused": another file with the same id has a newer
@@ -416,6 +421,9 @@ TENON_API tn_status tn_test(tn_host* host, const tn_train_options* options, tn_t
 TENON_API tn_status tn_infer(tn_host* host, const tn_train_options* options,
                              int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                              tn_error* error);
+
+TENON_DEPRECATED(tn_host_destroy, "use tn_host_release")
+TENON_DEPRECATED(tn_host_count, "use tn_host_inspect")
 
 #ifdef __cplusplus
 }

@@ -132,7 +132,7 @@ class Host {
   [[nodiscard]] tn_host_counters count() const {
     tn_host_counters counters = {};
     counters.size = sizeof counters;
-    detail::checked([&](tn_error* error) { return tn_host_count(get(), &counters, error); });
+    detail::checked([&](tn_error* error) { return tn_host_inspect(get(), &counters, error); });
     return counters;
   }
 

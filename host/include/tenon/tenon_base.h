@@ -19,6 +19,14 @@ extern "C" {
 #define TENON_API
 #endif
 
+/* At the end of a header, for a function that has a better name: if TENON_WARN_DEPRECATED is defined before the first
+ * header, the compiler warns of its use. The function stays and works through all of major 1. Since 0.4. */
+#if defined(TENON_WARN_DEPRECATED) && defined(__GNUC__)
+#define TENON_DEPRECATED(name, text) extern __typeof__(name) name __attribute__((deprecated(text)));
+#else
+#define TENON_DEPRECATED(name, text)
+#endif
+
 /* The caller's buffer for a failure. Set size before the call. A failure fills the members that lie within size. All
  * texts are NUL-terminated, and cut at the end if longer. */
 typedef struct tn_error {

@@ -422,7 +422,7 @@ struct HostState {
   HostState() = default;
   HostState(const HostState&) = delete;
   HostState& operator=(const HostState&) = delete;
-  ~HostState() { tn_host_destroy(host); }
+  ~HostState() { tn_host_release(host); }
 
   std::function<void(int level, const char* message)> log;
   ExceptionStore thrown;

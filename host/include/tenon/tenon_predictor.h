@@ -31,6 +31,11 @@ struct tn_feed;
 TENON_API tn_status tn_predict(tn_host* host, tn_predictor predictor, const struct tn_feed* feeds, uint32_t feeds_count,
                                void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                                tn_error* error);
+/* The same, by the name that functions of an object have. Since 0.4; tn_predict is deprecated. */
+TENON_API tn_status tn_predictor_predict(tn_host* host, tn_predictor predictor, const struct tn_feed* feeds,
+                                         uint32_t feeds_count,
+                                         void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count),
+                                         void* user, tn_error* error);
 /* Takes the present values of `parameters`: that set, or another one with parameters of these names and shapes. During
  * a training of it on another thread, between two steps. Predictions that begin later use them; those that run end with
  * the values before. They do not wait for it. Nothing is copied if no call has written the set and no writing lease of
@@ -39,6 +44,8 @@ TENON_API tn_status tn_predictor_refresh(tn_host* host, tn_predictor predictor, 
                                          tn_error* error);
 /* Makes the handle stale; predictions that run end first. */
 TENON_API tn_status tn_predictor_release(tn_host* host, tn_predictor predictor, tn_error* error);
+
+TENON_DEPRECATED(tn_predict, "use tn_predictor_predict")
 
 #ifdef __cplusplus
 }

@@ -44,7 +44,7 @@ class Predictor : public detail::Owned<tn_predictor, tn_predictor_release> {
     for (const Feed& feed : feeds)
       list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
     detail::checked([&](tn_error* error) {
-      return tn_predict(
+      return tn_predictor_predict(
           host(), handle(), list.data(), detail::count_of(list.size()),
           [](void* user, const tn_array* outputs, uint32_t count) {
             Sink& to = *static_cast<Sink*>(user);

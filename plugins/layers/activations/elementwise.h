@@ -3,7 +3,7 @@
 
 #include <cstdio>
 #include <string>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::activations {

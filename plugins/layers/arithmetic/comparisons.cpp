@@ -1,6 +1,6 @@
 // Comparisons, logic and choice, element by element. Truth values are floats, 1 and 0; any number but 0 is true.
 // SPDX-License-Identifier: Apache-2.0
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 
 #include "broadcast.h"
 

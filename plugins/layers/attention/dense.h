@@ -1,7 +1,7 @@
 // What the layers of dense attention share. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::attention {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 #include <vector>
 

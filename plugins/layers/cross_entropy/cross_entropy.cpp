@@ -1,7 +1,7 @@
 // The cost of classification. SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 #include <vector>
 

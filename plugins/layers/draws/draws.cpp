@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace {

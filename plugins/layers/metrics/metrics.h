@@ -2,7 +2,7 @@
 // computed from them at the end. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::metrics {

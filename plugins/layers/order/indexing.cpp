@@ -1,6 +1,6 @@
 // Layers that choose elements by integers. SPDX-License-Identifier: Apache-2.0
 #include <string>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 
 #include "axis.h"
 

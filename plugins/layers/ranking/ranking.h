@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <new>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 #include "ragged.h"

@@ -1,7 +1,7 @@
 // Shared code of the layers of sequences. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::sequences {

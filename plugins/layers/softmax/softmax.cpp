@@ -1,6 +1,6 @@
 // Softmax, alone or with a fully connected layer before it, and its logarithm. SPDX-License-Identifier: Apache-2.0
 #include <string>
-#include <tenon/numbers.hpp>
+#include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
 #include <vector>
 

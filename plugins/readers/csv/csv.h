@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tenon/reader.hpp>
+#include <tenon/draft/records.hpp>
 #include <utility>
 #include <vector>
 
@@ -16,7 +16,7 @@
 
 namespace tenon::csv {
 
-class Csv {
+class Csv : public tn::Records<Csv> {
  public:
   static void describe(tn::ReaderDescription& d);
   explicit Csv(const tn::ReaderOpen& open);

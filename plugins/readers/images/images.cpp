@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
 #include <tuple>
 #include <utility>
@@ -157,7 +158,7 @@ class ToolBox {
   std::vector<std::unique_ptr<Tools>> kept_;
 };
 
-class Images {
+class Images : public tn::Records<Images> {
  public:
   static void describe(tn::ReaderDescription& d);
   explicit Images(const tn::ReaderOpen& open);

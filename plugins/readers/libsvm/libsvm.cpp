@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
 #include <tuple>
 #include <unordered_map>
@@ -102,7 +103,7 @@ void sort_entries(ParsedLine& line, int64_t first_id) {
   }
 }
 
-class Libsvm {
+class Libsvm : public tn::Records<Libsvm> {
  public:
   static void describe(tn::ReaderDescription& d);
   explicit Libsvm(const tn::ReaderOpen& open);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
 #include <unordered_map>
 #include <utility>
@@ -54,7 +55,7 @@ std::vector<std::string> word_slots(const tn::Attributes& attributes) {
   return attributes.has("names") ? attributes.texts("names") : std::vector<std::string>{"words"};
 }
 
-class Text {
+class Text : public tn::Records<Text> {
  public:
   static void describe(tn::ReaderDescription& d);
   explicit Text(const tn::ReaderOpen& open);

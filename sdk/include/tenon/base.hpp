@@ -14,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace tn {
@@ -204,6 +205,12 @@ inline void check(tn_status status) {
 }
 
 namespace detail {
+
+// Whether a component of type T offers tables by id of its own.
+template <typename T, typename = void>
+struct HasExtension : std::false_type {};
+template <typename T>
+struct HasExtension<T, std::void_t<decltype(&T::extension)>> : std::true_type {};
 
 // The oldest minor version of a host that the wrappers used by this plugin run on. Constant after the plugin's file has
 // been loaded; each plugin has its own.

@@ -291,10 +291,6 @@ template <typename T, typename = void>
 struct HasFinalize : std::false_type {};
 template <typename T>
 struct HasFinalize<T, std::void_t<decltype(&T::finalize)>> : std::true_type {};
-template <typename T, typename = void>
-struct HasExtension : std::false_type {};
-template <typename T>
-struct HasExtension<T, std::void_t<decltype(&T::extension)>> : std::true_type {};
 
 // Description and table of a layer type; immutable once made.
 template <typename T>

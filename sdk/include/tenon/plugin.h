@@ -27,6 +27,15 @@ typedef struct tn_library {
   const char* hint; /* "install the NVIDIA driver" */
 } tn_library;
 
+#if TN_TARGET_MINOR >= 4
+/* What one component needs beyond tn_abi.required. Since 0.4. */
+typedef struct tn_requirement {
+  uint32_t size;
+  uint32_t minor;        /* the oldest minor version of a host that can use the component, at least 4 */
+  const void* component; /* its table: an entry of layers, updaters, readers or kernels */
+} tn_requirement;
+#endif
+
 /* Immutable; valid while the plugin is mapped. Lists are arrays of pointers. */
 typedef struct tn_plugin {
   uint32_t size;
@@ -59,6 +68,13 @@ typedef struct tn_plugin {
   uint32_t options_count;
   uint32_t reserved3;
   const tn_attribute* const* options;
+#endif
+#if TN_TARGET_MINOR >= 4
+  /* Since 0.4. The components that need a newer host than the others. An older one, of 0.4 or later, refuses these
+   * alone and uses the others; so abi.required is 4 at least. */
+  uint32_t requirements_count;
+  uint32_t reserved4;
+  const tn_requirement* const* requirements;
 #endif
 } tn_plugin;
 

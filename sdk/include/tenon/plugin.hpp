@@ -45,6 +45,15 @@ class Plugin {
   void requires_minor(uint16_t minor) {
     if (table_.abi.required < minor) table_.abi.required = minor;
   }
+#if TN_TARGET_MINOR >= 4
+  // The same for one component alone, which this plugin has added: plugin.requires_minor(5, tn::layer_type<Scan>()).
+  // Its calls of wrappers then state no requirement of the whole plugin: body.prefix_sum<TN_ABI_OLDEST>(...).
+  template <uint16_t kMinor = 4>
+  void requires_minor(uint16_t minor, const void* component) {
+    require<kMinor>();
+    requirements_.add({sizeof(tn_requirement), minor, component});
+  }
+#endif
 #if TN_TARGET_MINOR >= 3
   // An option that a plugin set may set, a bool, int, float or string; tn::options reads it.
   template <uint16_t kMinor = 3>
@@ -107,6 +116,10 @@ class Plugin {
     table_.options_count = options_.count();
     table_.options = options_.data();
 #endif
+#if TN_TARGET_MINOR >= 4
+    table_.requirements_count = requirements_.count();
+    table_.requirements = requirements_.data();
+#endif
     return &table_;
   }
 
@@ -134,6 +147,9 @@ class Plugin {
   detail::Pointers<tn_provider, 64> providers_;
 #if TN_TARGET_MINOR >= 3
   detail::AttributeList<32> options_;
+#endif
+#if TN_TARGET_MINOR >= 4
+  detail::List<tn_requirement, 64> requirements_;
 #endif
   tn_plugin table_ = {};
 };

@@ -141,24 +141,6 @@ typedef struct tn_parallel_read {
                        const tn_errors* errors);
 } tn_parallel_read;
 
-/* "tenon.records/1", an extension for readers of data that has records of its own, such as lines of a file. Since 0.4.
- */
-#define TN_RECORDS "tenon.records/1"
-typedef struct tn_records {
-  uint32_t size;
-  uint32_t reserved;
-  /* [any] The number of records of the data, of all shards, with those that are left out, such as empty lines. Not
-   * asked of readers that do not know how many samples they have. */
-  int64_t (*count)(void* instance);
-  /* [any] The number, from 0, of the record that sample `index` of this shard is, as read_at counts samples. It rises
-   * with the index. The host asks for samples that exist. */
-  int64_t (*record)(void* instance, int64_t index);
-  /* [io] The text of a column of the record of sample `index`; the columns are those of the data, whether slots have
-   * them or not. UTF-8 or as the data has it; borrowed until the next [io] call of the instance. TN_NOT_FOUND without
-   * such a column. */
-  tn_status (*text)(void* instance, int64_t index, const char* column, tn_text* text);
-} tn_records;
-
 #ifdef __cplusplus
 }
 #endif

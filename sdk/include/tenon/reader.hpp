@@ -13,10 +13,7 @@
  *     void ahead(int64_t index) const;                  // `index` is read soon: tn::prefetch its memory
  *     static constexpr bool parallel_reads = true;      // `read` is const, and runs on several threads at the same
  *                                                       // time; for dense slots whose samples take long to make
- *     // the table tn_records, of which `text` may be left out
- *     int64_t records() const;                                         // with those that are left out
- *     int64_t record(int64_t index) const;                             // of sample `index` of this shard
- *     std::string_view text(int64_t index, const std::string& column); // throws TN_NOT_FOUND without such a column
+ *     static const void* extension(const char* id) noexcept; // further tables by id, or null
  *   };
  *
  * A reader that numbers names, such as classes, uses the numbers of ReaderOpen::names if there are any, and puts the
@@ -368,39 +365,15 @@ class ReaderTable {
         guarded(errors, [&] { answer = std::as_const(of(self)).read_parallel(indices, count, buffers); });
     return status == TN_OK ? answer : status;
   }
-  template <typename R, typename = void>
-  struct HasRecords : std::false_type {};
-  template <typename R>
-  struct HasRecords<R, std::void_t<decltype(std::declval<const R&>().record(int64_t{}))>> : std::true_type {};
-  template <typename R, typename = void>
-  struct HasTexts : std::false_type {};
-  template <typename R>
-  struct HasTexts<R, std::void_t<decltype(std::declval<R&>().text(int64_t{}, std::string()))>> : std::true_type {};
-
-  static int64_t records(void* self) { return std::as_const(of(self).reader()).records(); }
-  static int64_t record(void* self, int64_t index) { return std::as_const(of(self).reader()).record(index); }
-  static tn_status text(void* self, int64_t index, const char* column, tn_text* text) {
-    return guarded(of(self).errors(), [&] {
-      if constexpr (HasTexts<T>::value) {
-        const std::string_view found = of(self).reader().text(index, column);
-        *text = {found.data(), found.size()};
-      } else {
-        (void)index, (void)text;
-        throw Failure(TN_NOT_FOUND, column, "the data has no columns of text");
-      }
-    });
-  }
   static const void* extension(void* /*user*/, const char* id) {
     static constexpr tn_pass kPass = {sizeof(tn_pass), 0, &begin_pass};
-    if constexpr (HasRecords<T>::value) {
-      static constexpr tn_records kRecords = {sizeof(tn_records), 0, &records, &record, &text};
-      if (std::strcmp(id, TN_RECORDS) == 0) return &kRecords;
-    }
     if constexpr (ReadsInParallel<T>::value) {
       static constexpr tn_parallel_read kParallel = {sizeof(tn_parallel_read), 0, &read_parallel};
       if (std::strcmp(id, TN_PARALLEL_READ) == 0) return &kParallel;
     }
-    return std::strcmp(id, TN_PASS) == 0 ? &kPass : nullptr;
+    if (std::strcmp(id, TN_PASS) == 0) return &kPass;
+    if constexpr (HasExtension<T>::value) return T::extension(id);
+    return nullptr;
   }
 
   ReaderDescription description_;

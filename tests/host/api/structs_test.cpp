@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <tenon/tenon.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -17,7 +19,7 @@ class Structs : public testing::Test {
     EXPECT_EQ(tn_host_create(&options, &host_, nullptr), TN_OK);
     error_.size = sizeof error_;
   }
-  ~Structs() override { tn_host_destroy(host_); }
+  ~Structs() override { tn_host_release(host_); }
 
   tn_status make_data(const tn_data_options* options) { return tn_data_create(host_, options, &layer_, &error_); }
 
@@ -55,6 +57,30 @@ TEST_F(Structs, WithoutASizeAreMisuse) {
   const tn_data_options unset = floats("x", 0), huge = floats("x", 1 << 20);
   EXPECT_EQ(make_data(&unset), TN_MISUSE);
   EXPECT_EQ(make_data(&huge), TN_MISUSE);
+}
+
+// A result of an application that was built with older headers gets what its struct has, and nothing behind it; one of
+// newer headers learns from `size` what was filled.
+TEST_F(Structs, OfOlderAndNewerHeadersGetWhatTheyHave) {
+  struct {
+    tn_host_counters counters;
+    unsigned char behind[16];
+  } result;
+  for (uint32_t size = offsetof(tn_host_counters, bytes_now); size <= sizeof result; size += 8) {
+    std::memset(&result, 0x5a, sizeof result);
+    result.counters.size = size;
+    ASSERT_EQ(tn_host_inspect(host_, &result.counters, &error_), TN_OK) << error_.message;
+    const size_t filled = std::min<size_t>(size, sizeof result.counters);
+    EXPECT_EQ(result.counters.size, filled);
+    EXPECT_GT(result.counters.threads, 0);
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(&result);
+    EXPECT_NE(bytes[filled - 1], 0x5a);
+    for (size_t at = filled; at < sizeof result; ++at) EXPECT_EQ(bytes[at], 0x5a) << at << " of " << size;
+  }
+  for (const uint32_t size : {0U, 1U << 20}) {
+    result.counters.size = size;
+    EXPECT_EQ(tn_host_inspect(host_, &result.counters, &error_), TN_MISUSE) << size;
+  }
 }
 
 // A message that is too long is cut and ends with a NUL within its field.

@@ -113,6 +113,6 @@ int main(int arguments, char** argument) {
   REFUSED(tn_topology_clone(host, &made, 1, &clone, &copy, &error), TN_NOT_FOUND);
   expect(strcmp(error.subject, "none") == 0, "the unknown layer is named");
   REFUSED(tn_topology_load(host, "none.json", read, &count, &error), TN_NOT_FOUND);
-  tn_host_destroy(host);
+  tn_host_release(host);
   return faults == 0 ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/draft/records.h>
 
 #include <nlohmann/json.hpp>
 
@@ -27,7 +28,7 @@ constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"require
 "required":true,"initial":null,"minimum":1,"maximum":null,"choices":[]},{"name":"rates","doc":"","kind":6,
 "required":false,"initial":[1,0.5],"minimum":0,"maximum":1,"choices":[]}],"parameters":["weight"],
 "state_version":3}],"updaters":[{"type":"v.sgd","doc":"u","attributes":[],"state_version":1}],"readers":[{"type":"idx",
-"doc":"r","attributes":[],"traits":8}],"devices":[{"kind":"cpu","doc":"c","dlpack_type":1,"tables":["tenon.gemm/1"]}],
+"doc":"r","attributes":[],"traits":8,"tables":["tenon.pass/1","tenon.later/1"],"required":4}],"devices":[{"kind":"cpu","doc":"c","dlpack_type":1,"tables":["tenon.gemm/1"]}],
 "kernels":[{"type":"fc","device":"cpu","name":"k","dtypes":["float32","f64"],"score":-2}],
 "libraries":[{"name":"libz.so.1","hint":"h"}],"providers":[{"device":"cpu","id":"tenon.gemm/1","name":"fast","score":7}],
 "later":{"unknown":[1]}})";
@@ -252,6 +253,29 @@ TEST(Abi, AHostOfOneRunsPluginsOfZero) {
   EXPECT_THAT(refused({0, 4, 2}, {2, 4, 2}), HasSubstr("rebuild the plugin"));
 }
 
+// What only one component needs.
+TEST(Abi, AComponentThatNeedsANewerHostIsRefusedAlone) {
+  std::string note = kGolden;
+  note.replace(note.find("\"required\":4"), 12, "\"required\":5");
+  const Manifest manifest = manifest_from(NoteTree(note));
+  EXPECT_EQ(manifest.readers[0].refused, "it needs a host of 0.5 or later; this host offers version 0.4");
+  EXPECT_EQ(manifest.layers[0].refused, "");
+  EXPECT_EQ(manifest_from(NoteTree(kGolden)).readers[0].refused, "");
+}
+
+// Only drafts are compared; a plugin that uses none runs in every host.
+TEST(Abi, AnotherDraftIsRefused) {
+  const auto message = [](const std::string& drafts) {
+    std::string note = kGolden;
+    return parse(note.replace(note.find("\"later\""), 0, "\"drafts\":[" + drafts + "],")).message();
+  };
+  EXPECT_EQ(message(""), "");
+  EXPECT_EQ(message(R"({"id":"tenon.later/1","digest":"00000007"})"), "");
+  EXPECT_THAT(
+      message(R"({"id":"tenon.records/1","digest":"00000007"})"),
+      HasSubstr("it was built with the table \"tenon.records/1\" of the draft 00000007; this host has the draft "));
+}
+
 TEST(Isa, FeaturesMustBeKnownAndPresent) {
   check_isa("");
   EXPECT_THAT(error_of([] { check_isa("telepathy"); }).message(), HasSubstr("\"telepathy\""));
@@ -287,6 +311,19 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
   EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].chain = {"x", "fc"}; }), HasSubstr("kernel \"k\""));
   EXPECT_THAT(changed([](Manifest& m) { m.libraries[0].hint = ""; }), HasSubstr("library \"libz.so.1\""));
   EXPECT_THAT(changed([](Manifest& m) { m.providers[0].score = 1; }), HasSubstr("provider \"fast\""));
+  EXPECT_THAT(changed([](Manifest& m) { m.readers[0].tables.clear(); }),
+              HasSubstr("the note of the reader type \"idx\" lists the table \"tenon.pass/1\""));
+  EXPECT_EQ(changed([](Manifest& m) {
+              m.readers[0].tables = {"tenon.pass/1", "tenon.records/1"};
+            }),
+            "")
+      << "a note lists what its writer knew, and a host knows what its headers have";
+  EXPECT_THAT(changed([](Manifest& m) { m.readers[0].minor = 5; }), HasSubstr("reader type \"idx\" differs"));
+  EXPECT_THAT(changed([](Manifest& m) {
+                m.drafts = {{TN_RECORDS, "00000007"}};
+              }),
+              HasSubstr("differ in the draft of the table \"tenon.records/1\""));
+  EXPECT_EQ(changed([](Manifest& m) { m.drafts = {{"tenon.later/1", "00000007"}}; }), "");
   EXPECT_THAT(changed([](Manifest& m) { m.providers.clear(); }), HasSubstr("lists 1 of provider, the code 0"));
 }
 

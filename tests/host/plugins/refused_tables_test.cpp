@@ -1,7 +1,7 @@
 // Tables of providers and layers that a host cannot use: what it says. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tenon/numbers.h>
+#include <tenon/draft/numbers.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -87,7 +87,7 @@ struct Odd {
   static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
   static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) { body.output(0, body.input(0)); }
   static const void* extension(const char* id) noexcept {
-    static constexpr tn_layer_numbers table = {8, 0, nullptr};
+    static constexpr tn_layer_numbers table = {8, TN_NUMBERS_DRAFT, nullptr};
     return std::strcmp(id, TN_LAYER_NUMBERS) == 0 ? &table : nullptr;
   }
 };

@@ -1,12 +1,13 @@
 // An exhibit of interface 0.4, in C++: the reader museum.line, the cost museum.distance and the updater
 // museum.descent. SPDX-License-Identifier: Apache-2.0
+#include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
 
 namespace {
 
 // Sample i of n: x = [i / n, 1 - i / n], y = [3 x[0] + 0.5, 0.5 - 2 x[1]]. The columns of x are called "at" and "rest";
 // a model may have them in the other order. Every second record of the data is left out.
-class Line {
+class Line : public tn::Records<Line> {
  public:
   static void describe(tn::ReaderDescription& d) {
     d.type("museum.line", "Points of two lines");

@@ -12,6 +12,27 @@ static const tn_dtype wrong_dtypes[] = {TN_F32, TN_F32, TN_F32, TN_I32};
     return;                        \
   }
 
+static tn_records other_records;
+static const void* other_extension(void* user, const char* id) {
+  (void)user;
+  return strcmp(id, TN_RECORDS) == 0 ? &other_records : NULL;
+}
+
+static void mutate_offers(const char* wanted) {
+  MUTATION("draft_absent", records.draft = 0)
+  MUTATION("draft_other", records.draft = 7, records.size = 8)
+  MUTATION("draft_two", other_records = records, other_records.draft = 7, layer.extension = other_extension)
+  MUTATION("draft_function", records.record = NULL)
+  MUTATION("table_reserved", provided.reserved = 7)
+  MUTATION("requirements_null", plugin.requirements = NULL)
+  MUTATION("requirement_null", requirements[0] = NULL)
+  MUTATION("requirement_size", requirement.size = 8)
+  MUTATION("requirement_other", requirement.component = &provider)
+  MUTATION("requirement_older", requirement.minor = TN_ABI_MINOR - 1)
+  MUTATION("requirement_newer", requirement.minor = TN_ABI_MINOR + 1)
+  MUTATION("requirements_earlier", plugin.abi.required = 3)
+}
+
 static void mutate_plugin(const char* wanted) {
   MUTATION("plugin_size", plugin.size -= 8)
   MUTATION("plugin_id_null", plugin.id = NULL)
@@ -29,6 +50,8 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("plugin_size_newer", plugin.size += 8)
   MUTATION("built_earlier", plugin.abi.built = plugin.abi.required = TN_ABI_OLDEST,
            plugin.size = offsetof(tn_plugin, options_count), kernel.size = offsetof(tn_kernel, inputs_known))
+  MUTATION("built_with_3", plugin.abi.built = plugin.abi.required = 3,
+           plugin.size = offsetof(tn_plugin, requirements_count), kernel.size = offsetof(tn_kernel, inputs_known))
   MUTATION("built_later", plugin.abi.built = TN_ABI_MINOR + 1, plugin.size += 8, kernel.size += 16)
   MUTATION("layers_null", plugin.layers = NULL)
   MUTATION("layer_null", layers[1] = NULL)
@@ -81,10 +104,11 @@ static void mutate_tables(const char* wanted) {
   MUTATION("device_function", device_moves.prepare = NULL)
   MUTATION("shared_close", shared.close = NULL)
   MUTATION("shared_flags", shared.flags = 4)
-  MUTATION("shared_earlier", shared.flags = TN_SHARED_PER_STREAM, plugin.abi.required = 3)
+  MUTATION("shared_earlier", plugin.requirements_count = 0, shared.flags = TN_SHARED_PER_STREAM,
+           plugin.abi.required = 3)
   MUTATION("shared_now", shared.flags = TN_SHARED_PER_STREAM)
-  MUTATION("kernel_shared_earlier",
-           (plugin.providers_count = 0, kernel.shared = &shared, shared.flags = 1, plugin.abi.required = 2))
+  MUTATION("kernel_shared_earlier", (plugin.requirements_count = plugin.providers_count = 0, kernel.shared = &shared,
+                                     shared.flags = 1, plugin.abi.required = 2))
   MUTATION("kernel_shared", (shared.size = 4, plugin.providers_count = 0, kernel.shared = &shared))
 }
 
@@ -113,8 +137,8 @@ static void mutate_layer(const char* wanted) {
   MUTATION("port_flags", first.flags = 64)
   MUTATION("port_doc", first.doc = "")
   MUTATION("suffix_twice", suffixes[1] = "weight")
-  MUTATION("suffix_inner", suffixes[1] = "inner.weight", plugin.abi.required = 3)
-  MUTATION("suffix_earlier", suffixes[1] = "inner.weight", plugin.abi.required = 2)
+  MUTATION("suffix_inner", suffixes[1] = "inner.weight", plugin.abi.required = 3, plugin.requirements_count = 0)
+  MUTATION("suffix_earlier", suffixes[1] = "inner.weight", plugin.abi.required = 2, plugin.requirements_count = 0)
   MUTATION("suffix_dot", suffixes[1] = "a..b")
   MUTATION("suffix_null", suffixes[1] = NULL)
 }
@@ -150,6 +174,7 @@ static void mutate(void) {
   const char* wanted = getenv("TENON_TEST_MUTATION");
   if (wanted == NULL) return;
   mutate_plugin(wanted);
+  mutate_offers(wanted);
   mutate_tables(wanted);
   mutate_layer(wanted);
   mutate_attribute(wanted);

@@ -52,6 +52,13 @@ TENON_TEST_MUTATION=reader_seek "$program" "$folder/note.c" "$folder/note.json" 
 TENON_TEST_MUTATION=built_earlier "$program" "$folder/note.c" "$folder/note.json"
 grep -qF '"built":2,"required":2}' "$folder/note.json"
 grep -qF '"options":[]' "$folder/note.json"
+TENON_TEST_MUTATION=built_with_3 "$program" "$folder/note.c" "$folder/note.json"
+# What the reader offers and needs; a draft that these headers do not know is written as it is.
+TENON_TEST_MUTATION=requirement_newer "$program" "$folder/note.c" "$folder/note.json"
+grep -qF '"traits":1,"tables":["tenon.records/1"],"required":5}' "$folder/note.json"
+grep -qE '"drafts":\[\{"id":"tenon.records/1","digest":"[0-9a-f]{8}"\}\]\}$' "$folder/note.json"
+TENON_TEST_MUTATION=draft_other "$program" "$folder/note.c" "$folder/note.json"
+grep -qF '"drafts":[{"id":"tenon.records/1","digest":"00000007"}]}' "$folder/note.json"
 TENON_TEST_MUTATION=shared_now "$program" "$folder/note.c" "$folder/note.json"
 TENON_TEST_MUTATION=suffix_inner "$program" "$folder/note.c" "$folder/note.json"
 TENON_TEST_MUTATION=built_later "$program" "$folder/note.c" "$folder/note.json"
@@ -114,6 +121,16 @@ refused shared_earlier 'provider "rich.gemm-1": "flags" of its shared came with 
 refused kernel_shared_earlier 'kernel "rich.relu-1": "flags" of its shared came with version 0.4'
 refused suffix_earlier "${layer}a parameter of an inner layer came with version 0.3 of the plugin interface"
 refused shared_close 'provider "rich.gemm-1": the function "close" is missing'
+refused draft_absent 'reader type "test_reader": its table "tenon.records/1" is a draft, but its member "draft" is 0'
+refused draft_two 'its components use two drafts of the table "tenon.records/1": 00000007 and '
+refused draft_function 'reader type "test_reader": its table "tenon.records/1" has no function "record"'
+refused table_reserved 'provider "rich.gemm-1": the reserved member of its table "tenon.gemm/1" is 7; expected 0'
+refused requirements_null 'plugin "tenon.test.rich": "requirements" is null, but counts 1'
+refused requirement_null 'entry 0 of "requirements" is null'
+refused requirement_size '"size" of its requirement is 8'
+refused requirement_other 'entry 0 of "requirements" is for none of its layers, updaters, readers and kernels'
+refused requirement_older 'entry 0 of "requirements" states 0.3, which is older than what its "abi" requires'
+refused requirements_earlier 'requirements of components came with version 0.4 of the plugin interface; its "abi" requires 0.3'
 refused options_null 'plugin "tenon.test.rich": "options" is null, but counts 2'
 refused option_null 'plugin "tenon.test.rich": entry 1 of "options" is null'
 refused option_list 'entry 0 of "options" is a list; an option is a bool, int, float or string'

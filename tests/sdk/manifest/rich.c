@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/draft/records.h>
 #include <tenon/plugin.h>
 
 static const int64_t ints[] = {INT64_MIN, -1, 0, INT64_MAX};
@@ -149,6 +150,23 @@ static tn_reader_description reader_description = {.size = sizeof(tn_reader_desc
                                                    .attributes_count = 1,
                                                    .attributes = attributes,
                                                    .traits = TN_TRAIT_OWN_THREADS};
+static int64_t record_of(void* instance, int64_t index) {
+  (void)instance;
+  return index;
+}
+static tn_status text_of(void* instance, int64_t index, const char* column, tn_text* text) {
+  (void)instance;
+  (void)index;
+  (void)column;
+  (void)text;
+  return TN_NOT_FOUND;
+}
+static tn_records records = {
+    .size = sizeof(tn_records), .draft = TN_RECORDS_DRAFT, .count = samples, .record = record_of, .text = text_of};
+static const void* reader_extension(void* user, const char* id) {
+  (void)user;
+  return strcmp(id, TN_RECORDS) == 0 ? &records : NULL;
+}
 static tn_reader_type reader = {.size = sizeof(tn_reader_type),
                                 .description = &reader_description,
                                 .open = reader_open,
@@ -157,7 +175,8 @@ static tn_reader_type reader = {.size = sizeof(tn_reader_type),
                                 .samples = samples,
                                 .next = next,
                                 .position = samples,
-                                .seek = seek};
+                                .seek = seek,
+                                .extension = reader_extension};
 static const tn_reader_type* readers[] = {&reader};
 
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
@@ -351,6 +370,9 @@ static const tn_attribute limit_option = {.size = sizeof(tn_attribute),
                                           .initial = {.kind = TN_ATTR_INT, .count = 1, .as = {.i = 64}}};
 static const tn_attribute* options[] = {&size_option, &limit_option};
 
+static tn_requirement requirement = {.size = sizeof(tn_requirement), .minor = TN_ABI_MINOR, .component = &reader};
+static const tn_requirement* requirements[] = {&requirement};
+
 static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                            .id = "tenon.test.rich",
@@ -373,7 +395,9 @@ static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .providers_count = 2,
                            .providers = providers,
                            .options_count = 2,
-                           .options = options};
+                           .options = options,
+                           .requirements_count = 1,
+                           .requirements = requirements};
 
 #ifdef TENON_TEST_MUTATIONS
 #include "mutations.h"

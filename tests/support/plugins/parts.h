@@ -79,34 +79,17 @@
   static const tn_layer_type layer = {size_of_table, 0, &description, plan_function, NULL, NULL, NULL, NULL, NULL};
 
 /* The descriptor, with the layer type above. */
-#define TEST_PLUGIN(abi_major, abi_required, id, isa)                          \
-  static const tn_layer_type* const layers[] = {&layer};                       \
-  static const tn_plugin plugin = {sizeof(tn_plugin),                          \
-                                   0,                                          \
-                                   {abi_major, TN_ABI_MINOR, abi_required, 0}, \
-                                   "tenon.test." id,                           \
-                                   "1.2.3",                                    \
-                                   "a test",                                   \
-                                   "MIT",                                      \
-                                   isa,                                        \
-                                   1,                                          \
-                                   0,                                          \
-                                   layers,                                     \
-                                   NULL,                                       \
-                                   0,                                          \
-                                   0,                                          \
-                                   NULL,                                       \
-                                   NULL,                                       \
-                                   0,                                          \
-                                   0,                                          \
-                                   NULL,                                       \
-                                   NULL,                                       \
-                                   0,                                          \
-                                   0,                                          \
-                                   NULL,                                       \
-                                   0,                                          \
-                                   0,                                          \
-                                   NULL};
+#define TEST_PLUGIN(abi_major, abi_required, plugin_id, plugin_isa)                   \
+  static const tn_layer_type* const layers[] = {&layer};                              \
+  static const tn_plugin plugin = {.size = sizeof(tn_plugin),                         \
+                                   .abi = {abi_major, TN_ABI_MINOR, abi_required, 0}, \
+                                   .id = "tenon.test." plugin_id,                     \
+                                   .version = "1.2.3",                                \
+                                   .doc = "a test",                                   \
+                                   .license = "MIT",                                  \
+                                   .isa = plugin_isa,                                 \
+                                   .layers_count = 1,                                 \
+                                   .layers = layers};
 
 /* A valid plan: the output has the spec of the input. */
 #define TEST_PLAN \

@@ -127,6 +127,7 @@ VALUES = {
     "tn_infer.sink": "take_outputs",
     "tn_infer_parts.sink": "take_part",
     "tn_predict.sink": "take_predictions",
+    "tn_predictor_predict.sink": "take_predictions",
 }
 
 # Headers that mention null at a member that must not be null.
@@ -202,6 +203,7 @@ ORDERS = {
     "tn_generate": [("options_room.method", "3", "an unknown method", "options.method", "TN_INVALID"),
                     ("options_room.flags", "2", "an unknown flag", "options.flags", "TN_UNSUPPORTED"),
                     ("options_room.max_length", "0", "of no ids", "max_length", "TN_INVALID")],
+    "tn_predictor_predict": [("feeds_room[0].values.data", "nullptr", "null data", "word")],
     "tn_predict": [("feeds_room[0].values.data", "nullptr", "null data", "word")],
     "tn_metrics_append": [("machine", "world.fresh", "another machine", "another machine", "TN_INVALID")],
     "tn_metrics_merge": [("from", "metrics", "to themselves", "themselves", "TN_INVALID")],
@@ -263,7 +265,7 @@ BEFORE = {
     "tn_parameters_read": "float room[8] = {};",
 }
 AFTER = {
-    "tn_host_create": "tn_host_destroy(host_room);",
+    "tn_host_create": "tn_host_release(host_room);",
     "tn_cancel_create": "tn_cancel_release(cancel_room);",
     "tn_parameters_dlpack": "tensor_room->deleter(tensor_room);",
     "tn_machine_dlpack": "tensor_room->deleter(tensor_room);",
@@ -298,6 +300,7 @@ EXPECT_EQ(tn_plugin_verify("/none/file", "/none/public", nullptr), TN_NOT_FOUND)
     "tn_status_text": 'EXPECT_STREQ(tn_status_text(-1), "unknown status");',
     "tn_plugin_call": "EXPECT_EQ(tn_plugin_call(nullptr, 0), 0U);\nEXPECT_EQ(tn_plugin_call(nullptr, 9), 0U);",
     "tn_host_destroy": "tn_host_destroy(nullptr);",
+    "tn_host_release": "tn_host_release(nullptr);",
     "tn_cancel_request": "tn_cancel_request(nullptr);",
     "tn_cancel_reset": "tn_cancel_reset(nullptr);",
     "tn_cancel_is_requested": "EXPECT_EQ(tn_cancel_is_requested(nullptr), 0);",

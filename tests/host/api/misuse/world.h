@@ -27,7 +27,7 @@ struct World {
   World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  ~World() { tn_host_destroy(host); }
+  ~World() { tn_host_release(host); }
 
   // Everything that a call may have changed: what the model answers, gradients, the updater, positions.
   [[nodiscard]] std::string state() const;

@@ -1,6 +1,6 @@
 // tn_parse_double and tn_parse_float against std::from_chars. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <tenon/number.h>
+#include <tenon/decimal.h>
 
 #include <charconv>
 #include <cmath>

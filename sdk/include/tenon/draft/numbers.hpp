@@ -1,14 +1,14 @@
-/* Tenon SDK for C++17: the numbers that a layer takes. SPDX-License-Identifier: MIT
+/* Tenon SDK for C++17, a draft: the numbers that a layer takes. SPDX-License-Identifier: MIT
  *
  *   struct MyCost : tn::DeclaresNumbers<MyCost> {
  *     static void numbers(tn::NumberDeclarer& d) { d.input(1, tn::Numbers::probabilities()); }
  *     ...
  *   };
  */
-#ifndef TENON_NUMBERS_HPP
-#define TENON_NUMBERS_HPP
+#ifndef TENON_DRAFT_NUMBERS_HPP
+#define TENON_DRAFT_NUMBERS_HPP
 
-#include <tenon/numbers.h>
+#include <tenon/draft/numbers.h>
 
 #include <cstring>
 #include <limits>
@@ -28,34 +28,36 @@ class Numbers {
   static Numbers zero_or_one() { return steps(0, 1, 1); }
 
   Numbers not_zero() const {
-    Numbers made = *this;
-    made.numbers_.flags |= TN_NUMBERS_NOT_ZERO;
-    return made;
+    Numbers result = *this;
+    result.numbers_.flags |= TN_NUMBERS_NOT_ZERO;
+    return result;
   }
   Numbers exempt(double number) const {
-    Numbers made = *this;
-    made.numbers_.flags |= TN_NUMBERS_EXEMPT;
-    made.numbers_.exempt = number;
-    return made;
+    Numbers result = *this;
+    result.numbers_.flags |= TN_NUMBERS_EXEMPT;
+    result.numbers_.exempt = number;
+    return result;
   }
   // Elements where the input with that number is 0 may hold any number.
   Numbers unless_weightless(uint32_t input) const {
-    Numbers made = *this;
-    made.numbers_.weight = static_cast<int32_t>(input);
-    return made;
+    Numbers result = *this;
+    result.numbers_.flags |= TN_NUMBERS_WEIGHTED;
+    result.numbers_.weight = input;
+    return result;
   }
   // The same where that input is `ignored`.
   Numbers unless_ignored(uint32_t input, double ignored) const {
-    Numbers made = *this;
-    made.numbers_.label = static_cast<int32_t>(input);
-    made.numbers_.ignored = ignored;
-    return made;
+    Numbers result = *this;
+    result.numbers_.flags |= TN_NUMBERS_LABELLED;
+    result.numbers_.label = input;
+    result.numbers_.ignored = ignored;
+    return result;
   }
   // The end of the message about another number; lives until the declaration returns.
   Numbers advice(const char* sentence) const {
-    Numbers made = *this;
-    made.numbers_.advice = sentence;
-    return made;
+    Numbers result = *this;
+    result.numbers_.advice = sentence;
+    return result;
   }
   const tn_numbers& get() const { return numbers_; }
 
@@ -65,7 +67,6 @@ class Numbers {
     numbers_.low = low;
     numbers_.high = high;
     numbers_.step = step;
-    numbers_.weight = numbers_.label = -1;
   }
   tn_numbers numbers_ = {};
 };
@@ -90,7 +91,8 @@ class NumberDeclarer {
 template <typename T>
 struct DeclaresNumbers {
   static const void* extension(const char* id) noexcept {
-    static constexpr tn_layer_numbers table = {sizeof(tn_layer_numbers), 0, [](const tn_number_declarer* declarer) {
+    static constexpr tn_layer_numbers table = {sizeof(tn_layer_numbers), TN_NUMBERS_DRAFT,
+                                               [](const tn_number_declarer* declarer) {
                                                  return guarded(declarer->errors, [&] {
                                                    NumberDeclarer wrapped(*declarer);
                                                    T::numbers(wrapped);

@@ -2,8 +2,8 @@
  *
  * strtod and strtof expect the decimal point of the locale that the application has set: "0.5" ends at the point where
  * that is a comma. These functions do not depend on it. Since 0.4. */
-#ifndef TENON_NUMBER_H
-#define TENON_NUMBER_H
+#ifndef TENON_DECIMAL_H
+#define TENON_DECIMAL_H
 
 #include <math.h>
 #include <stdint.h>
