@@ -27,22 +27,22 @@ std::string digits_of(uint32_t digest) {
 }  // namespace
 
 std::string draft_fault(const Draft& draft) {
-  const tn_known_table* const known = tn_find_table(draft.id.c_str());
-  if (known == nullptr || digits_of(known->second) == draft.digest) return "";
-  const std::string host = tn_is_draft(known) != 0 ? text("this host has the draft ", digits_of(known->second))
+  const tn_known_table* const entry = tn_find_table(draft.id.c_str());
+  if (entry == nullptr || digits_of(entry->second) == draft.digest) return "";
+  const std::string host = tn_is_draft(entry) != 0 ? text("this host has the draft ", digits_of(entry->second))
                                                    : "for this host the table is no draft any more";
   return text("of the draft ", draft.digest, "; ", host, "; rebuild the plugin with the SDK of this Tenon");
 }
 
 std::string table_fault(const std::string& id, const void* table) {
-  const tn_known_table* const known = tn_find_table(id.c_str());
+  const tn_known_table* const entry = tn_find_table(id.c_str());
   const uint32_t bytes = size_of(table), second = bytes < TN_TABLE_FIRST ? 0 : tn_second_member(table);
-  if (known != nullptr && tn_is_draft(known) != 0 && bytes >= TN_TABLE_FIRST && second != known->second)
+  if (entry != nullptr && tn_is_draft(entry) != 0 && bytes >= TN_TABLE_FIRST && second != entry->second)
     return "is " + draft_fault({.id = id, .digest = digits_of(second)});
-  if (tn_is_table_size(known, bytes) == 0)
+  if (tn_is_table_size(entry, bytes) == 0)
     return text("states a size of ", bytes, " bytes; expected a multiple of ", sizeof(void*), " from ",
-                tn_least_bytes(known), " to ", TN_TABLE_MOST);
-  if (known != nullptr && known->second == 0 && second != 0)
+                tn_least_bytes(entry), " to ", TN_TABLE_MOST);
+  if (entry != nullptr && entry->second == 0 && second != 0)
     return text("has the reserved member ", second, "; expected 0");
   return "";
 }
@@ -52,12 +52,12 @@ bool is_known_table(const std::string& id) { return tn_find_table(id.c_str()) !=
 Offers offers_of(const void* (*extension)(void* user, const char* id), void* user) {
   Offers offers;
   if (extension == nullptr) return offers;
-  for (const tn_known_table& known : tn_known_tables) {
-    const void* const table = extension(user, known.id);
+  for (const tn_known_table& entry : tn_known_tables) {
+    const void* const table = extension(user, entry.id);
     if (table == nullptr) continue;
-    offers.tables.emplace_back(known.id);
-    if (tn_is_draft(&known) != 0)
-      offers.drafts.push_back({.id = known.id, .digest = digits_of(tn_second_member(table))});
+    offers.tables.emplace_back(entry.id);
+    if (tn_is_draft(&entry) != 0)
+      offers.drafts.push_back({.id = entry.id, .digest = digits_of(tn_second_member(table))});
   }
   return offers;
 }
@@ -73,10 +73,10 @@ OfferedTable::OfferedTable(const void* given, const char* id, const std::string&
 }
 
 std::string OfferedTable::missing() const {
-  const tn_known_table* const known = tn_find_table(id_.c_str());
-  if (known == nullptr || words_.empty()) return "";
-  for (size_t i = 0; i < std::size(known->functions) && known->functions[i] != nullptr; ++i)
-    if (words_[TN_TABLE_FIRST / sizeof(uint64_t) + i] == 0) return known->functions[i];
+  const tn_known_table* const entry = tn_find_table(id_.c_str());
+  if (entry == nullptr || words_.empty()) return "";
+  for (size_t i = 0; i < std::size(entry->functions) && entry->functions[i] != nullptr; ++i)
+    if (words_[TN_TABLE_FIRST / sizeof(uint64_t) + i] == 0) return entry->functions[i];
   return "";
 }
 

@@ -12,29 +12,29 @@
 typedef const void* (*extension_function)(void* user, const char* id);
 
 void check_table(text* t, const char* id, const void* table) {
-  const tn_known_table* known = tn_find_table(id);
+  const tn_known_table* entry = tn_find_table(id);
   const char* at = (const char*)table;
-  uint32_t size = 0, given = 0;
+  uint32_t size = 0, present = 0;
   memcpy(&size, at, sizeof size);
   const uint32_t second = size < TN_TABLE_FIRST ? 0 : tn_second_member(table);
-  if (known != NULL && tn_is_draft(known)) {
+  if (entry != NULL && tn_is_draft(entry)) {
     if (second == 0) refuse(t, "its table \"%s\" is a draft, but its member \"draft\" is 0", id);
-    if (second != known->second) return; /* another draft, of which these headers know nothing */
+    if (second != entry->second) return; /* another draft, of which these headers know nothing */
   }
-  if (!tn_is_table_size(known, size))
+  if (!tn_is_table_size(entry, size))
     refuse(t, "its table \"%s\" states a size of %" PRIu32 " bytes; expected a multiple of %zu from %" PRIu32 " to %u",
-           id, size, sizeof(void*), tn_least_bytes(known), TN_TABLE_MOST);
-  if (known == NULL) return;
-  if (known->second == 0 && second != 0)
+           id, size, sizeof(void*), tn_least_bytes(entry), TN_TABLE_MOST);
+  if (entry == NULL) return;
+  if (entry->second == 0 && second != 0)
     refuse(t, "the reserved member of its table \"%s\" is %" PRIu32 "; expected 0", id, second);
-  for (uint32_t i = 0; TN_TABLE_FIRST + i * sizeof(void*) < known->bytes; ++i) {
+  for (uint32_t i = 0; TN_TABLE_FIRST + i * sizeof(void*) < entry->bytes; ++i) {
     uintptr_t function = 0;
     memcpy(&function, at + TN_TABLE_FIRST + i * sizeof function, sizeof function);
-    given += function != 0;
-    if (i < COUNT(known->functions) && known->functions[i] != NULL && function == 0)
-      refuse(t, "its table \"%s\" has no function \"%s\"", id, known->functions[i]);
+    present += function != 0;
+    if (i < COUNT(entry->functions) && entry->functions[i] != NULL && function == 0)
+      refuse(t, "its table \"%s\" has no function \"%s\"", id, entry->functions[i]);
   }
-  if (given == 0) refuse(t, "its table \"%s\" has no function", id);
+  if (present == 0) refuse(t, "its table \"%s\" has no function", id);
 }
 
 static const tn_requirement* requirement_of(const tn_plugin* plugin, const void* component) {
@@ -77,22 +77,22 @@ static uint32_t with_draft(text* t, uint32_t digest, const char* id, extension_f
 void write_drafts(text* t, const tn_plugin* plugin) {
   int is_open = 0;
   for (size_t i = 0; i < COUNT(tn_known_tables); ++i) {
-    const tn_known_table* known = &tn_known_tables[i];
+    const tn_known_table* entry = &tn_known_tables[i];
     uint32_t digest = 0;
-    if (!tn_is_draft(known)) continue;
+    if (!tn_is_draft(entry)) continue;
     for (uint32_t k = 0; k < plugin->layers_count; ++k)
-      digest = with_draft(t, digest, known->id, plugin->layers[k]->extension, plugin->layers[k]->user);
+      digest = with_draft(t, digest, entry->id, plugin->layers[k]->extension, plugin->layers[k]->user);
     for (uint32_t k = 0; k < plugin->updaters_count; ++k)
-      digest = with_draft(t, digest, known->id, plugin->updaters[k]->extension, plugin->updaters[k]->user);
+      digest = with_draft(t, digest, entry->id, plugin->updaters[k]->extension, plugin->updaters[k]->user);
     for (uint32_t k = 0; k < plugin->readers_count; ++k)
-      digest = with_draft(t, digest, known->id, plugin->readers[k]->extension, plugin->readers[k]->user);
+      digest = with_draft(t, digest, entry->id, plugin->readers[k]->extension, plugin->readers[k]->user);
     if (digest == 0) continue;
     if (!is_open) json_open(t, "drafts", '[');
     is_open = 1;
     char text_of_digest[9];
     snprintf(text_of_digest, sizeof text_of_digest, "%08" PRIx32, digest);
     json_open(t, NULL, '{');
-    json_string(t, "id", known->id);
+    json_string(t, "id", entry->id);
     json_string(t, "digest", text_of_digest);
     json_close(t, '}');
   }

@@ -59,8 +59,8 @@ static inline const tn_known_table* tn_find_table(const char* id) {
 }
 
 /* Whether a table of these headers is a draft. */
-static inline int tn_is_draft(const tn_known_table* known) {
-  return known->second != 0 && known->second != TN_SECOND_FREE;
+static inline int tn_is_draft(const tn_known_table* entry) {
+  return entry->second != 0 && entry->second != TN_SECOND_FREE;
 }
 
 /* The second member of a table, with its meaning. */
@@ -72,12 +72,12 @@ static inline uint32_t tn_second_member(const void* table) {
 
 /* The fewest bytes that a table of this id may state: those of the version that brought it; of unknown ones two
  * members. */
-static inline uint32_t tn_least_bytes(const tn_known_table* known) {
-  return known == NULL ? TN_TABLE_FIRST : known->bytes;
+static inline uint32_t tn_least_bytes(const tn_known_table* entry) {
+  return entry == NULL ? TN_TABLE_FIRST : entry->bytes;
 }
 /* Whether it may state this size, in whole pointers. */
-static inline int tn_is_table_size(const tn_known_table* known, uint32_t bytes) {
-  return bytes >= tn_least_bytes(known) && bytes <= TN_TABLE_MOST && bytes % sizeof(void*) == 0;
+static inline int tn_is_table_size(const tn_known_table* entry, uint32_t bytes) {
+  return bytes >= tn_least_bytes(entry) && bytes <= TN_TABLE_MOST && bytes % sizeof(void*) == 0;
 }
 
 #endif
