@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "check/watch/floating_point.h"
+#include "check/watch/full_table.h"
 
 namespace tenon::check {
 
@@ -384,15 +385,6 @@ const void* guarded_extension(void* user, const char* id) {
 
 // ---- descriptors
 
-// A table of full size: an older plugin's may end early.
-template <typename Table>
-Table full(const Table& inner) {
-  Table result = {};
-  std::memcpy(&result, &inner, std::min<size_t>(inner.size, sizeof result));
-  result.size = sizeof result;
-  return result;
-}
-
 // What the copies of descriptors consist of; kept until the process ends, as hosts need.
 struct Kept {
   std::deque<tn_plugin> plugins;
@@ -411,10 +403,11 @@ Kept& kept() {
 }  // namespace
 
 const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
-  tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
+  tn_plugin& copy = kept().plugins.emplace_back(full_plugin(plugin));
   std::vector<const tn_kernel*>& list = kept().lists.emplace_back();
   for (uint32_t i = 0; i < copy.kernels_count; ++i) {
-    GuardedKernel& kernel = kept().kernels.emplace_back(GuardedKernel{plugin.kernels[i], full(*plugin.kernels[i])});
+    GuardedKernel& kernel =
+        kept().kernels.emplace_back(GuardedKernel{plugin.kernels[i], full_table(*plugin.kernels[i])});
     kernel.table.supports = supports;
     kernel.table.query = query;
     kernel.table.prepare = prepare;
@@ -426,13 +419,13 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
 }
 
 const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind) {
-  tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
+  tn_plugin& copy = kept().plugins.emplace_back(full_plugin(plugin));
   kept().devices.clear();
   for (uint32_t i = 0; i < copy.devices_count; ++i) {
     kept().devices.push_back(plugin.devices[i]);
     if (kind != plugin.devices[i]->description->kind || plugin.devices[i]->extension == nullptr) continue;
     given_device = plugin.devices[i];
-    kept().device = full(*given_device);
+    kept().device = full_table(*given_device);
     kept().device.extension = guarded_extension;
     kept().devices.back() = &kept().device;
   }
@@ -441,12 +434,12 @@ const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind
 }
 
 const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name) {
-  tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
+  tn_plugin& copy = kept().plugins.emplace_back(full_plugin(plugin));
   kept().providers.clear();
   for (uint32_t i = 0; i < copy.providers_count; ++i) {
     kept().providers.push_back(plugin.providers[i]);
     if (name != plugin.providers[i]->name) continue;
-    kept().provider = full(*plugin.providers[i]);
+    kept().provider = full_table(*plugin.providers[i]);
     kept().provider.table = guarded_table(kept().provider.id, kept().provider.table);
     kept().providers.back() = &kept().provider;
   }
@@ -455,7 +448,7 @@ const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& na
 }
 
 const tn_plugin* plugin_without_kernels(const tn_plugin& plugin) {
-  tn_plugin& copy = kept().plugins.emplace_back(full(plugin));
+  tn_plugin& copy = kept().plugins.emplace_back(full_plugin(plugin));
   copy.kernels_count = 0;
   copy.kernels = nullptr;
   return &copy;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "check/watch/full_table.h"
 #include "check/watch/lent_arguments.h"
 
 namespace tenon::check {
@@ -78,15 +79,6 @@ void lend_functions(Table& table) {
 }
 
 // ---- tables by id
-
-// A table of full size: an older plugin's may end early.
-template <typename Table>
-Table full_table(const Table& inner) {
-  Table result = {};
-  std::memcpy(&result, &inner, std::min<size_t>(inner.size, sizeof result));
-  result.size = sizeof result;
-  return result;
-}
 
 template <typename Table, typename Function>
 Table owner_of(Function Table::*);
@@ -200,7 +192,7 @@ const tn_provider* const* lent_providers(const tn_plugin& plugin, const std::str
 const tn_plugin* plugin_in_other_host(const tn_plugin& plugin, const std::string& kind, const std::string& name) {
   static tn_plugin copy = {};
   if (copy.size != 0) return &copy;
-  copy = full_table(plugin);
+  copy = full_plugin(plugin);
   if (kind == "updater") {
     copy.updaters =
         lent_list<&tn_updater_type::record>(copy.updaters, copy.updaters_count, name, type_name<tn_updater_type>);
