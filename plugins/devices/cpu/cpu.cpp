@@ -150,32 +150,19 @@ constexpr tn_device_type kDevice = {sizeof(tn_device_type),
 
 constexpr const tn_device_type* kDevices[] = {&kDevice};
 
-constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
-                               0,
-                               {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
-                               "tenon.cpu",
-                               "0.1.0",
-                               "The device cpu: OpenBLAS products, vectorised pointwise programs, gather and scatter",
-                               "Apache-2.0",
-                               "",
-                               0,
-                               0,
-                               nullptr,
-                               nullptr,
-                               0,
-                               0,
-                               nullptr,
-                               nullptr,
-                               1,
-                               0,
-                               kDevices,
-                               nullptr,
-                               0,
-                               0,
-                               nullptr,
-                               0,
-                               0,
-                               nullptr};
+constexpr tn_plugin kPlugin = [] {
+  tn_plugin plugin = {};
+  plugin.size = sizeof plugin;
+  plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+  plugin.id = "tenon.cpu";
+  plugin.version = "0.1.0";
+  plugin.doc = "The device cpu: OpenBLAS products, vectorised pointwise programs, gather and scatter";
+  plugin.license = "Apache-2.0";
+  plugin.isa = "";
+  plugin.devices_count = 1;
+  plugin.devices = kDevices;
+  return plugin;
+}();
 
 }  // namespace
 

@@ -184,32 +184,21 @@ constexpr tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompile
 constexpr tn_library kProducts = {sizeof(tn_library), 0, kBlasName, kBlasHint};
 constexpr tn_library kDnn = {sizeof(tn_library), 0, kDnnName, kDnnHint};
 constexpr const tn_library* kLibraries[] = {&kDriver, &kCompiler, &kProducts, &kDnn};
-constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
-                               0,
-                               {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
-                               "tenon.cuda",
-                               "0.1.0",
-                               "the device cuda: NVIDIA GPUs",
-                               "Apache-2.0",
-                               "",
-                               0,
-                               0,
-                               nullptr,
-                               nullptr,
-                               0,
-                               0,
-                               nullptr,
-                               nullptr,
-                               1,
-                               std::size(kLibraries),
-                               kDevices,
-                               kLibraries,
-                               0,
-                               0,
-                               nullptr,
-                               0,
-                               0,
-                               nullptr};
+constexpr tn_plugin kPlugin = [] {
+  tn_plugin plugin = {};
+  plugin.size = sizeof plugin;
+  plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+  plugin.id = "tenon.cuda";
+  plugin.version = "0.1.0";
+  plugin.doc = "the device cuda: NVIDIA GPUs";
+  plugin.license = "Apache-2.0";
+  plugin.isa = "";
+  plugin.devices_count = 1;
+  plugin.libraries_count = std::size(kLibraries);
+  plugin.devices = kDevices;
+  plugin.libraries = kLibraries;
+  return plugin;
+}();
 
 }  // namespace
 

@@ -18,32 +18,21 @@ const tn_provider kConv = {sizeof(tn_provider), 100, "cpu", TN_CONV, "onednn_con
 const tn_provider* const kProviders[] = {&kConv};
 constexpr tn_library kOneDnn = {sizeof(tn_library), 0, kLibraryName, kLibraryHint};
 constexpr const tn_library* kLibraries[] = {&kOneDnn};
-const tn_plugin kPlugin = {sizeof(tn_plugin),
-                           0,
-                           {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
-                           "tenon.onednn",
-                           "0.1.0",
-                           "convolutions of oneDNN for the device cpu",
-                           "Apache-2.0",
-                           "",
-                           0,
-                           0,
-                           nullptr,
-                           nullptr,
-                           0,
-                           0,
-                           nullptr,
-                           nullptr,
-                           0,
-                           1,
-                           nullptr,
-                           kLibraries,
-                           1,
-                           0,
-                           kProviders,
-                           0,
-                           0,
-                           nullptr};
+const tn_plugin kPlugin = [] {
+  tn_plugin plugin = {};
+  plugin.size = sizeof plugin;
+  plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+  plugin.id = "tenon.onednn";
+  plugin.version = "0.1.0";
+  plugin.doc = "convolutions of oneDNN for the device cpu";
+  plugin.license = "Apache-2.0";
+  plugin.isa = "";
+  plugin.libraries_count = 1;
+  plugin.libraries = kLibraries;
+  plugin.providers_count = 1;
+  plugin.providers = kProviders;
+  return plugin;
+}();
 
 }  // namespace
 
