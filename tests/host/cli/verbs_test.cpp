@@ -272,6 +272,10 @@ TEST_F(VerbsTest, PluginsListAndInfo) {
   EXPECT_THAT(info, HasSubstr("required"));
   EXPECT_THAT(info, HasSubstr("param.<suffix>.sparse\n"));
   EXPECT_THAT(done("plugins info idx").out, HasSubstr("files"));
+  EXPECT_THAT(done("plugins info lstm").out, HasSubstr("\n  tables: tenon.step/1\n")) << "it can generate";
+  EXPECT_THAT(done("plugins info csv").out,
+              AllOf(testing::ContainsRegex("\n  built with the draft [0-9a-f]+ of the table tenon.records/1\n"),
+                    HasSubstr("\n  tables: tenon.pass/1 tenon.records/1\n")));
   EXPECT_EQ(json::parse(done("plugins info adam --json").out).at("status"), "found") << "described without loading";
 }
 
@@ -293,7 +297,7 @@ TEST_F(VerbsTest, RefusedComponentsAreListed) {
   EXPECT_THAT(one,
               AllOf(HasSubstr("\nlayer newer_role is refused: its role 9"), testing::Not(HasSubstr("newer_kind"))));
   const json plugin = json::parse(done("plugins list --json --plugins " + folder).out).at(0);
-  EXPECT_EQ(plugin.at("refused").size(), 8U);
+  EXPECT_EQ(plugin.at("refused").size(), 9U);
 }
 
 TEST_F(VerbsTest, ProvidersAreListed) {

@@ -167,8 +167,8 @@ TEST_F(RegistryTest, AnUnknownValueCostsOneComponent) {
     refused.push_back(text(component["kind"].get<std::string>(), " ", component["index"].get<int>(), " ",
                            component["name"].get<std::string>()));
   EXPECT_EQ(refused, (std::vector<std::string>{"layer 0 newer_role", "layer 2 newer_kind", "layer 3 newer_flags",
-                                               "updater 0 newer_kind", "reader 0 newer_traits", "kernel 0 eighth",
-                                               "kernel 2 whole", "kernel 3 long"}));
+                                               "layer 4 newer_host", "updater 0 newer_kind", "reader 0 newer_traits",
+                                               "kernel 0 eighth", "kernel 2 whole", "kernel 3 long"}));
   EXPECT_THAT(entry["refused"][0]["reason"].get<std::string>(), HasSubstr("its role 9 is unknown to this host"));
 
   const auto asked = [&](auto ask, const std::string& who, const std::string& why) {
@@ -184,6 +184,9 @@ TEST_F(RegistryTest, AnUnknownValueCostsOneComponent) {
   asked([&] { (void)found.layer("newer_flags"); }, "layer type \"newer_flags\"", "flags 1048576 of output \"y\"");
   asked([&] { (void)found.updater("newer_kind"); }, "updater type \"newer_kind\"", "kind 12");
   asked([&] { (void)found.reader("newer_traits"); }, "reader type \"newer_traits\"", "traits 4096");
+  EXPECT_THAT(
+      error_of([&] { (void)found.layer("newer_host"); }).message(),
+      HasSubstr(file.string() + " offers it, but it needs a host of 0.41 or later; this host offers version 0.4"));
   asked([&] { (void)found.describe_type("layer", "newer_role"); }, "layer type \"newer_role\"", "role 9");
   EXPECT_EQ(error_of([&] { (void)found.layer("newer"); }).code(), TN_NOT_FOUND);
   EXPECT_EQ(ran(), "");

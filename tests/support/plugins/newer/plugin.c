@@ -1,5 +1,6 @@
 /* A plugin of a later minor version that this host can run, and of which some components have values that this host
- * does not know: a role, a kind of attribute, a flag of a port, a trait, a compute type, a long chain.
+ * does not know: a role, a kind of attribute, a flag of a port, a trait, a compute type, a long chain; and one needs a
+ * later host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
@@ -7,9 +8,10 @@
 #define NEWER_PORTS(flags)                                     \
   "\"inputs\":[{\"name\":\"x\",\"doc\":\"any\",\"flags\":0}]," \
   "\"outputs\":[{\"name\":\"y\",\"doc\":\"as x\",\"flags\":" flags "}],"
-#define NEWER_LAYER(type, role, flags, attributes) \
-  "{\"type\":\"" type "\",\"role\":" role          \
-  ",\"doc\":\"a layer\"," NEWER_PORTS(flags) "\"attributes\":[" attributes "],\"parameters\":[],\"state_version\":1}"
+#define NEWER_OPEN_LAYER(type, role, flags, attributes) \
+  "{\"type\":\"" type "\",\"role\":" role               \
+  ",\"doc\":\"a layer\"," NEWER_PORTS(flags) "\"attributes\":[" attributes "],\"parameters\":[],\"state_version\":1"
+#define NEWER_LAYER(type, role, flags, attributes) NEWER_OPEN_LAYER(type, role, flags, attributes) "}"
 #define NEWER_ATTRIBUTE "{\"name\":\"tree\",\"doc\":\"new\",\"kind\":12,\"initial\":{\"a\":[1]},\"required\":\"no\"}"
 #define NEWER_KERNEL(type, name, rest) \
   "{\"type\":\"" type "\",\"device\":\"cpu\",\"name\":\"" name "\",\"score\":1," rest "}"
@@ -18,7 +20,8 @@ TEST_MARKER("newer")
 TEST_NOTE("{\"note\":1,\"abi\":" NEWER_ABI
           ",\"id\":\"tenon.test.newer\",\"version\":\"1.2.3\",\"doc\":\"a test\",\"license\":\"MIT\",\"isa\":\"\",\"layers\":["
           NEWER_LAYER("newer_role", "9", "0", "") "," NEWER_LAYER("newer_good", "0", "0", "") ","
-          NEWER_LAYER("newer_kind", "0", "0", NEWER_ATTRIBUTE) "," NEWER_LAYER("newer_flags", "0", "1048576", "")
+          NEWER_LAYER("newer_kind", "0", "0", NEWER_ATTRIBUTE) "," NEWER_LAYER("newer_flags", "0", "1048576", "") ","
+          NEWER_OPEN_LAYER("newer_host", "0", "0", "") ",\"required\":" TEST_MINOR "1}"
           "],\"updaters\":[{\"type\":\"newer_kind\",\"doc\":\"u\",\"attributes\":[" NEWER_ATTRIBUTE
           "],\"state_version\":1}],\"readers\":[{\"type\":\"newer_traits\",\"doc\":\"r\",\"attributes\":[],\"traits\":4097}],"
           "\"kernels\":[" NEWER_KERNEL("newer_good", "eighth", "\"dtypes\":[\"float8_e4m3\"]") ","
@@ -56,7 +59,11 @@ DESCRIBED(role, "newer_role", 9, outputs, 0)
 DESCRIBED(good, "newer_good", TN_ROLE_LAYER, outputs, 0)
 DESCRIBED(kind, "newer_kind", TN_ROLE_LAYER, outputs, 1)
 DESCRIBED(flags, "newer_flags", TN_ROLE_LAYER, flagged_outputs, 0)
-static const tn_layer_type* const layers[] = {&role, &good, &kind, &flags};
+DESCRIBED(host, "newer_host", TN_ROLE_LAYER, outputs, 0)
+static const tn_layer_type* const layers[] = {&role, &good, &kind, &flags, &host};
+static const tn_requirement requirement = {
+    .size = sizeof(tn_requirement), .minor = TN_ABI_MINOR * 10 + 1, .component = &host};
+static const tn_requirement* const requirements[] = {&requirement};
 
 static tn_status record(const tn_update_recorder* recorder) {
   return tn_fail(recorder->errors, TN_UNSUPPORTED, NULL, "for tests alone");
@@ -109,12 +116,14 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .doc = "a test",
                                  .license = "MIT",
                                  .isa = "",
-                                 .layers_count = 4,
+                                 .layers_count = 5,
                                  .kernels_count = 4,
                                  .layers = layers,
                                  .kernels = kernels,
                                  .updaters_count = 1,
                                  .readers_count = 1,
                                  .updaters = updaters,
-                                 .readers = readers};
+                                 .readers = readers,
+                                 .requirements_count = 1,
+                                 .requirements = requirements};
 TEST_ENTRY
