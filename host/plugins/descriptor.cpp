@@ -132,6 +132,7 @@ UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entr
   const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
   const std::string type = context.name(d.type, "type");
   context.owner = "updater type \"" + type + "\"";
+  require_zero(context, table.reserved | d.reserved, "reserved member");
   return {type,
           context.utf8(d.doc, "doc"),
           attributes_of(context, d.attributes, d.attributes_count),
@@ -147,6 +148,7 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
   const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
   const std::string type = context.name(d.type, "type");
   context.owner = "reader type \"" + type + "\"";
+  require_zero(context, table.reserved | d.reserved, "reserved member");
   return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, {}, 0,
           ""};
 }
@@ -156,6 +158,8 @@ DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) 
   const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_device_description, "description", tables);
   DeviceDescription result = {context.name(d.kind, "kind"), context.utf8(d.doc, "doc"), d.dlpack_type, {}};
+  context.owner = "device \"" + result.kind + "\"";
+  require_zero(context, table.reserved, "reserved member");
   if (d.tables != nullptr)
     for (const char* const* id = d.tables; *id != nullptr; ++id) result.tables.emplace_back(*id);
   return result;
@@ -198,6 +202,7 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
 
 NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
   const tn_library& library = TN_CHECKED(plugin, entry, tn_library, "library", hint);
+  require_zero(plugin, library.reserved, "reserved member of a library");
   return {plugin.name(library.name, "libraries: name"), plugin.utf8(library.hint, "hint")};
 }
 
