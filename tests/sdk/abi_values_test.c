@@ -273,9 +273,9 @@ int main(void) {
   return differ(TN_ENTRY_NAME, "tenon_plugin") || differ(TN_NOTE_SECTION, ".note.tenon") ||
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 1048576 || TN_NOTE_RESERVED != 2 ||
          differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
-         differ(TN_RECORDS, "tenon.records/1") || differ(TN_LAYER_NUMBERS, "tenon.numbers/1") || differ(TN_GEMM, "tenon.gemm/1") || differ(TN_CONV, "tenon.conv/1") ||
-         differ(TN_POOL, "tenon.pool/1") || differ(TN_CONV_EPILOGUE, "tenon.conv_epilogue/1") ||
-         differ(TN_RESIZE, "tenon.resize/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
-         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() ||
-         data_differs();
+         differ(TN_RECORDS, "tenon.records/1") || differ(TN_LAYER_NUMBERS, "tenon.numbers/1") ||
+         differ(TN_GEMM, "tenon.gemm/1") || differ(TN_CONV, "tenon.conv/1") || differ(TN_POOL, "tenon.pool/1") ||
+         differ(TN_CONV_EPILOGUE, "tenon.conv_epilogue/1") || differ(TN_RESIZE, "tenon.resize/1") ||
+         differ(TN_POINTWISE, "tenon.pointwise/1") || differ(TN_GATHER, "tenon.gather/1") ||
+         differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() || data_differs();
 }

@@ -148,9 +148,9 @@ class Declaration {
   }
   [[nodiscard]] Numbers checked(const tn_numbers* given) const {
     if (given == nullptr || !TN_HAS(given, tn_numbers, advice)) fail(TN_PLUGIN_FAULT, "it declares null numbers");
-    check_unused(given->flags & ~uint32_t{TN_NUMBERS_EXEMPT | TN_NUMBERS_NOT_ZERO | TN_NUMBERS_WEIGHTED |
-                                          TN_NUMBERS_LABELLED},
-                 "flags of tn_numbers, beside the known ones,");
+    check_unused(
+        given->flags & ~uint32_t{TN_NUMBERS_EXEMPT | TN_NUMBERS_NOT_ZERO | TN_NUMBERS_WEIGHTED | TN_NUMBERS_LABELLED},
+        "flags of tn_numbers, beside the known ones,");
     if (!(given->low <= given->high) || !(given->step >= 0) || (given->step > 0 && !std::isfinite(given->low)))
       fail(TN_PLUGIN_FAULT, "it declares numbers from ", given->low, " to ", given->high, " in steps of ", given->step);
     Numbers numbers;
