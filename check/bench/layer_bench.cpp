@@ -253,6 +253,15 @@ std::vector<Numbers> Bench::read(const Machine& machine, const Layers& outputs) 
   return result;
 }
 
+std::vector<Numbers> Bench::answers(const Host& host, const Model& model) const {
+  MachineOptions options;
+  options.max_samples = kSamples;
+  options.seed = kSeed;
+  const Machine loaded = host.machine(model.parameters, model.outputs, options);
+  forward(loaded, TN_F32, all());
+  return read(loaded, model.outputs);
+}
+
 std::map<std::string, Numbers> Bench::gradients(const Machine& machine) const {
   std::map<std::string, Numbers> result;
   const auto add = [&](const std::string& name, size_t size, const auto& read) {

@@ -95,6 +95,8 @@ class Bench {
   [[nodiscard]] double objective(const Machine& machine) const;
   [[nodiscard]] std::vector<Numbers> read(const Machine& machine) const { return read(machine, outputs_); }
   [[nodiscard]] std::vector<Numbers> read(const Machine& machine, const Layers& outputs) const;
+  // The outputs of a model with the same data layers, in its host.
+  [[nodiscard]] std::vector<Numbers> answers(const Host& host, const Model& model) const;
   // The gradients after a backward; zeros where nothing depends on a variable.
   [[nodiscard]] std::map<std::string, Numbers> gradients(const Machine& machine) const;
   // A forward and, if the layer has gradients, a backward of a new machine for training.

@@ -11,16 +11,13 @@
 #include <tenon/tenon_updater.hpp>
 
 #include "base/temporary.h"
-#include "check/bench/generation.h"
 #include "check/bench/layer_bench.h"
-#include "check/checks/device_memory.h"
 #include "check/checks/each_case.h"
 #include "check/checks/layer_gradients.h"
 #include "check/checks/native_checks.h"
 #include "check/checks/other_hosts.h"
 #include "check/checks/refusing.h"
 #include "check/definitions/parts.h"
-#include "check/watch/loaded.h"
 
 namespace tenon::check {
 
@@ -292,52 +289,6 @@ void check_numbers(Context& context) {
   });
 }
 
-// Whether the layer offers the table "tenon.step/1" of its plugin.
-bool has_step(const Context& context) {
-  const Loaded loaded(context.subject().file);
-  const tn_plugin& plugin = *loaded.descriptor();
-  for (uint32_t i = 0; i < plugin.layers_count; ++i) {
-    const tn_layer_type& type = *plugin.layers[i];
-    if (context.subject().type == type.description->type)
-      return type.extension != nullptr && type.extension(type.user, TN_STEP) != nullptr;
-  }
-  return false;
-}
-
-void check_layer_in(Context& context, const OtherHosts& hosts) {
-  if (context.subject().kind == "device")
-    hosts.expect_work([&](const Host&) {
-      check_copies(context);
-      check_streams(context);
-      return std::string();
-    });
-  const bool steps = has_step(context);
-  // Of a device each case is another primitive; which cases can generate is seen by trying.
-  const size_t most = context.subject().device.empty() && !steps ? 2 : SIZE_MAX;
-  each_case(
-      context,
-      [&](const LayerCase& layer_case) {
-        hosts.expect_work([&](const Host& host) {
-          const Bench bench = bench_in(host, context, layer_case);
-          const Machine machine = bench.machine(TN_F32, true);
-          std::string bytes = bytes_of(bench.step_of(machine, TN_F32, Bench::all()));
-          for (const std::string& kernel : kernels_of(machine)) bytes += kernel;
-          return bytes;
-        });
-        if (!steps) return;
-        const auto generate = [&](const Host& host) {
-          return generated(host, context.subject().type, layer_case, context.subject().seed);
-        };
-        try {
-          (void)generate(context.host(1, false));
-        } catch (const std::exception&) {
-          return;  // not row by row with these attributes and inputs
-        }
-        hosts.expect_work(generate);
-      },
-      most);
-}
-
 // A copy of a value adds its gradients, which turns -0 into 0.
 Step without_signs_of_zero(Step step) {
   for (auto& [name, gradient] : step.gradients)
@@ -370,12 +321,7 @@ void check_file(Context& context) {
         const std::vector<Numbers> before = bench.read(machine);
         bench.parameters().save(bench.outputs(), folder.file("model"));
         const Model model = host.load(folder.file("model"));
-        MachineOptions options;
-        options.max_samples = Bench::kSamples;
-        options.seed = Bench::kSeed;
-        const Machine loaded = host.machine(model.parameters, model.outputs, options);
-        bench.forward(loaded, TN_F32, Bench::all());
-        const std::vector<Numbers> after = bench.read(loaded, model.outputs);
+        const std::vector<Numbers> after = bench.answers(host, model);
         for (size_t k = 0; k < before.size(); ++k)
           context.expect(identical(before[k], after.at(k)),
                          "output " + std::to_string(k) + " of a loaded model differs: " + at(before[k], after[k]));

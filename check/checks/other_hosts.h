@@ -28,6 +28,9 @@ class OtherHosts {
   std::vector<std::pair<OtherHost, Host>> hosts_;
 };
 
+// Gives a layer, or what computes layers, work: its steps, and what its tables by id are for.
+void check_layer_in(Context& context, const OtherHosts& hosts);
+
 // The checks by a function that gives work to the hosts.
 template <void (*kCheck)(Context&, const OtherHosts&)>
 Check newer_host_check() {

@@ -31,6 +31,9 @@ TN_RESERVE_NOTE(4096);
 #ifndef REQUIRED /* the oldest host */
 #define REQUIRED TN_ABI_MINOR
 #endif
+#ifndef STATE_VERSION
+#define STATE_VERSION 1
+#endif
 #ifndef DOC
 #define DOC "y = x * w"
 #endif
@@ -205,7 +208,7 @@ static tn_layer_description description = {.size = sizeof(tn_layer_description),
                                            .outputs = out_ports,
                                            .parameters_count = 1,
                                            .parameters = suffixes,
-                                           .state_version = 1};
+                                           .state_version = STATE_VERSION};
 static const tn_layer_type layer = {.size = sizeof(tn_layer_type),
                                     .description = &description,
                                     .plan = plan,
