@@ -82,19 +82,20 @@ def opcodes():
     return flat([list(map(float, value)) for value in opcode_values(x, x, y)], derivatives(cost, [1, 1]))
 
 
-def shapes(provided):
-    def results(weight):
-        result = []
-        for row in rows_of(X, 4):
-            m = rows_of([a * b for a, b in zip(row, weight, strict=True)], 2)
-            lower = [0, *(0.5 * sum(m[1][k] * m[k][c] for k in range(2)) for c in range(2))]
-            matrix = [[1, 2, 0], [0, 1, 0], [3, 0, 1]]
-            result.append(lower + [sum(lower[k] * matrix[k][c] for k in range(3)) for c in range(3)])
-        return result
+def shape_rows(values, weight):
+    """What museum.shapes makes of each sample, weighted."""
+    result = []
+    for row in rows_of(values, 4):
+        m = rows_of([a * b for a, b in zip(row, weight, strict=True)], 2)
+        lower = [0, *(0.5 * sum(m[1][k] * m[k][c] for k in range(2)) for c in range(2))]
+        matrix = [[1, 2, 0], [0, 1, 0], [3, 0, 1]]
+        result.append(lower + [sum(lower[k] * matrix[k][c] for k in range(3)) for c in range(3)])
+    return result
 
-    other = [value + 2 for value in X]
-    return flat(results([0.5] * 4), other,
-                derivatives(lambda w: mean(flat(results(w))) + 2 * mean(other), [0.5] * 4), int(provided))
+
+def shapes(provided):
+    slopes = derivatives(lambda weight: mean(flat(shape_rows(X, weight))), [0.5] * 4)
+    return flat(shape_rows(X, [0.5] * 4), [value + 2 for value in X], slopes, int(provided))
 
 
 def expansion():
@@ -118,9 +119,12 @@ def migration():
 
 
 def noise():
-    half, draws = [value / 2 for value in X[:4]], [uniform(i) for i in range(4)]
-    slopes = [sum(X[2 * r + c] * draws[2 * r + c] for r in range(2)) / 4 for c in range(2)]
-    return flat([half[i] * draws[i] for i in range(4)], slopes, [value / 2 for value in half])
+    half, result = [value / 2 for value in X[:4]], []
+    for step in range(2):
+        draws = [uniform(i, seed=9, step=step) for i in range(4)]
+        result += [half[i] * draws[i] for i in range(4)]
+        result += [sum(X[2 * r + c] * draws[2 * r + c] for r in range(2)) / 4 for c in range(2)]
+    return result + [value / 2 for value in half]
 
 
 def chain(fused):
@@ -231,13 +235,55 @@ def reader():
                 minibatch([4, 5], 1), minibatch([1, 3, 5], 0), minibatch([5], 0), 3)
 
 
-def expected():
-    """Returns {name of a line: its numbers}."""
-    result = {"chosen rows": chosen_rows(), "product": product(), "reader": reader()}
-    for suffix, on_cpu in (("", True), (" on museum.near", False), (" on museum.far", False)):
-        lines = {"opcodes": opcodes(), "shapes": shapes(on_cpu), "expansion": expansion(), "metric": metric(),
-                 "memory": memory(), "first rows": first_rows(), "strided rows": strided_rows(),
-                 "joined rows": joined_rows(), "segments": segments(), "inner": inner(), "lookup": lookup(on_cpu),
-                 "sparse": sparse(), "noise": noise(), "chain": chain(on_cpu), "migration": migration()}
-        result.update({name + suffix: values for name, values in lines.items()})
+# ---- what came with 0.3
+
+WORDS = [[0.5, -1], [1, 0.25], [-0.75, 0.5], [0.25, 1], [-1, -0.5]]
+SCORES = [[1, -2, 0.5, 3, -1], [0.25, 1, -1.5, -2, 2]]
+PROMPTS = [[3, 1, 4], [0]]
+
+
+def recalled(ids):
+    return [[2 * sum(WORDS[number][c] for number in ids[:r + 1]) + r for c in range(2)] for r in range(len(ids))]
+
+
+def generation(length=9):
+    result = []
+    for prompt in PROMPTS:
+        ids = list(prompt)
+        while len(ids) < length:
+            last = recalled(ids)[-1]
+            ids.append(max(range(5), key=lambda i, row=last: sum(row[k] * SCORES[k][i] for k in range(2))))
+        result += ids[len(prompt):]
     return result
+
+
+def repeated():
+    result, slopes = [], [0] * 4
+    for values in (Y[:4], X[:4]) * 2:
+        more = derivatives(lambda weight, row=values: mean(flat(shape_rows(row, weight))), [0.5] * 4)
+        slopes = [a + b for a, b in zip(slopes, more, strict=True)]  # no update sets them to zero
+        result += flat(shape_rows(values, [0.5] * 4), slopes)
+    return result
+
+
+def bodies(suffix, on_cpu):
+    """{name of a line: its numbers} of layers with recorded bodies on a device."""
+    lines = {"opcodes": opcodes(), "shapes": shapes(on_cpu), "expansion": expansion(), "metric": metric(),
+             "memory": memory(), "first rows": first_rows(), "strided rows": strided_rows(), "joined rows": joined_rows(),
+             "segments": segments(), "inner": inner(), "lookup": lookup(on_cpu), "sparse": sparse(), "noise": noise(),
+             "chain": chain(on_cpu), "migration": migration()}
+    return {name + suffix: values for name, values in lines.items()}
+
+
+def expected():
+    """Returns {name of a line of hosts/kinds.cpp: its numbers}."""
+    return {"chosen rows": chosen_rows(), "product": product(), "reader": reader(), **bodies("", True),
+            **bodies(" on museum.near", False), **bodies(" on museum.far", False)}
+
+
+def expected_since_3():
+    """Likewise of hosts/steps.cpp."""
+    merged = [2 * (0 + 1), 1 + 1, 2 + 1, 3 + 1]  # of two replicas: sum, maximum, mean, first
+    return {"whole": flat(*map(recalled, PROMPTS), sums(map(len, PROMPTS))), "generation": generation(),
+            "exempt": [0, -1, 4, 5], "shards": merged, **bodies(" on museum.wide", False),
+            "repeated on museum.wide": repeated()}

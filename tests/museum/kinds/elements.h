@@ -2,6 +2,7 @@
 #ifndef MUSEUM_ELEMENTS_H
 #define MUSEUM_ELEMENTS_H
 
+#include <stdio.h>
 #include <tenon/plugin.h>
 
 /* An open device. Its addresses are those of the host plus `shift`: of a device with memory of its own no address is
@@ -9,6 +10,8 @@
 typedef struct device {
   const tn_memory* memory;
   int64_t shift;
+  struct recording* recording; /* null: calls run at once */
+  uint32_t traits, reserved;   /* of all calls */
 } device;
 
 static inline void* near_of(const device* on, const void* address) {
@@ -90,7 +93,20 @@ static inline int is_element(tn_dtype type) {
 typedef struct binding {
   device* on;
   uint64_t bytes;
+  tn_status (*run)(void* self, const tn_execution* execution, const tn_call* call);
 } binding;
+
+/* Keeps a call for later; only a device that is recording has one. */
+typedef struct recording {
+  tn_status (*record)(struct recording* to, binding* bound, const tn_execution* execution, const tn_call* call);
+  struct call_record *first, *last;
+} recording;
+
+static inline tn_status run_or_record(void* self, const tn_execution* execution, const tn_call* call) {
+  binding* bound = (binding*)self;
+  recording* to = bound->on->recording;
+  return to != NULL ? to->record(to, bound, execution, call) : bound->run(self, execution, call);
+}
 
 static inline void destroy(void* self) {
   const binding it = *(binding*)self;
@@ -107,8 +123,10 @@ static inline void* bind(void* on, const tn_errors* errors, uint64_t bytes, tn_p
   }
   bound->on = (device*)on;
   bound->bytes = bytes;
+  bound->run = run;
+  prepared->traits = bound->on->traits;
   prepared->binding = bound;
-  prepared->run = run;
+  prepared->run = run_or_record;
   prepared->destroy = destroy;
   return bound;
 }
@@ -118,6 +136,15 @@ static inline void* keep(uint8_t** at, const void* from, uint64_t bytes) {
   if (bytes > 0) memcpy(to, from, bytes);
   *at += (bytes + 7) / 8 * 8;
   return to;
+}
+
+static inline tn_status bad_id(const tn_execution* execution, int64_t id, int64_t height) {
+  char message[96];
+  snprintf(message, sizeof message, "the id %lld is not in [0, %lld)", (long long)id, (long long)height);
+  return tn_fail(execution->errors, TN_BAD_DATA, NULL, message);
+}
+static inline tn_status unknown_type(const tn_errors* errors) {
+  return tn_fail(errors, TN_UNSUPPORTED, NULL, "elements of an unknown type");
 }
 
 #endif

@@ -3,18 +3,7 @@
 #ifndef MUSEUM_ROWS_H
 #define MUSEUM_ROWS_H
 
-#include <stdio.h>
-
 #include "program.h"
-
-static inline tn_status bad_id(const tn_execution* execution, int64_t id, int64_t height) {
-  char message[96];
-  snprintf(message, sizeof message, "the id %lld is not in [0, %lld)", (long long)id, (long long)height);
-  return tn_fail(execution->errors, TN_BAD_DATA, NULL, message);
-}
-static inline tn_status unknown_type(const tn_errors* errors) {
-  return tn_fail(errors, TN_UNSUPPORTED, NULL, "elements of an unknown type");
-}
 
 /* ---- tenon.gather/1 */
 
@@ -226,12 +215,12 @@ typedef struct coalesce {
 } coalesce; /* tn_coalesce_part follow */
 
 /* The rows that a call has so far. */
-typedef struct rows {
+typedef struct row_list {
   int64_t *ids, count, height, width;
   uint8_t* values;
-} rows;
+} row_list;
 
-static inline tn_status add_row(const coalesce* it, const tn_execution* execution, rows* to, int64_t id,
+static inline tn_status add_row(const coalesce* it, const tn_execution* execution, row_list* to, int64_t id,
                                 const uint8_t* from, int64_t row) {
   int64_t at = 0;
   if (id < 0 || id >= to->height) return bad_id(execution, id, to->height);
@@ -247,8 +236,9 @@ static inline tn_status run_coalesce(void* self, const tn_execution* execution, 
   const device* on = it->base.on;
   const tn_row_sparse* out = (const tn_row_sparse*)call->outputs[0]->part;
   int64_t* count = (int64_t*)near_of(on, out->count);
-  rows to = {(int64_t*)near_of(on, out->ids), call->requests[0] == TN_REQUEST_ADD ? *count : 0,
-             value_of(on, &it->height, execution), value_of(on, &it->width, execution), data_of(on, call->outputs[0])};
+  row_list to = {(int64_t*)near_of(on, out->ids), call->requests[0] == TN_REQUEST_ADD ? *count : 0,
+                 value_of(on, &it->height, execution), value_of(on, &it->width, execution),
+                 data_of(on, call->outputs[0])};
   for (uint32_t p = 0; p < it->parts_count; ++p) {
     const tn_coalesce_part* each = (const tn_coalesce_part*)(it + 1) + p;
     const uint8_t *from = data_of(on, call->inputs[(size_t)3 * p]), *ids = data_of(on, call->inputs[(size_t)3 * p + 1]);
