@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/checks/other_hosts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/temporary.h"
@@ -27,11 +28,12 @@ OtherHosts::OtherHosts(Context& context, bool newer) : context_(context) {
   const Subject& subject = context.subject();
   const Loaded loaded(subject.file);
   const tn_plugin& plugin = *loaded.descriptor();
+  const uint16_t required = std::max(plugin.abi.required, subject.described.value("required", uint16_t{0}));
   std::vector<OtherHost> others;
   if (newer)
     for (const uint8_t behind : {uint8_t{0}, uint8_t{0xFF}}) others.push_back({TN_ABI_MINOR + 1, behind});
-  else if (plugin.abi.required < TN_ABI_MINOR)
-    others.push_back({plugin.abi.required, 0});
+  else if (required < TN_ABI_MINOR || plugin.abi.built > TN_ABI_MINOR)
+    others.push_back({required, 0});
   else
     throw Skip("it requires hosts of this version");
   const std::string name = subject.kind == "device"     ? subject.device

@@ -43,7 +43,9 @@ void after_call(tn_prepared* prepared, tn_status status) {
     int minor;
   } late_traits[] = {{TN_TRAIT_HOST_SIZES, "prepare sets TN_TRAIT_HOST_SIZES", 3},
                      {TN_TRAIT_BATCH_VARIANT, "prepare sets TN_TRAIT_BATCH_VARIANT", 3},
-                     {TN_TRAIT_ANY_ALIGNMENT, "prepare sets TN_TRAIT_ANY_ALIGNMENT", 4}};
+                     {TN_TRAIT_ANY_ALIGNMENT, "prepare sets TN_TRAIT_ANY_ALIGNMENT", 4},
+                     {TN_TRAIT_PORTABLE, "prepare sets TN_TRAIT_PORTABLE", 4},
+                     {TN_TRAIT_BLOCKING, "prepare sets TN_TRAIT_BLOCKING", 4}};
   for (const auto& [trait, what, minor] : late_traits)
     if ((prepared->traits & trait) != 0) blame_newer(what, minor);
   prepared->binding = new LentBinding{prepared->run, prepared->destroy, prepared->binding};

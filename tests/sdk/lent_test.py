@@ -11,8 +11,8 @@ WATCH = ROOT / "check/watch"
 OF_PLUGINS = {
     "tn_device_description", "tn_error_report", "tn_expansion_layer", "tn_fusion_pattern", "tn_layer_description",
     "tn_library", "tn_numbers", "tn_parameter", "tn_plugin", "tn_pointwise", "tn_port", "tn_provider",
-    "tn_reader_description", "tn_reader_schema", "tn_rows_rule", "tn_slot", "tn_state", "tn_step_memory",
-    "tn_stored_tensor", "tn_update", "tn_updater_description"}
+    "tn_reader_description", "tn_reader_schema", "tn_requirement", "tn_rows_rule", "tn_slot", "tn_state",
+    "tn_step_memory", "tn_stored_tensor", "tn_update", "tn_updater_description"}
 # Their tables, of functions that the host calls.
 TABLES = {"tn_kernel", "tn_layer_numbers", "tn_migrate", "tn_parallel_read", "tn_pass", "tn_records", "tn_shared", "tn_step"}
 OTHERWISE = {"tn_shared.open"}  # lent by a function of its own
@@ -23,7 +23,7 @@ FUNCTION = re.compile(r"\(\*(\w+)\)\(([^()]*(?:\([^()]*\)[^()]*)*)\);")
 def growing():
     """By name the bodies of the structs of the SDK that begin with a size, without comments."""
     result = {}
-    for header in sorted((ROOT / "sdk/include/tenon").glob("*.h")):
+    for header in sorted((ROOT / "sdk/include/tenon").rglob("*.h")):
         result.update(STRUCT.findall(re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)))
     return result
 
@@ -64,6 +64,11 @@ class Lent(unittest.TestCase):
         for struct in self.listed:
             for member in newer_members(self.structs[struct]):
                 self.assertTrue(f"TENON_NEWER({struct}, {member})" in self.loans, f"{struct}.{member} in loans.cpp")
+
+    def test_traits_that_came_later_are_told_from_the_first(self):
+        base = (ROOT / "sdk/include/tenon/base.h").read_text(encoding="utf-8")
+        for trait in set(re.findall(r"^  (TN_TRAIT_\w+) =", base.partition("#if TN_TARGET_MINOR >= 3")[2], re.MULTILINE)):
+            self.assertTrue(f'{{{trait}, "prepare sets {trait}",' in self.code, f"{trait} in other_host.cpp")
 
 
 if __name__ == "__main__":
