@@ -3,11 +3,12 @@
  * Rules that hold in every SDK header
  * - Pure C99. A plugin imports no symbol from the host: both sides exchange tables of function pointers.
  * - A struct whose first member is `uint32_t size` may grow at its end. It is passed by pointer only; the side that
- *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.2.
- * The host refuses one with a smaller size than in 0.2, such as 0 from a member that was forgotten. A struct without
- * `size` is frozen for ever and may be passed by value in arrays.
+ *   makes it sets `size` to sizeof; the other side checks TN_HAS before it reads or writes a member newer than ABI 0.2,
+ *   neither reads nor writes what lies behind the members that it knows, and wants no exact size.
+ *   The host refuses one with a smaller size than in 0.2, such as 0 from a member that was forgotten. A struct without
+ *   `size` is frozen for ever and may be passed by value in arrays.
  * - Strings are NUL-terminated UTF-8. Reserved members and unknown bits of flags are zero: the host refuses others,
- * since a later version may give them a meaning.
+ *   since a later version may give them a meaning.
  * - If a function that the host lends for a call fails, the call fails with that reason, whatever the plugin returns,
  *   unless the function's comment says otherwise.
  * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
