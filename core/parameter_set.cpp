@@ -37,6 +37,8 @@ struct InMessage {
   const Make& make;
   friend std::ostream& operator<<(std::ostream& out, const InMessage& late) { return out << late.make(); }
 };
+template <typename Make>
+InMessage(const Make&) -> InMessage<Make>;  // clang 14 deduces no aggregates
 
 // Names become keys of model files, so they must be valid UTF-8.
 void check_name(const ParameterDeclaration& declaration) {

@@ -277,7 +277,7 @@ void check_numbers(Context& context) {
       if (!layer_case.zeros && (draw == Draw::kZeros || draw == Draw::kEqual)) continue;
       const Bench bench = bench_of(context, layer_case, {1, false, draw});
       const Step step = bench.step(TN_F32, Bench::all());
-      const auto expect_numbers = [&](const Numbers& values, const std::string& what) {
+      const auto expect_numbers = [&, name = name](const Numbers& values, const std::string& what) {
         for (size_t i = 0; i < values.size(); ++i)
           context.expect(!std::isnan(values[i]),
                          "element " + std::to_string(i) + " of " + what + " is NaN for " + name);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -129,7 +130,10 @@ constexpr double kChainOperations = 2.0 * kChains* kBytes / sizeof(float) * kRep
 // Whether the kernel lets this process use tiles.
 bool has_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, XFEATURE_XTILEDATA
-  return __builtin_cpu_supports("amx-bf16") != 0 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  constexpr uint32_t kTileProducts = 1U << 22U;                // AMX-BF16, in the register edx of leaf 7
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kTileProducts) != 0 &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 #endif
 
