@@ -14,10 +14,7 @@ namespace {
 // with a callback looks at all values of an array whenever an object in it ends.
 class BoundedJson {
  public:
-  BoundedJson() = default;
-  BoundedJson(const BoundedJson&) = delete;
-  BoundedJson& operator=(const BoundedJson&) = delete;
-  nlohmann::json take() { return std::move(root_); }
+  explicit BoundedJson(nlohmann::json& root) : root_(root) {}
 
   bool null() { return add(nullptr) != nullptr; }
   bool boolean(bool value) { return add(value) != nullptr; }
@@ -57,7 +54,7 @@ class BoundedJson {
     return true;
   }
 
-  nlohmann::json root_;
+  nlohmann::json& root_;
   std::vector<nlohmann::json*> open_;  // the arrays and objects around the next value; each is the last of that before
   std::string name_;                   // of the next member of an object
   size_t values_ = 0;
@@ -66,9 +63,10 @@ class BoundedJson {
 }  // namespace
 
 nlohmann::json bounded_json(const std::string& text) {
-  BoundedJson result;
-  const bool whole = nlohmann::json::sax_parse(text, &result);
-  return whole ? result.take() : nlohmann::json(nlohmann::json::value_t::discarded);
+  nlohmann::json root;
+  BoundedJson events(root);
+  if (!nlohmann::json::sax_parse(text, &events)) return nlohmann::json::value_t::discarded;
+  return root;
 }
 
 }  // namespace tenon::core

@@ -1,28 +1,31 @@
 // The functions of json.hpp that are compiled once. SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <utility>
 
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the library's names are "i" and "cb"
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(const std::string& text, const parser_callback_t each, const bool throws,
+nlohmann::json nlohmann::json::parse(const std::string& text, parser_callback_t each, const bool throws,
                                      const bool comments) {
   json result;
-  parser(detail::input_adapter(text), each, throws, comments).parse(true, result);
+  parser(detail::input_adapter(text), std::move(each), throws, comments).parse(true, result);
   return result;
 }
 
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(std::string& text, const parser_callback_t each, const bool throws,
+nlohmann::json nlohmann::json::parse(std::string& text, parser_callback_t each, const bool throws,
                                      const bool comments) {
-  return parse(std::as_const(text), each, throws, comments);
+  return parse(std::as_const(text), std::move(each), throws, comments);
 }
 
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(std::string&& text, const parser_callback_t each, const bool throws,
+nlohmann::json nlohmann::json::parse(std::string&& text, parser_callback_t each, const bool throws,
                                      const bool comments) {
-  return parse(std::as_const(text), each, throws, comments);
+  return parse(std::as_const(text), std::move(each), throws, comments);
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 template <>
 std::string nlohmann::json::dump(const int indent, const char space, const bool ascii,

@@ -57,16 +57,12 @@ inline nlohmann::json::basic_json(initializer_list_t parts, bool deduce, value_t
 
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(std::string&& text, const parser_callback_t each, const bool throws,
-                                     const bool comments);
+nlohmann::json nlohmann::json::parse(std::string&&, parser_callback_t, bool, bool);
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(std::string& text, const parser_callback_t each, const bool throws,
-                                     const bool comments);
+nlohmann::json nlohmann::json::parse(std::string&, parser_callback_t, bool, bool);
 template <>
 template <>
-nlohmann::json nlohmann::json::parse(const std::string& text, const parser_callback_t each, const bool throws,
-                                     const bool comments);
+nlohmann::json nlohmann::json::parse(const std::string&, parser_callback_t, bool, bool);
 template <>
-std::string nlohmann::json::dump(const int indent, const char space, const bool ascii,
-                                 const error_handler_t handler) const;
+std::string nlohmann::json::dump(int, char, bool, error_handler_t) const;
