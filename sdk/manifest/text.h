@@ -17,7 +17,7 @@ typedef struct text {
 } text;
 
 #if defined(__GNUC__)
-#define TEXT_FORMAT(at) __attribute__((format(printf, at, at + 1)))
+#define TEXT_FORMAT(at) __attribute__((format(printf, at, (at) + 1)))
 #define TEXT_NO_RETURN __attribute__((noreturn))
 #else
 #define TEXT_FORMAT(at)

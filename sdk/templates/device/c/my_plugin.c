@@ -23,7 +23,7 @@ static tn_status open_device(const tn_device_open* open, void** device) {
   const void* memory = open->services->extension(open->services->self, TN_MEMORY);
   if (open->index != 0) return tn_fail(open->errors, TN_NOT_FOUND, "index", "there is one device, number 0");
   if (memory == NULL) return tn_fail(open->errors, TN_UNSUPPORTED, NULL, "needs the service " TN_MEMORY);
-  *device = (void*)(uintptr_t)memory;
+  *device = (void*)memory;
   return TN_OK;
 }
 static void close_device(void* device) { (void)device; }
@@ -224,7 +224,7 @@ static void reduce(const grid* g, int32_t number, const tn_instruction* in) {
 static void compute(const grid* g, int32_t number, const tn_call* call) {
   const tn_instruction* in = &g->of->instructions[number];
   const uint8_t extent = g->of->extents[number];
-  const int operands = tn_op_info(in->op).operands;
+  const int8_t operands = tn_op_info(in->op).operands;
   double* to = value_at(g, number, 0, 0);
   if (tn_op_info(in->op).op_class == TN_CLASS_REDUCTION) {
     reduce(g, number, in);
@@ -292,7 +292,7 @@ static tn_status prepare_pointwise(void* device, const tn_services* services, co
   const tn_program* program = site->program;
   const uint64_t n = program->instructions_count, in = program->inputs_count, out = program->outputs_count;
   const uint64_t lists = n * (sizeof(tn_instruction) + 1) + in * sizeof(tn_dtype) +
-                         out * (sizeof(tn_program_output) + sizeof(tn_dtype)) + 5 * 8;
+                         out * (sizeof(tn_program_output) + sizeof(tn_dtype)) + 5 * sizeof(uint64_t);
   pointwise* made;
   uint8_t* at;
   const tn_status status = check_program(errors, site);

@@ -57,7 +57,7 @@ typedef struct binding {
 
 /* One row, for each element type. Backward, from the end: the gradient of out[j] reaches in[j] and all before it. */
 #define DEFINE_ROW(name, type)                                                          \
-  static void name(const binding* of, const type* from, type* to, int64_t n) {          \
+  static void name(const binding* of, const type from[], type to[], int64_t n) {        \
     const type keep = (type)of->decay, take = (type)(1 - of->decay);                    \
     type sum = 0;                                                                       \
     if (of->backward) {                                                                 \
@@ -107,7 +107,8 @@ static void destroy(void* self) {
   memory->release(memory->self, self, sizeof(binding));
 }
 
-static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+/* A kernel may change its score for a site. */
+static tn_status supports(const tn_kernel_site* site, int32_t* score) { /* NOLINT(readability-non-const-parameter) */
   const tn_spec* in = site->inputs[0];
   (void)score;
   if (in->dtype == site->compute) return TN_OK;
