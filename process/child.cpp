@@ -36,14 +36,19 @@ bool read_all(int from, unsigned silence, std::string& text) {
   }
 }
 
-}  // namespace
-
-Child::Child(const std::function<void()>& work) {
+// Returns the id of a new process; 0 in that process.
+pid_t start() {
   std::cout.flush();  // else the child might print it again
   std::cerr.flush();
   std::fflush(nullptr);
-  id_ = fork();
-  if (id_ < 0) fail_system("cannot start a process");
+  const pid_t id = fork();
+  if (id < 0) fail_system("cannot start a process");
+  return id;
+}
+
+}  // namespace
+
+Child::Child(const std::function<void()>& work) : id_(start()) {
   if (id_ > 0) return;
   try {
     work();

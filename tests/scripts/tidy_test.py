@@ -66,7 +66,8 @@ class Tidy(unittest.TestCase):
         return sorted(units.read_text().splitlines()), left
 
     def test_files_are_one_unit_unless_hidden_names_meet(self):
-        hidden = "namespace tenon {\nnamespace {\nint first() {\n  return 1;\n}\nint second() { return 1; }\n}  // namespace\n}\n"
+        hidden = "namespace {\nint first() {\n  return 1;\n}\nint second() { return 1; }\n}  // namespace\n"
+        hidden = f"namespace tenon {{\n{hidden}}}\n"
         units, left = self.tidy({"core/a.cpp": hidden, "core/b.cpp": "namespace tenon {\nint other() { return second(); }\n}\n",
                                  "core/c.cpp": hidden.replace("first", "third")})
         self.assertEqual((units, left), (["core/a.cpp core/b.cpp", "core/c.cpp"], []))
