@@ -1,4 +1,4 @@
-// The base of tenon.hpp: errors, attribute values, arrays, handles. Include <tenon/tenon.hpp>.
+// The base of tenon.hpp: attribute values, arrays, handles. Include <tenon/tenon.hpp>.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_BASE_HPP
 #define TENON_TENON_BASE_HPP
@@ -8,14 +8,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <stdexcept>
 #include <string>
+#include <tenon/tenon_error.hpp>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -23,25 +20,6 @@
 
 namespace tenon {
 inline namespace v0 {
-
-class Error : public std::runtime_error {
- public:
-  Error(tn_status code, const std::string& message, std::string component = {}, std::string subject = {})
-      : std::runtime_error(message),
-        code_(code),
-        about_(std::make_shared<const About>(About{std::move(component), std::move(subject)})) {}
-  [[nodiscard]] tn_status code() const noexcept { return code_; }
-  // As in tn_error; "" if unknown.
-  [[nodiscard]] const std::string& component() const noexcept { return about_->component; }
-  [[nodiscard]] const std::string& subject() const noexcept { return about_->subject; }
-
- private:
-  struct About {
-    std::string component, subject;
-  };
-  tn_status code_;
-  std::shared_ptr<const About> about_;  // shared: copies of an exception must not fail
-};
 
 // The value of an attribute. Numbers, texts and braced lists convert by themselves.
 class Value {
@@ -145,43 +123,6 @@ struct Names {
 };
 
 namespace detail {
-
-inline void check(tn_status status, const tn_error& error) {
-  if (status == TN_OK) return;
-  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status), error.component,
-              error.subject);
-}
-
-// call(&error) -> status; throws unless it is TN_OK.
-template <typename Call>
-void checked(Call call) {
-  tn_error error;
-  error.size = sizeof error;
-  error.code = TN_OK;
-  error.message[0] = error.component[0] = error.subject[0] = '\0';
-  const tn_status status = call(&error);
-  check(status, error);
-}
-
-// call(write, user, &error) -> status; returns the text that was written.
-template <typename Call>
-std::string written(Call call) {
-  struct Sink {
-    std::string text;
-    std::exception_ptr failure;  // out of memory; must not pass through C
-  } sink;
-  const tn_write write = [](void* user, const char* text, size_t length) {
-    auto& to = *static_cast<Sink*>(user);
-    try {
-      to.text.append(text, length);
-    } catch (...) {
-      to.failure = std::current_exception();
-    }
-  };
-  checked([&](tn_error* error) { return call(write, static_cast<void*>(&sink), error); });
-  if (sink.failure) std::rethrow_exception(sink.failure);
-  return std::move(sink.text);
-}
 
 inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
 
@@ -305,21 +246,10 @@ inline std::vector<Names> names_from(const tn_names* const* lists, uint32_t coun
 // call(sink, user, &error) -> status
 template <typename Call>
 std::vector<Names> names_from(Call call) {
-  struct Target {
-    std::vector<Names> names;
-    std::exception_ptr failure;  // must not pass through the library
-  } target;
-  const auto sink = [](void* user, const tn_names* const* lists, uint32_t count) {
-    auto& to = *static_cast<Target*>(user);
-    try {
-      to.names = names_from(lists, count);
-    } catch (...) {
-      to.failure = std::current_exception();
-    }
-  };
-  checked([&](tn_error* error) { return call(sink, &target, error); });
-  if (target.failure) std::rethrow_exception(target.failure);
-  return std::move(target.names);
+  std::vector<Names> result;
+  collect<void, const tn_names* const*, uint32_t>(
+      [&](const tn_names* const* lists, uint32_t count) { result = names_from(lists, count); }, call);
+  return result;
 }
 
 // Borrows from `array`.
@@ -358,6 +288,11 @@ inline Array array_from(const tn_array& array) {
   result.device_id = array.device_id;
   return result;
 }
+inline std::vector<Array> arrays_from(const tn_array* arrays, uint32_t count) {
+  std::vector<Array> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back(array_from(arrays[i]));
+  return result;
+}
 inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
   std::vector<Metric> result;
   for (uint32_t i = 0; i < count; ++i) result.push_back({metrics[i].name, metrics[i].value});
@@ -369,54 +304,6 @@ std::vector<Metric> costs_from(const Struct& from) {
   if (!TN_HAS(&from, Struct, costs_count)) return {};
   return metrics_from(from.costs, from.costs_count);
 }
-
-// Stores exceptions that the application threw in a callback from C, each under a number. The subject of the C error
-// carries the number, by which the failing call finds and rethrows the exception. Any thread.
-class ExceptionStore {
- public:
-  // Inside a catch block: stores the current exception.
-  tn_status keep(tn_error* error) noexcept {
-    tn_status code = TN_INVALID;
-    try {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      std::string why = "no std::exception";
-      try {
-        throw;
-      } catch (const Error& caught) {
-        code = caught.code();
-        why = caught.what();
-      } catch (const std::exception& caught) {
-        why = caught.what();
-      } catch (...) {
-      }
-      constexpr std::size_t kMost = 256;  // exceptions of a read-ahead that was dropped stay here
-      if (kept_.size() == kMost) kept_.erase(kept_.begin());
-      kept_[++last_] = std::current_exception();
-      const std::string name = name_of(last_), text = name + " of the application: " + why;
-      error->message[text.copy(error->message, sizeof error->message - 1)] = '\0';
-      error->subject[name.copy(error->subject, sizeof error->subject - 1)] = '\0';
-    } catch (...) {
-      code = TN_OUT_OF_MEMORY;
-    }
-    return error->code = code;
-  }
-  // Rethrows the exception whose number the subject carries, if any.
-  void rethrow(const char* subject) {
-    std::exception_ptr found;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (auto it = kept_.begin(); it != kept_.end() && !found; ++it)
-        if (name_of(it->first) == subject) found = it->second, it->second = nullptr;
-    }
-    if (found) std::rethrow_exception(found);
-  }
-
- private:
-  static std::string name_of(std::uint64_t number) { return "exception " + std::to_string(number); }
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::exception_ptr> kept_;
-  std::uint64_t last_ = 0;
-};
 
 struct HostState {
   HostState() = default;

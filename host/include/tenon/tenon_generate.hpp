@@ -14,8 +14,6 @@
 #include <tenon/tenon_generate.h>
 
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <string>
 #include <tenon/tenon_generate_options.hpp>
 #include <tenon/tenon_machine.hpp>
@@ -50,7 +48,7 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
 
   // Returns the results of each sample, the best first.
   [[nodiscard]] std::vector<std::vector<Generation>> generate(const GenerateOptions& options) const {
-    Target target{options, nullptr};
+    Target target{options, {}};
     tn_generate_options given = {};
     detail::OptionLists lists;
     detail::fill(given, options, lists);
@@ -61,9 +59,9 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
     made.size = sizeof made;
     detail::checked([&](tn_error* error) {
       const tn_status status = tn_generate(host(), handle(), &given, &made, error);
-      return target.failure ? tn_status{TN_OK} : status;
+      target.failure.rethrow();
+      return status;
     });
-    if (target.failure) std::rethrow_exception(target.failure);
     const auto* const ids = static_cast<const int64_t*>(made.ids.data);
     const auto* const scores = static_cast<const double*>(made.scores.data);
     std::vector<std::vector<Generation>> results(static_cast<size_t>(made.ids.samples));
@@ -76,26 +74,16 @@ class Generator : public detail::Owned<tn_generator, tn_generator_release> {
  private:
   struct Target {
     const GenerateOptions& options;
-    std::exception_ptr failure;  // must not pass through C
+    detail::CallbackFailure failure;
   };
 
   static int32_t receive(void* user, int64_t sample, int64_t result, int64_t id) {
     Target& to = *static_cast<Target*>(user);
-    try {
-      return to.options.sink(sample, result, id) ? 0 : 1;
-    } catch (...) {
-      to.failure = std::current_exception();
-      return 1;
-    }
+    return to.failure.keep([&] { return to.options.sink(sample, result, id); }) ? 0 : 1;
   }
   static int32_t proceed(void* user) {
     Target& to = *static_cast<Target*>(user);
-    try {
-      return to.options.poll() ? 0 : 1;
-    } catch (...) {
-      to.failure = std::current_exception();
-      return 1;
-    }
+    return to.failure.keep([&] { return to.options.poll(); }) ? 0 : 1;
   }
 };
 

@@ -6,7 +6,6 @@
 #include <tenon/tenon_machine.h>
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <string>
 #include <tenon/tenon.hpp>
@@ -124,25 +123,14 @@ struct Inferred {
 // returns false to end the computation.
 inline void infer_parts(const InferOptions& options,
                         const std::function<bool(int64_t first, const std::vector<Array>&)>& sink) {
-  struct Target {
-    const std::function<bool(int64_t, const std::vector<Array>&)>& sink;
-    std::exception_ptr failure;  // must not pass through C
-  } target{sink, nullptr};
-  const auto receive = [](void* user, int64_t first, const tn_array* outputs, uint32_t count) -> int32_t {
-    auto& to = *static_cast<Target*>(user);
-    try {
-      std::vector<Array> arrays;
-      for (uint32_t i = 0; i < count; ++i) arrays.push_back(detail::array_from(outputs[i]));
-      return to.sink(first, arrays) ? 0 : 1;
-    } catch (...) {
-      to.failure = std::current_exception();
-      return 1;
-    }
-  };
   const detail::CInferOptions c(options);
-  detail::checked(
-      [&](tn_error* error) { return tn_infer_parts(options.parameters.host(), c.get(), receive, &target, error); });
-  if (target.failure) std::rethrow_exception(target.failure);
+  detail::collect<int32_t, int64_t, const tn_array*, uint32_t>(
+      [&](int64_t first, const tn_array* outputs, uint32_t count) {
+        return sink(first, detail::arrays_from(outputs, count));
+      },
+      [&](auto receive, void* user, tn_error* error) {
+        return tn_infer_parts(options.parameters.host(), c.get(), receive, user, error);
+      });
 }
 
 // Computes the outputs, all of one type, such as float; throws TN_INVALID for an output of another type.

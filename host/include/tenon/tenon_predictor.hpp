@@ -5,10 +5,8 @@
 #include <tenon/tenon_predictor.h>
 
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <tenon/tenon_model.hpp>
-#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -36,29 +34,17 @@ class Predictor : public detail::Owned<tn_predictor, tn_predictor_release> {
   // exceptions.
   template <typename Use>
   void predict(const std::vector<Feed>& feeds, Use&& use) const {
-    struct Sink {
-      Use& use;
-      std::exception_ptr failure;
-    } sink{use, nullptr};
     std::vector<tn_feed> list;
     for (const Feed& feed : feeds)
       list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
-    detail::checked([&](tn_error* error) {
-      return tn_predictor_predict(
-          host(), handle(), list.data(), detail::count_of(list.size()),
-          [](void* user, const tn_array* outputs, uint32_t count) {
-            Sink& to = *static_cast<Sink*>(user);
-            try {
-              std::vector<Array> arrays;
-              for (uint32_t i = 0; i < count; ++i) arrays.push_back(detail::array_from(outputs[i]));
-              to.use(std::as_const(arrays));
-            } catch (...) {
-              to.failure = std::current_exception();
-            }
-          },
-          &sink, error);
-    });
-    if (sink.failure) std::rethrow_exception(sink.failure);
+    detail::collect<void, const tn_array*, uint32_t>(
+        [&](const tn_array* outputs, uint32_t count) {
+          const std::vector<Array> arrays = detail::arrays_from(outputs, count);
+          use(arrays);
+        },
+        [&](auto take, void* user, tn_error* error) {
+          return tn_predictor_predict(host(), handle(), list.data(), detail::count_of(list.size()), take, user, error);
+        });
   }
 
   // Takes the present values; predictions that begin later use them.

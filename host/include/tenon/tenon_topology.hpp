@@ -6,7 +6,6 @@
 #include <tenon/tenon_topology.h>
 
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <string>
 #include <tenon/tenon.hpp>
@@ -142,22 +141,15 @@ inline ParameterInfo parameter(const Layer& layer, uint32_t number) {
 }
 // The attributes of a layer, as tn_layer_attributes documents them.
 inline Attributes attributes(const Layer& layer) {
-  struct Sink {
-    Attributes list;
-    std::exception_ptr failure;  // out of memory; must not pass through C
-  } sink;
-  const auto take = [](void* user, const tn_named_value* attribute) {
-    auto& to = *static_cast<Sink*>(user);
-    try {
-      to.list.push_back({attribute->name, detail::value_from(attribute->value)});
-    } catch (...) {
-      to.failure = std::current_exception();
-    }
-  };
-  detail::checked(
-      [&](tn_error* error) { return tn_layer_attributes(layer.host(), layer.handle(), take, &sink, error); });
-  if (sink.failure) std::rethrow_exception(sink.failure);
-  return std::move(sink.list);
+  Attributes result;
+  detail::collect<void, const tn_named_value*>(
+      [&](const tn_named_value* attribute) {
+        result.push_back({attribute->name, detail::value_from(attribute->value)});
+      },
+      [&](auto take, void* user, tn_error* error) {
+        return tn_layer_attributes(layer.host(), layer.handle(), take, user, error);
+      });
+  return result;
 }
 
 // All layers that the outputs depend on, inputs first. `outputs` must not be empty.

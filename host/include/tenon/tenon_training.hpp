@@ -3,7 +3,6 @@
 #define TENON_TENON_TRAINING_HPP
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <string>
 #include <tenon/tenon_base.hpp>
@@ -64,7 +63,7 @@ struct TestResult {
 namespace detail {
 
 // tn_train_options over TrainOptions, which it borrows; carries exceptions of the handler around C.
-class Run {
+class Run : public CallbackFailure {
  public:
   explicit Run(const TrainOptions& options) : handler_(options.handler), host_(options.parameters.host_ref()) {
     fill(options_, options, lists_);
@@ -75,25 +74,9 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   [[nodiscard]] const tn_train_options* get() const { return &options_; }
-  // Called after the C function: rethrows an exception of the handler.
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-  // Runs `work` and stores its exception; false if it threw.
-  template <typename Work>
-  bool keep(Work work) {
-    try {
-      work();
-      return true;
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-      return false;
-    }
-  }
 
  private:
   void handle(tn_event* event) {
-    if (failure_) return;
     const bool sound = keep([&] {
       Event wrapped(event, host_);
       handler_(wrapped);
@@ -105,7 +88,6 @@ class Run {
   HostRef host_;
   OptionLists lists_;
   tn_train_options options_ = {};
-  std::exception_ptr failure_;
 };
 
 }  // namespace detail
@@ -140,13 +122,7 @@ inline void infer(const TrainOptions& options, const std::function<bool(const st
   } target{detail::Run(options), sink};
   const auto receive = [](void* user, const tn_array* outputs, uint32_t count) -> int32_t {
     auto& to = *static_cast<Target*>(user);
-    bool more = false;
-    to.run.keep([&] {
-      std::vector<Array> arrays;
-      for (uint32_t i = 0; i < count; ++i) arrays.push_back(detail::array_from(outputs[i]));
-      more = to.sink(arrays);
-    });
-    return more ? 0 : 1;
+    return to.run.keep([&] { return to.sink(detail::arrays_from(outputs, count)); }) ? 0 : 1;
   };
   detail::checked(*options.parameters.host_ref(), [&](tn_error* error) {
     const tn_status status = tn_infer(options.parameters.host(), target.run.get(), receive, &target, error);

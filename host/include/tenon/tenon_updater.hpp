@@ -7,7 +7,6 @@
 #include <tenon/tenon_updater.h>
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string>
 #include <tenon/tenon_base.hpp>
@@ -259,22 +258,16 @@ class Metrics : public detail::Owned<tn_metrics, tn_metrics_release> {
   };
   // Over the minibatches so far.
   [[nodiscard]] Values read() const {
-    struct Target {
-      Values values;
-      std::exception_ptr failure;  // out of memory; must not pass through C
-    } target;
-    const tn_metrics_sink sink = [](void* user, const tn_metrics_values* values) {
-      auto& to = *static_cast<Target*>(user);
-      try {
-        to.values = {values->cost, values->samples, detail::metrics_from(values->metrics, values->metrics_count),
-                     detail::costs_from(*values)};
-      } catch (...) {
-        to.failure = std::current_exception();
-      }
-    };
-    detail::checked([&](tn_error* error) { return tn_metrics_read(host(), handle(), sink, &target, error); });
-    if (target.failure) std::rethrow_exception(target.failure);
-    return std::move(target.values);
+    Values result;
+    detail::collect<void, const tn_metrics_values*>(
+        [&](const tn_metrics_values* values) {
+          result = {values->cost, values->samples, detail::metrics_from(values->metrics, values->metrics_count),
+                    detail::costs_from(*values)};
+        },
+        [&](tn_metrics_sink sink, void* user, tn_error* error) {
+          return tn_metrics_read(host(), handle(), sink, user, error);
+        });
+    return result;
   }
   // Adds the minibatches of other metrics with the same types and attributes.
   void merge(const Metrics& from) const {
