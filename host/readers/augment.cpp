@@ -1,12 +1,12 @@
 // The wrapper that changes images at random. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <type_traits>
 
-#include "base/nearest.h"
 #include "core/philox.h"
 #include "core/shape.h"
-#include "host/readers/image_changes.h"
 #include "host/readers/wrapper.h"
 
 namespace tenon::host {
@@ -17,7 +17,133 @@ constexpr const char* kAugment = "augment";
 constexpr int64_t kPartImages = 16;  // images that a thread changes at a time
 
 // Separates the draws from those of shuffle, which are of the same seed and pass.
-constexpr uint64_t kStream = uint64_t{0x696D6167} << 32;
+constexpr uint64_t kImageStream = uint64_t{0x696D6167} << 32;
+
+// The form of an image in memory.
+struct ImageForm {
+  int64_t height = 0, width = 0, channels = 1;
+  bool planes = false;  // [channels, height, width]; else [height, width, channels]
+  tn_dtype dtype = TN_U8;
+};
+
+// The place of the part of an image that is kept; outside of the image are zeros.
+struct ImagePlace {
+  int64_t top = 0, left = 0;
+  bool mirrored = false;  // left to right
+};
+
+// Factors of the colours; 1 leaves them.
+struct ColourFactors {
+  float brightness = 1, contrast = 1, saturation = 1;
+};
+
+// One row of a plane of an image; a pixel has `bytes` bytes.
+struct Row {
+  const std::byte* from = nullptr;
+  int64_t pixels = 0;
+  size_t bytes = 1;
+
+  // Writes `count` pixels from `left` on, mirrored or not; pixels outside the row are zeros.
+  void cut(int64_t left, int64_t count, bool mirrored, std::byte* to) const {
+    const int64_t begin = std::clamp<int64_t>(-left, 0, count);
+    const int64_t end = std::clamp<int64_t>(pixels - left, begin, count);
+    const auto at = [&](int64_t pixel) { return static_cast<size_t>(pixel) * bytes; };
+    if (begin > 0 || end < count) std::memset(to, 0, at(count));
+    if (!mirrored) {
+      if (end > begin) std::memcpy(to + at(begin), from + at(left + begin), at(end - begin));
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) std::memcpy(to + at(count - 1 - i), from + at(left + i), bytes);
+  }
+};
+
+// The colours of an image of values of type T from 0 to kMost.
+template <typename T>
+class Colours {
+ public:
+  Colours(const ImageForm& form, const ColourFactors& factors, T* values)
+      : pixels_(form.height * form.width),
+        pixel_(form.planes ? 1 : form.channels),
+        channel_(form.planes ? pixels_ : 1),
+        grey_(form.channels == 1),
+        factors_(factors),
+        values_(values) {}
+
+  void change() {
+    const float mean = factors_.contrast == 1 ? 0 : mean_luminance();
+    for (int64_t i = 0; i < pixels_; ++i) grey_ ? change_grey(i, mean) : change_pixel(i, mean);
+  }
+
+ private:
+  static constexpr float kMost = std::is_same_v<T, uint8_t> ? 255 : 1;
+
+  static float cut(float value) { return std::clamp(value, 0.0F, kMost); }
+  static float luminance(float red, float green, float blue) { return 0.299F * red + 0.587F * green + 0.114F * blue; }
+  [[nodiscard]] T& at(int64_t pixel, int64_t channel) const { return values_[pixel * pixel_ + channel * channel_]; }
+  [[nodiscard]] float bright(int64_t pixel, int64_t channel) const {
+    return cut(static_cast<float>(at(pixel, channel)) * factors_.brightness);
+  }
+
+  [[nodiscard]] float mean_luminance() const {
+    double sum = 0;
+    for (int64_t i = 0; i < pixels_; ++i)
+      sum += grey_ ? bright(i, 0) : luminance(bright(i, 0), bright(i, 1), bright(i, 2));
+    return static_cast<float>(sum / static_cast<double>(std::max<int64_t>(pixels_, 1)));
+  }
+  [[nodiscard]] float contrasted(float value, float mean) const {
+    return factors_.contrast == 1 ? value : cut(mean + factors_.contrast * (value - mean));
+  }
+  static void put(T& to, float value) {
+    if constexpr (std::is_same_v<T, uint8_t>)
+      to = static_cast<uint8_t>(value + 0.5F);  // NOLINT(bugprone-incorrect-roundings): it is not negative
+    else
+      to = value;
+  }
+
+  void change_grey(int64_t pixel, float mean) const { put(at(pixel, 0), contrasted(bright(pixel, 0), mean)); }
+  void change_pixel(int64_t pixel, float mean) const {
+    float colours[3];
+    for (int64_t c = 0; c < 3; ++c) colours[c] = contrasted(bright(pixel, c), mean);
+    const float own = luminance(colours[0], colours[1], colours[2]);
+    for (int64_t c = 0; c < 3; ++c)
+      put(at(pixel, c), factors_.saturation == 1 ? colours[c] : cut(own + factors_.saturation * (colours[c] - own)));
+  }
+
+  int64_t pixels_, pixel_, channel_;  // the number of pixels; the distances of pixels and of channels
+  bool grey_;
+  ColourFactors factors_;
+  T* values_;
+};
+
+// Copies the part of `from` at `place` that is as large as `to`, and of which all else agrees.
+void cut_image(const ImageForm& from_form, const std::byte* from, const ImagePlace& place, const ImageForm& to_form,
+               std::byte* to) {
+  const int64_t planes = from_form.planes ? from_form.channels : 1;
+  const size_t bytes = tn_dtype_bytes(from_form.dtype) * static_cast<size_t>(from_form.planes ? 1 : from_form.channels);
+  const size_t from_row = bytes * static_cast<size_t>(from_form.width);
+  const size_t to_row = bytes * static_cast<size_t>(to_form.width);
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    const std::byte* const begin = from + static_cast<size_t>(plane * from_form.height) * from_row;
+    for (int64_t y = 0; y < to_form.height; ++y, to += to_row) {
+      const int64_t row = place.top + y;
+      if (row < 0 || row >= from_form.height)
+        std::memset(to, 0, to_row);
+      else
+        Row{begin + static_cast<size_t>(row) * from_row, from_form.width, bytes}.cut(place.left, to_form.width,
+                                                                                     place.mirrored, to);
+    }
+  }
+}
+
+// Changes the colours of an image of 1 or 3 channels of bytes, or of float32 in [0, 1], in place: multiplies by
+// `brightness`, then moves each value by `contrast` away from the mean luminance of the image, then by `saturation`
+// away from the luminance of its pixel. Results are cut to the range of the values after each step, and rounded once.
+void change_colours(const ImageForm& form, const ColourFactors& factors, std::byte* image) {
+  if (form.dtype == TN_U8)
+    Colours<uint8_t>(form, factors, reinterpret_cast<uint8_t*>(image)).change();
+  else
+    Colours<float>(form, factors, reinterpret_cast<float*>(image)).change();
+}
 
 // All changes of the images of one slot.
 struct Changes {
@@ -26,7 +152,7 @@ struct Changes {
 
   // Draws the changes of sample `number` in pass `pass`, and writes the changed image.
   void apply(int64_t pass, int64_t number, const std::byte* image, std::byte* changed) const {
-    const Philox philox(options.seed, static_cast<uint64_t>(pass) ^ kStream);
+    const Philox philox(options.seed, static_cast<uint64_t>(pass) ^ kImageStream);
     const Philox::Block place = philox.block(2 * static_cast<uint64_t>(number));
     const Philox::Block colours = philox.block(2 * static_cast<uint64_t>(number) + 1);
     const auto offset = [&](uint32_t word, int64_t whole, int64_t part) {  // of the part in the whole
@@ -142,16 +268,6 @@ class Augment final : public Wrapper {
   int64_t indexed_pass_;       // the pass of the samples that read_at reads
 };
 
-size_t image_slot(const Reader& of, const std::string& name) {
-  std::vector<std::string> known;
-  for (size_t i = 0; i < of.slots().size(); ++i) {
-    if (of.slots()[i].name == name) return i;
-    known.push_back(of.slots()[i].name);
-  }
-  fail(TN_NOT_FOUND, ComponentName{kAugment}, SubjectName{name}, "the reader has no slot \"", name, "\"",
-       base::suggestion(name, known));
-}
-
 ImageForm form_of(const Slot& slot, bool channels_first) {
   const std::vector<int64_t>& shape = slot.shape;
   const bool grey = shape.size() == 2 && !channels_first;
@@ -200,7 +316,7 @@ void check_colours(const AugmentOptions& options, const ImageForm& form) {
 std::unique_ptr<Reader> augment(std::shared_ptr<Reader> of, const AugmentOptions& options, const tn_parallel& threads,
                                 const std::shared_ptr<Allocator>& allocator) {
   require_samples(kAugment, *of);
-  const size_t slot = image_slot(*of, options.slot);
+  const size_t slot = slot_number(kAugment, *of, options.slot, TN_NOT_FOUND);
   Changes changes;
   changes.options = options;
   changes.from = changes.to = form_of(of->slots()[slot], options.channels_first);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/nearest.h"
 #include "core/checked.h"
 #include "core/philox.h"
 #include "host/readers/wrapper.h"
@@ -217,18 +216,11 @@ class Bucket final : public Wrapper {
 };
 
 size_t slot_of_lengths(const Reader& of, const std::string& name) {
-  std::vector<std::string> known;
-  for (size_t i = 0; i < of.slots().size(); ++i) {
-    known.push_back(of.slots()[i].name);
-    const Slot& slot = of.slots()[i];
-    if (slot.name != name) continue;
-    if (slot.storage == TN_DENSE)
-      fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "slot \"", name, "\" is ", slot_text(slot),
-           "; its samples have no length");
-    return i;
-  }
-  fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "the reader has no slot \"", name, "\"",
-       base::suggestion(name, known));
+  const size_t number = slot_number("bucket", of, name);
+  if (const Slot& slot = of.slots()[number]; slot.storage == TN_DENSE)
+    fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "slot \"", name, "\" is ", slot_text(slot),
+         "; its samples have no length");
+  return number;
 }
 
 }  // namespace

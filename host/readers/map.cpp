@@ -1,7 +1,6 @@
 // Wrappers that change the slots: map and choose. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/nearest.h"
 #include "core/attribute.h"
 #include "host/readers/wrapper.h"
 
@@ -148,16 +147,10 @@ std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots,
 std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
                                const std::shared_ptr<Allocator>& allocator) {
   if (slots.empty()) fail(TN_INVALID, ComponentName{"choose"}, "no slots; expected at least 1");
-  std::vector<std::string> known;
-  for (const Slot& slot : of->slots()) known.push_back(slot.name);
   std::vector<size_t> numbers;
   std::vector<Slot> chosen;
   for (const ChosenSlot& choice : slots) {
-    const auto found = std::find(known.begin(), known.end(), choice.slot);
-    if (found == known.end())
-      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "the reader has no slot \"", choice.slot,
-           "\"", base::suggestion(choice.slot, known));
-    const auto number = static_cast<size_t>(found - known.begin());
+    const size_t number = slot_number("choose", *of, choice.slot);
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end())
       fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" is chosen twice");
     if (choice.name.empty())

@@ -4,13 +4,13 @@
 #include <tenon/draft/records.h>
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/plugins/error_sink.h"
 #include "host/plugins/offered_table.h"
-#include "host/readers/parallel_read.h"
 #include "host/readers/wrapper.h"
 #include "host/threads/thread_pool.h"
 
@@ -103,8 +103,7 @@ class PluginReader final : public CountingReader {
     if (count <= 0) return;
     if (parallel_ != nullptr) {
       for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = to.columns()[i].offer(count);
-      read_in_parallel({type_, who_, *parallel_, instance_, threads_, cancel_}, slots_, indices, count,
-                       buffers_.data());
+      read_in_parallel(indices, count);
       return accept(to, count, -1);
     }
     sink_.check(with_room(to, count, [&](const tn_reader_buffers* room) {
@@ -238,6 +237,44 @@ class PluginReader final : public CountingReader {
     passes_ = pass_table_.as<tn_pass>();
     records_table_ = extension(TN_RECORDS);
     records_ = records_table_.as<tn_records>();
+  }
+
+  // Writes the samples at these indices to buffers_, in parts that the threads of the host read. Throws the failure of
+  // the first part that failed; the memory is unspecified then.
+  void read_in_parallel(const int64_t* indices, int64_t count) const {
+    constexpr int64_t kPart = 4;  // samples: few enough to spread a minibatch, enough to hide the cost of a call
+    std::vector<std::exception_ptr> failures(static_cast<size_t>((count + kPart - 1) / kPart));
+    const auto part = [&](int64_t number) noexcept {
+      try {
+        read_part(indices + number * kPart, number * kPart, std::min(kPart, count - number * kPart));
+      } catch (...) {
+        failures[static_cast<size_t>(number)] = std::current_exception();
+      }
+    };
+    const auto task = [](void* work, int64_t number, int32_t) { (*static_cast<const decltype(part)*>(work))(number); };
+    threads_.for_each(threads_.self, static_cast<int64_t>(failures.size()), task,
+                      const_cast<void*>(static_cast<const void*>(&part)));
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+  }
+
+  // first: the number of the first sample in buffers_.
+  void read_part(const int64_t* indices, int64_t first, int64_t count) const {
+    if (__atomic_load_n(cancel_, __ATOMIC_RELAXED) != 0) fail(TN_CANCELLED, ComponentName{who_}, "cancelled");
+    std::vector<void*> data;
+    for (size_t slot = 0; slot < slots_.size(); ++slot)
+      data.push_back(static_cast<std::byte*>(buffers_[slot]) + static_cast<uint64_t>(first) * slots_[slot].bytes);
+    tn_reader_buffers room = {};
+    room.size = sizeof room;
+    room.slots_count = static_cast<uint32_t>(data.size());
+    room.capacity = count;
+    room.data = data.data();
+    ErrorSink sink(who_, type_.tags);
+    // The sink stands for the instance: each call has its own.
+    const TaggedFunction function{Tag::kIo, "read_at of " TN_PARALLEL_READ, &sink};
+    const tn_status status = call_plugin(type_, who_, function, parallel_->read_at, instance_, indices, room.capacity,
+                                         static_cast<const tn_reader_buffers*>(&room), sink.get());
+    sink.check(status);
   }
 
   // Returns what the plugin is told of the known names: digests are of no use to it, and before 0.4 each slot that is

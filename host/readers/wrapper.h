@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/nearest.h"
 #include "core/error.h"
 #include "host/readers/reader.h"
 
@@ -46,6 +47,17 @@ inline void require_indices(const char* who, const int64_t* indices, int64_t cou
   for (int64_t i = 0; i < count; ++i)
     if (indices[i] < 0 || indices[i] >= size)
       fail(TN_INVALID, ComponentName{who}, "sample ", indices[i], " does not exist; there are ", size);
+}
+
+// Returns the number of a slot. Throws an Error of `code` if the reader has none of this name.
+inline size_t slot_number(const char* who, const Reader& of, const std::string& name, tn_status code = TN_INVALID) {
+  std::vector<std::string> known;
+  for (const Slot& slot : of.slots()) {
+    if (slot.name == name) return known.size();
+    known.push_back(slot.name);
+  }
+  fail(code, ComponentName{who}, SubjectName{name}, "the reader has no slot \"", name, "\"",
+       base::suggestion(name, known));
 }
 
 // Calls `read`, which reads `of`. If it throws and `of` has skipped a damaged sample, calls `passed` before rethrowing.
