@@ -19,112 +19,91 @@ Table full_size(const Table& from) {
   return table;
 }
 
-template <typename Function>
-void fill(Function*& slot, Function* otherwise) {
-  if (slot == nullptr) slot = otherwise;
-}
-
 tn_status missing(const tn_errors* errors, const char* what) { return tn_fail(errors, TN_UNSUPPORTED, nullptr, what); }
+
+template <size_t kSize>
+struct Text {
+  consteval Text(const char (&from)[kSize]) { std::copy_n(from, kSize, text); }
+  char text[kSize] = {};
+};
+
+// Fill a slot that is null: with a function that returns kResult, one that does nothing, and one that reports kText to
+// the errors that it gets or that its first argument has.
+template <auto kResult, typename Result, typename... Arguments>
+void fill(Result (*&slot)(Arguments...)) {
+  if (slot == nullptr) slot = [](Arguments...) -> Result { return kResult; };
+}
+template <typename... Arguments>
+void fill(void (*&slot)(Arguments...)) {
+  if (slot == nullptr) slot = [](Arguments...) {};
+}
+template <Text kText, typename... More>
+void report(tn_status (*&slot)(void*, const tn_errors*, More...)) {
+  if (slot == nullptr) slot = [](void*, const tn_errors* errors, More...) { return missing(errors, kText.text); };
+}
+template <Text kText, typename Request, typename... More>
+void report(tn_status (*&slot)(const Request*, More...)) {
+  if (slot == nullptr) slot = [](const Request* request, More...) { return missing(request->errors, kText.text); };
+}
 
 tn_layer_type adopt(const tn_layer_type& from) {
   tn_layer_type table = full_size(from);
-  fill(
-      table.plan, +[](const tn_planner* p) { return missing(p->errors, "the plugin offers no plan for this layer"); });
+  report<"the plugin offers no plan for this layer">(table.plan);
   if (table.description->role == TN_ROLE_METRIC)  // elsewhere null says that there is nothing to finalize
-    fill(
-        table.finalize,
-        +[](const tn_finalizer* f) { return missing(f->errors, "the plugin offers no finalize for this metric"); });
+    report<"the plugin offers no finalize for this metric">(table.finalize);
   return table;
 }
 
 tn_updater_type adopt(const tn_updater_type& from) {
   tn_updater_type table = full_size(from);
-  fill(
-      table.record, +[](const tn_update_recorder* r) { return missing(r->errors, "the plugin offers no record"); });
+  report<"the plugin offers no record">(table.record);
   return table;
 }
 
 tn_reader_type adopt(const tn_reader_type& from) {
   tn_reader_type table = full_size(from);
-  fill(
-      table.open,
-      +[](const tn_reader_open* open, void**) { return missing(open->errors, "the plugin offers no open"); });
-  fill(
-      table.close, +[](void*) {});
-  fill(
-      table.schema, +[](void*) -> const tn_reader_schema* { return nullptr; });
-  fill(
-      table.samples, +[](void*) -> int64_t { return -1; });
-  fill(
-      table.next, +[](void*, const tn_reader_buffers*, int64_t*) -> tn_status { return TN_UNSUPPORTED; });
-  fill(
-      table.position, +[](void*) -> int64_t { return -1; });
-  fill(
-      table.seek, +[](void*, int64_t) -> tn_status { return TN_UNSUPPORTED; });
+  report<"the plugin offers no open">(table.open);
+  fill(table.close);
+  fill<nullptr>(table.schema);
+  fill<-1>(table.samples);
+  fill<TN_UNSUPPORTED>(table.next);
+  fill<-1>(table.position);
+  fill<TN_UNSUPPORTED>(table.seek);
   return table;
 }
 
 tn_device_type adopt(const tn_device_type& from) {
   tn_device_type table = full_size(from);
-  fill(
-      table.count,
-      +[](void*, const tn_errors* errors) -> int32_t { return -missing(errors, "the plugin offers no count"); });
-  fill(
-      table.open,
-      +[](const tn_device_open* open, void**) { return missing(open->errors, "the plugin offers no open"); });
-  fill(
-      table.close, +[](void*) {});
-  fill(
-      table.properties, +[](void*, const tn_errors* errors, tn_device_properties*) {
-        return missing(errors, "the plugin offers no properties");
-      });
-  fill(
-      table.allocate, +[](void*, const tn_errors* errors, uint64_t) -> void* {
-        missing(errors, "the plugin offers no allocate");
-        return nullptr;
-      });
-  fill(
-      table.release, +[](void*, void*, uint64_t) {});
-  fill(
-      table.copy,
-      +[](void*, const tn_errors* errors, const tn_copy*) { return missing(errors, "the plugin offers no copy"); });
-  fill(
-      table.fill, +[](void*, const tn_errors* errors, void*, void*, uint8_t, uint64_t) {
-        return missing(errors, "the plugin offers no fill");
-      });
-  fill(
-      table.stream_create,
-      +[](void*, const tn_errors* errors, void**) { return missing(errors, "the plugin offers no stream_create"); });
-  fill(
-      table.stream_destroy, +[](void*, void*) {});
-  fill(
-      table.stream_wait,
-      +[](void*, const tn_errors* errors, void*) { return missing(errors, "the plugin offers no stream_wait"); });
-  fill(
-      table.event_create,
-      +[](void*, const tn_errors* errors, void**) { return missing(errors, "the plugin offers no event_create"); });
-  fill(
-      table.event_destroy, +[](void*, void*) {});
-  fill(
-      table.event_record, +[](void*, const tn_errors* errors, void*, void*) {
-        return missing(errors, "the plugin offers no event_record");
-      });
-  fill(
-      table.event_wait,
-      +[](void*, const tn_errors* errors, void*, void*) { return missing(errors, "the plugin offers no event_wait"); });
+  if (table.count == nullptr)
+    table.count = [](void*, const tn_errors* errors) -> int32_t {
+      return -missing(errors, "the plugin offers no count");
+    };
+  report<"the plugin offers no open">(table.open);
+  fill(table.close);
+  report<"the plugin offers no properties">(table.properties);
+  if (table.allocate == nullptr)
+    table.allocate = [](void*, const tn_errors* errors, uint64_t) -> void* {
+      missing(errors, "the plugin offers no allocate");
+      return nullptr;
+    };
+  fill(table.release);
+  report<"the plugin offers no copy">(table.copy);
+  report<"the plugin offers no fill">(table.fill);
+  report<"the plugin offers no stream_create">(table.stream_create);
+  fill(table.stream_destroy);
+  report<"the plugin offers no stream_wait">(table.stream_wait);
+  report<"the plugin offers no event_create">(table.event_create);
+  fill(table.event_destroy);
+  report<"the plugin offers no event_record">(table.event_record);
+  report<"the plugin offers no event_wait">(table.event_wait);
   return table;
 }
 
 tn_kernel adopt(const tn_kernel& from) {
   tn_kernel table = full_size(from);
-  fill(
-      table.supports, +[](const tn_kernel_site*, int32_t*) -> tn_status { return TN_UNSUPPORTED; });
-  fill(
-      table.query, +[](const tn_kernel_site*, tn_kernel_needs*) -> tn_status { return TN_UNSUPPORTED; });
-  fill(
-      table.prepare, +[](const tn_kernel_site* site, int32_t, tn_prepared*) {
-        return missing(site->errors, "the plugin offers no prepare for this kernel");
-      });
+  fill<TN_UNSUPPORTED>(table.supports);
+  fill<TN_UNSUPPORTED>(table.query);
+  report<"the plugin offers no prepare for this kernel">(table.prepare);
   return table;
 }
 
