@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/loop_draws.h"
-
 #include <algorithm>
 #include <map>
+
+#include "core/graph/loop_range.h"
 
 namespace tenon::core {
 

@@ -22,6 +22,10 @@ struct LoopRange {
 // loop they add to the first rows of one value, and no value of all steps needs memory.
 void take_sums(const Graph& graph, int32_t loop, LoopRange& range);
 
+// Lets nodes that run step by step read what they draw from values of all steps, which are drawn before node `first`: a
+// draw counts the elements of its grid, so that it would be the same at each step. stepwise: per node from `first` on.
+void hoist_draws(Graph& graph, size_t first, const std::vector<bool>& stepwise);
+
 // Whether a node depends on what a memory of the loop finds. The memories of a loop inside do so together.
 [[nodiscard]] bool depends_on_memory(const Node& node, const LoopRange& range);
 

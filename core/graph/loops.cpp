@@ -5,7 +5,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/graph/loop_draws.h"
 #include "core/graph/loop_range.h"
 #include "core/graph/readers.h"
 

@@ -1,14 +1,22 @@
-// The public C API: training, testing, inference. SPDX-License-Identifier: Apache-2.0
+// The public C API: training, testing, inference, and tokens that end them from another thread.
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <iterator>
+#include <memory>
 
 #include "host/api/api.h"
-#include "host/api/cancel.h"
 #include "host/api/lent_machine.h"
 #include "host/api/rule_updater.h"
 #include "host/training/averages.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
 #include "host/training/validation.h"
+
+// The token behind tn_cancel. The flag outlives the token as long as a call uses it.
+struct tn_cancel {
+  static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+  std::shared_ptr<std::atomic<bool>> requested = std::make_shared<std::atomic<bool>>(false);
+};
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
@@ -395,3 +403,24 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
     });
   });
 }
+
+tn_status tn_cancel_create(tn_cancel** cancel, tn_error* error) {
+  return api::guarded(error, [&] {
+    tn_cancel*& to = api::required(cancel, "cancel");
+    to = std::make_unique<tn_cancel>().release();
+  });
+}
+
+void tn_cancel_request(tn_cancel* cancel) {
+  if (cancel != nullptr) cancel->requested->store(true, std::memory_order_relaxed);
+}
+
+void tn_cancel_reset(tn_cancel* cancel) {
+  if (cancel != nullptr) cancel->requested->store(false, std::memory_order_relaxed);
+}
+
+int32_t tn_cancel_is_requested(const tn_cancel* cancel) {
+  return cancel != nullptr && cancel->requested->load(std::memory_order_relaxed) ? 1 : 0;
+}
+
+void tn_cancel_release(tn_cancel* cancel) { delete cancel; }

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "host/plugins/set/own_folder.h"
 #include "host/plugins/set/plugin_set.h"
 
 namespace tenon::host {
@@ -40,6 +39,8 @@ inline constexpr const char *kMemory = "/proc/self/fd", *kAroundMemory = "/proc"
 // Returns why code cannot be loaded from sealed memory in this process, "" if it can.
 [[nodiscard]] std::string memory_fault();
 
+class OwnFolder;
+
 // Copies in sealed memory, or in a folder of their own. They are removed with the object: what is mapped stays.
 class CheckedCopy {
  public:
@@ -54,7 +55,7 @@ class CheckedCopy {
   // memory a name consists of the number of an open file and of characters without meaning that state the bundle.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return copies_; }
   // The folder that contains nothing but the copies; kAroundMemory for those in memory.
-  [[nodiscard]] std::filesystem::path root() const { return root_ ? root_->path() : kAroundMemory; }
+  [[nodiscard]] std::filesystem::path root() const;
 
   // Whether the name of a loaded object is that of a file at `place` of a copy of a bundle with this digest, whatever
   // process or host made it; any bundle and place if they are empty.
