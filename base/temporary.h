@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/not_copied.h"
+
 namespace tenon::base {
 
 // Creates a folder "<prefix>-<six characters>" which only this user may enter. Throws std::system_error.
@@ -18,15 +20,13 @@ namespace tenon::base {
 }
 
 // A folder that is removed with what is in it at the end of the object's life.
-class TemporaryFolder {
+class TemporaryFolder : base::NotCopied {
  public:
   explicit TemporaryFolder(const std::string& prefix = "tenon") : path_(make_temporary_folder(prefix)) {}
   ~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // The path of a file in the folder.

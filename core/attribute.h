@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/not_copied.h"
+
 namespace tenon::core {
 
 // An absent value. Its copy constructor is not trivial on purpose: libstdc++ 12 assumes that a variant of only scalars,
@@ -61,11 +63,9 @@ struct Attribute {
                                          const char* word = "attribute");
 
 // A tn_attributes over resolved values. Borrows `declared` and `values`. Not movable: the view points into this object.
-class AttributesView {
+class AttributesView : base::NotCopied {
  public:
   AttributesView(const std::vector<Attribute>& declared, const std::vector<Value>& values);
-  AttributesView(const AttributesView&) = delete;
-  AttributesView& operator=(const AttributesView&) = delete;
   [[nodiscard]] const tn_attributes* get() const { return &view_; }
 
  private:

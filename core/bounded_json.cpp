@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/not_copied.h"
+
 namespace tenon::core {
 
 namespace {
 
 // Builds a value from the events of the parser, which ends where one of them returns false. The library's own parser
 // with a callback looks at all values of an array whenever an object in it ends.
-class BoundedJson {
+class BoundedJson : base::NotCopied {
  public:
   explicit BoundedJson(nlohmann::json& root) : root_(root) {}
 

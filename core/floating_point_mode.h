@@ -7,6 +7,8 @@
 #include <cstdint>
 #else
 #include <cfenv>
+
+#include "base/not_copied.h"
 #endif
 
 namespace tenon::core {
@@ -15,7 +17,7 @@ namespace tenon::core {
 // flushed to zero, as operands and as results. A moment that decays to a denormal never reaches zero, and arithmetic on
 // it takes several times as long. The destructor restores the previous mode. Every region of the thread pool has one of
 // these, and fesetenv takes ten times as long.
-class FloatingPointMode {
+class FloatingPointMode : base::NotCopied {
  public:
 #if defined(__x86_64__)
   FloatingPointMode() : sse_(_mm_getcsr()) {
@@ -30,8 +32,6 @@ class FloatingPointMode {
   }
   ~FloatingPointMode() { std::fesetenv(&before_); }
 #endif
-  FloatingPointMode(const FloatingPointMode&) = delete;
-  FloatingPointMode& operator=(const FloatingPointMode&) = delete;
 
  private:
 #if defined(__x86_64__)

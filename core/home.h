@@ -12,17 +12,15 @@
 #include <set>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "core/system.h"
 
 namespace tenon::core {
 
 // A copy of a home in the memory of a device.
-class Replica {
+class Replica : base::NotCopied {
  public:
-  Replica() = default;
   virtual ~Replica() = default;
-  Replica(const Replica&) = delete;
-  Replica& operator=(const Replica&) = delete;
   // Returns the device's address of the first byte.
   [[nodiscard]] virtual std::byte* data() const = 0;
   // Copy bytes between memory of the host and those from `offset` on; they are there when the function returns.

@@ -73,7 +73,7 @@ struct ParameterSlab {
   bool buffer = false;
 };
 
-class ParameterSet {
+class ParameterSet : base::NotCopied {
  public:
   // Creates and initialises entries in the order of their first declaration. The values of an entry depend on `seed`
   // and its name only. Declarations of one name share an entry. They must agree in shape, type, kind and merge, and in
@@ -86,8 +86,6 @@ class ParameterSet {
   // model file before large memory is allocated.
   static std::shared_ptr<ParameterSet> declare(const std::vector<ParameterDeclaration>& declarations,
                                                std::shared_ptr<Allocator> allocator);
-  ParameterSet(const ParameterSet&) = delete;
-  ParameterSet& operator=(const ParameterSet&) = delete;
 
   // Extends the set by the same rules. Existing entries are shared and keep their values and multipliers: throws
   // TN_INVALID if a declaration states another multiplier than the entry has (1 if unstated). Throws TN_MISUSE if the

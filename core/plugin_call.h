@@ -7,6 +7,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/not_copied.h"
+
 namespace tenon::core {
 
 struct PluginCall {
@@ -27,7 +29,7 @@ extern __attribute__((tls_model("initial-exec"))) __thread const PluginCall* inn
 
 // Makes `call`, which may be null, the innermost call of this thread while the mark lives. Borrows it. The fences keep
 // the compiler from moving what it marks out of it.
-class PluginCallMark {
+class PluginCallMark : base::NotCopied {
  public:
   explicit PluginCallMark(const PluginCall* call) noexcept : before_(std::exchange(detail::innermost_call, call)) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -42,8 +44,6 @@ class PluginCallMark {
     detail::innermost_call = call;
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  PluginCallMark(const PluginCallMark&) = delete;
-  PluginCallMark& operator=(const PluginCallMark&) = delete;
 
  private:
   const PluginCall* before_;

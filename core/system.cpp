@@ -21,6 +21,7 @@
 #include "base/alignment.h"
 #include "base/files.h"
 #include "base/fnv.h"
+#include "base/not_copied.h"
 #include "core/alignment.h"
 #include "core/error.h"
 #include "core/files/destination.h"
@@ -155,7 +156,7 @@ void remove_temporaries(const std::filesystem::path& folder, const std::string& 
 }
 
 // Creates an empty temporary file in the folder of `path`. The destructor removes it unless it was renamed.
-class Temporary {
+class Temporary : base::NotCopied {
  public:
   explicit Temporary(const std::filesystem::path& path) {
     const TemporaryName names(path);
@@ -171,8 +172,6 @@ class Temporary {
   ~Temporary() {
     if (!path_.empty()) ::unlink(path_.c_str());
   }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
 
   [[nodiscard]] int file() const { return file_.get(); }
   int close() { return file_.close(); }

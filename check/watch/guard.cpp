@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "check/watch/floating_point.h"
 #include "check/watch/full_table.h"
 
@@ -36,7 +37,7 @@ constexpr unsigned char kPoison = 0xFF;  // as float32 and float64 a NaN
 constexpr uint64_t kAlignment = 64;
 
 // Memory that ends at a page without access, or less than `alignment` bytes before it.
-class Block {
+class Block : base::NotCopied {
  public:
   explicit Block(uint64_t bytes, uint64_t alignment = kAlignment) : bytes_(bytes) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -63,8 +64,6 @@ class Block {
     munmap(past.front().first, past.front().second);
     past.pop_front();
   }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
 
   [[nodiscard]] unsigned char* data() const { return data_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }

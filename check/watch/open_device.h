@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "check/watch/loaded.h"
 
 namespace tenon::check {
@@ -15,13 +16,11 @@ using Bytes = std::vector<unsigned char>;
 
 // Number 0 of a kind; as another host would call it while one lends (other_host.h). Every member throws Fault with the
 // device's report if a function fails.
-class OpenDevice {
+class OpenDevice : base::NotCopied {
  public:
   // Throws Skip if the device is not present.
   OpenDevice(const std::string& file, const std::string& kind);
   ~OpenDevice();
-  OpenDevice(const OpenDevice&) = delete;
-  OpenDevice& operator=(const OpenDevice&) = delete;
 
   [[nodiscard]] tn_device_properties properties();
   // Stream null: the device's own first stream.
@@ -34,13 +33,11 @@ class OpenDevice {
   void release(void* memory, uint64_t bytes);
 
   // A stream or an event of the device, which must live longer.
-  class Object {
+  class Object : base::NotCopied {
    public:
     enum Kind { kStream, kEvent };
     Object(OpenDevice& device, Kind kind);
     ~Object();
-    Object(const Object&) = delete;
-    Object& operator=(const Object&) = delete;
     [[nodiscard]] void* get() const { return handle_; }
 
    private:
@@ -49,13 +46,11 @@ class OpenDevice {
     void* handle_ = nullptr;
   };
   // Memory of the device, which must live longer.
-  class Memory {
+  class Memory : base::NotCopied {
    public:
     Memory(OpenDevice& device, uint64_t bytes)
         : device_(device), bytes_(bytes), data_(static_cast<unsigned char*>(device.allocate(bytes))) {}
     ~Memory() { device_.release(data_, bytes_); }
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
     [[nodiscard]] unsigned char* data() const { return data_; }
 
    private:

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "base/not_copied.h"
 #include "core/files/failure.h"
 
 namespace tenon::core {
@@ -125,14 +126,12 @@ Descriptor acquire(const fs::path& path) {
   fail(TN_IO, SubjectName{path.string()}, path.string(), ": other processes take this lock again and again");
 }
 
-class SystemLock final : public FolderFiles::Lock {
+class SystemLock final : public FolderFiles::Lock, base::NotCopied {
  public:
   SystemLock(fs::path path, Descriptor file) : path_(std::move(path)), process_(::getpid()), file_(std::move(file)) {}
   ~SystemLock() override {
     if (::getpid() == process_ && is_file_of(file_, path_)) ::unlink(path_.c_str());
   }
-  SystemLock(const SystemLock&) = delete;
-  SystemLock& operator=(const SystemLock&) = delete;
 
   void require() override {
     if (is_file_of(file_, path_)) return;

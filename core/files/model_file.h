@@ -57,14 +57,12 @@ using TensorChanges = std::map<std::string, std::optional<MigratedTensor>>;
 [[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path);
 
 // Reads the values of single tensors of a model file, for migrations.
-class StoredTensors {
+class StoredTensors : base::NotCopied {
  public:
   // header: the result of read_model_header; borrowed, like `files`. Opens the file at the first read.
   StoredTensors(FileSystem& files, std::filesystem::path path, const ModelFile& header,
                 std::shared_ptr<Allocator> allocator);
   ~StoredTensors();
-  StoredTensors(const StoredTensors&) = delete;
-  StoredTensors& operator=(const StoredTensors&) = delete;
 
   // Returns a tensor by name, null if the file lacks it.
   [[nodiscard]] const ModelTensor* find(const std::string& name) const;

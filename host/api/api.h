@@ -61,14 +61,12 @@ tn_status guarded(tn_error* error, Work&& work) noexcept {
 }
 
 // A call in flight, for which the end of the host waits.
-class CallInFlight {
+class CallInFlight : base::NotCopied {
  public:
   explicit CallInFlight(tn_host& host) : host_(host), counter_(host.gate.enter()) {}
   ~CallInFlight() {
     if (counter_ == nullptr || host_.gate.leave(counter_)) host_.end_if_last();
   }
-  CallInFlight(const CallInFlight&) = delete;
-  CallInFlight& operator=(const CallInFlight&) = delete;
 
   // False if the host is destroyed, or is about to be.
   [[nodiscard]] bool is_entered() const { return counter_ != nullptr; }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/not_copied.h"
 #include "core/error.h"
 
 namespace tenon::host::api {
@@ -13,14 +14,12 @@ using namespace core;
 
 // The application's pointer for its functions, which share it. Released at the end only if use() was called: as long as
 // a call may fail, the application owns it.
-class User {
+class User : base::NotCopied {
  public:
   User(void* user, void (*release)(void*)) : user_(user), release_(release) {}
   ~User() {
     if (used_ && release_ != nullptr) release_(user_);
   }
-  User(const User&) = delete;
-  User& operator=(const User&) = delete;
 
   [[nodiscard]] void* get() const { return user_; }
   void use() { used_ = true; }

@@ -45,12 +45,10 @@ bool are_finite(StepGradients& gradients, const std::set<std::string>& names) {
 }
 
 // Marks the gradients while a rule runs.
-class RuleScope {
+class RuleScope : base::NotCopied {
  public:
   RuleScope(StepGradients& gradients, StepGradients::Rule& rule) : gradients_(gradients) { gradients.set_rule(&rule); }
   ~RuleScope() { gradients_.set_rule(nullptr); }
-  RuleScope(const RuleScope&) = delete;
-  RuleScope& operator=(const RuleScope&) = delete;
 
  private:
   StepGradients& gradients_;

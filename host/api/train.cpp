@@ -114,10 +114,8 @@ class UpdatersInUse {
   }
 
  private:
-  struct Used {
+  struct Used : tenon::base::NotCopied {
     explicit Used(std::shared_ptr<HeldUpdater> of) : held(std::move(of)), use(held->mark, "updater") {}
-    Used(const Used&) = delete;
-    Used& operator=(const Used&) = delete;
     ~Used() {
       if (auto* const rule = dynamic_cast<RuleUpdater*>(held->updater.get())) rule->set_lend({});
     }
@@ -235,7 +233,7 @@ struct Saving {
 };
 
 // What a training does besides training, as far as the options ask for it.
-class Parts {
+class Parts : tenon::base::NotCopied {
  public:
   Parts(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters) {
     if (arguments.average != nullptr) add_averages(host, arguments, run);
@@ -245,8 +243,6 @@ class Parts {
     if (arguments.early_stop != nullptr) add_early_stop(arguments, measured);
     if (arguments.checkpoint != nullptr) add_saving(host, arguments, run, updaters, measured);
   }
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
 
   [[nodiscard]] TrainingParts get() {
     return {saving_ ? &saving_->checkpoints : nullptr, tests_ ? &*tests_ : nullptr,

@@ -6,16 +6,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/not_copied.h"
 #include "host/cli/options.h"
 
 namespace tenon::cli {
 
-class Console {
+class Console : base::NotCopied {
  public:
   Console(LogFormat format, bool quiet);
   ~Console() { clear_bar(); }
-  Console(const Console&) = delete;
-  Console& operator=(const Console&) = delete;
 
   [[nodiscard]] bool json() const { return format_ == LogFormat::kJson; }
   // Print a result: line in text format, event in JSON format; each prints nothing in the other format. Both throw

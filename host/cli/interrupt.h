@@ -5,18 +5,18 @@
 #include <csignal>
 #include <tenon/tenon.hpp>
 
+#include "base/not_copied.h"
+
 namespace tenon::cli {
 
 // While it lives, the first such signal is only recorded; if the work goes on for seconds, a line says so. A second
 // Ctrl-C or SIGTERM ends the process as usual. SIGHUP never does: a terminal that closes sends it more than once. Nor
 // does SIGXCPU, which the system sends every second beyond the soft limit of processor time.
-class Interrupt {
+class Interrupt : base::NotCopied {
  public:
   // cancel: requested by the signal, so that a call that names it ends.
   explicit Interrupt(const Cancel& cancel = {});
   ~Interrupt();
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
 
   // The number of the recorded signal, or 0.
   [[nodiscard]] static int signal();

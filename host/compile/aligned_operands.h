@@ -15,7 +15,7 @@ namespace tenon::host {
 // The operands of a call without TN_TRAIT_ANY_ALIGNMENT, of which some are rows of a slab that may begin anywhere:
 // while the call runs these are in memory of their own, behind the workspace of the call, where they begin at a cache
 // line.
-class AlignedOperands {
+class AlignedOperands : base::NotCopied {
  public:
   // most(tensor): the most bytes of an operand. Borrows the tensors, which move from run to run.
   template <typename Most>
@@ -25,8 +25,6 @@ class AlignedOperands {
     for (const tn_tensor* output : outputs) add(output, most);
     connect();
   }
-  AlignedOperands(const AlignedOperands&) = delete;
-  AlignedOperands& operator=(const AlignedOperands&) = delete;
 
   // Whether every operand is aligned at each run as it is.
   [[nodiscard]] bool are_all_aligned() const { return bytes_ == 0; }

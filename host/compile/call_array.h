@@ -30,14 +30,12 @@ using namespace core;
 enum class Phase { kOnce, kForward, kBackward };
 
 // The calls of a machine. Built in three steps: construct (prepares every call), bind memory to every value, seal.
-class CallArray {
+class CallArray : base::NotCopied {
  public:
   // bounds[symbol]: the largest size; kept: values that are read after the last call. Errors name the layers that a
   // call computes.
   CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, const std::vector<ValueId>& kept,
             Checks checks);
-  CallArray(const CallArray&) = delete;
-  CallArray& operator=(const CallArray&) = delete;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] uint64_t workspace_bytes() const { return workspace_bytes_; }

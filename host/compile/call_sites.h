@@ -33,26 +33,22 @@ using namespace core;
 [[nodiscard]] tn_conv conv_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds);
 
 // A site with what it points to.
-struct GatherGemmSite {
+struct GatherGemmSite : base::NotCopied {
   tn_gemm gemm;
   tn_gathered tables[2];
   tn_gather_gemm site;
 
   GatherGemmSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds);
-  GatherGemmSite(const GatherGemmSite&) = delete;
-  GatherGemmSite& operator=(const GatherGemmSite&) = delete;
 };
 
 // A site with what it points to.
-struct CoalesceProductsSite {
+struct CoalesceProductsSite : base::NotCopied {
   std::vector<tn_gathered> tables;
   std::vector<tn_product_part> parts;
   std::vector<const tn_product_part*> pointers;
   tn_coalesce_products site;
 
   CoalesceProductsSite(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds);
-  CoalesceProductsSite(const CoalesceProductsSite&) = delete;
-  CoalesceProductsSite& operator=(const CoalesceProductsSite&) = delete;
 };
 
 }  // namespace tenon::host

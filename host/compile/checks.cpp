@@ -116,7 +116,7 @@ bool is_written_whole(const NativeOperands& of, bool backward, size_t i) {
 }
 
 // The copies of the tensors of one call.
-class GuardedOperands {
+class GuardedOperands : base::NotCopied {
  public:
   // shared[output]: number of the input whose copy is that of the output, too, or -1; a shorter list: -1 of the rest.
   GuardedOperands(const tn_call& call, uint64_t workspace_bytes, const std::vector<int32_t>& shared = {})
@@ -138,8 +138,6 @@ class GuardedOperands {
     call_.outputs = outputs_.data();
     call_.workspace = workspace_.data();
   }
-  GuardedOperands(const GuardedOperands&) = delete;
-  GuardedOperands& operator=(const GuardedOperands&) = delete;
 
   [[nodiscard]] const tn_call& call() const { return call_; }
 

@@ -16,15 +16,13 @@ namespace tenon::host {
 using namespace core;
 
 // A prepared call that owns its operand structs. Neither copied nor moved, since the call points to them.
-class OperandCall {
+class OperandCall : base::NotCopied {
  public:
   struct Operand {
     tn_dtype dtype;
     void* data;
     const tn_row_sparse* rows = nullptr;  // not null: a TN_ROW_SPARSE tensor
   };
-  OperandCall(const OperandCall&) = delete;
-  OperandCall& operator=(const OperandCall&) = delete;
 
   // Prepares the program over a dense grid of rows by columns. compute: the type of floats, TN_F32 or TN_F64.
   static std::unique_ptr<OperandCall> over_grid(Device& device, ErrorSink& sink, const Program& program,

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "base/not_copied.h"
 #include "core/program.h"
 #include "core/shape.h"
 
@@ -14,13 +15,11 @@ using namespace core;
 
 // A tn_pointwise_site with the arrays that it points to. Borrows the program. Not movable: the site points into this
 // object.
-class PointwiseSite {
+class PointwiseSite : base::NotCopied {
  public:
   // compute: the type of floats, TN_F32 or TN_F64. inputs, outputs: element types of the program's operands.
   PointwiseSite(const Program& program, tn_dtype compute, std::vector<tn_dtype> inputs, std::vector<tn_dtype> outputs,
                 const Dim& rows, const Dim& columns);
-  PointwiseSite(const PointwiseSite&) = delete;
-  PointwiseSite& operator=(const PointwiseSite&) = delete;
   [[nodiscard]] const tn_pointwise_site* get() const { return &site_; }
 
  private:

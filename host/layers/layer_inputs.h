@@ -23,14 +23,12 @@ using namespace core;
 
 // One spec for each given input. Borrows the ports and, for messages, the names. Neither copied nor moved, since get()
 // points into it.
-class LayerInputs {
+class LayerInputs : base::NotCopied {
  public:
   // scan, branch: those that the layer is inside of, or null. TN_INVALID, naming the port, if the ports do not accept
   // these inputs.
   LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, RaggedSymbols& symbols,
               Scan* scan, const Branch* branch);
-  LayerInputs(const LayerInputs&) = delete;
-  LayerInputs& operator=(const LayerInputs&) = delete;
 
   [[nodiscard]] const SymbolNames& names() const { return names_; }
   // The port that input number `input` is connected to.

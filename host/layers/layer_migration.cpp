@@ -25,7 +25,7 @@ std::string name_from(const char* name, const char* what) {
 }
 
 // Stored attributes as a plugin sees them. Neither copied nor moved: the lists point into it.
-class AttributeLists {
+class AttributeLists : base::NotCopied {
  public:
   explicit AttributeLists(const Values& attributes) {
     for (const auto& [name, value] : attributes) {
@@ -33,8 +33,6 @@ class AttributeLists {
       values_.push_back(view_of(value, strings_));
     }
   }
-  AttributeLists(const AttributeLists&) = delete;
-  AttributeLists& operator=(const AttributeLists&) = delete;
 
   void show(tn_migration& to) const {
     to.attributes_count = checked_cast<uint32_t>(names_.size(), "attributes");

@@ -6,7 +6,7 @@
 namespace tenon::host {
 
 // A prediction: inside the active side, with a machine of it.
-class Predictor::Entered {
+class Predictor::Entered : base::NotCopied {
  public:
   explicit Entered(Predictor& predictor) : side_(enter(predictor)), slot_(take(predictor)) {}
   ~Entered() {
@@ -15,8 +15,6 @@ class Predictor::Entered {
     side_.freed.notify_one();
     leave(side_);
   }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
 
   [[nodiscard]] Machine& machine() const { return *slot_.machine; }
 

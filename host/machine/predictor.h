@@ -29,14 +29,12 @@ struct Snapshot {
 
 // Machines over a copy of the parameters of a topology. A refresh writes a second copy with machines of its own and
 // then swaps the two, so predictions neither wait for it nor see a part of it. Thread-safe.
-class Predictor {
+class Predictor : base::NotCopied {
  public:
   // Copies the parameters that the topology uses from `source`, which must not change meanwhile. TN_NOT_FOUND or
   // TN_INVALID if it does not have them.
   Predictor(Topology topology, const Snapshot& source, Registry& registry, std::shared_ptr<Device> device,
             const tn_parallel* parallel, const PredictorOptions& options);
-  Predictor(const Predictor&) = delete;
-  Predictor& operator=(const Predictor&) = delete;
 
   // Computes a minibatch; calls `use` with the machine that has the outputs. TN_MISUSE inside such a call if no machine
   // is free: it would wait for itself.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "core/array_view.h"
 
 namespace tenon::host {
@@ -15,14 +16,12 @@ using namespace core;
 
 // A range of the samples of checked arrays, of any storage. Borrows the arrays; holds offsets of its own where the
 // range does not begin with the first row.
-class SampleRange {
+class SampleRange : base::NotCopied {
  public:
   explicit SampleRange(const std::vector<ArrayView>& arrays) : whole_(arrays), arrays_(arrays) {}
   SampleRange(const std::vector<ArrayView>& arrays, int64_t first, int64_t count) : SampleRange(arrays) {
     move(first, count);
   }
-  SampleRange(const SampleRange&) = delete;
-  SampleRange& operator=(const SampleRange&) = delete;
 
   // Makes it the samples `first` to `first` + `count` - 1. Without sequences this allocates nothing.
   void move(int64_t first, int64_t count);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -21,12 +22,8 @@ using namespace core;
 // not write. Readers that wait for a step enter before the next one, and a writer that waits enters before later
 // readers, so nobody waits for more than one step and the readers before it. Nobody waits for itself: TN_MISUSE. A
 // lease is a view that an application holds beyond a call. Thread-safe.
-class SetGate {
+class SetGate : base::NotCopied {
  public:
-  SetGate() = default;
-  SetGate(const SetGate&) = delete;
-  SetGate& operator=(const SetGate&) = delete;
-
   // The name of the set in errors, such as "parameters {0, 5}". Call it before other threads know the gate.
   void set_name(std::string name) { name_ = std::move(name); }
 
@@ -72,12 +69,10 @@ class SetGate {
   uint32_t waiting_writers_ = 0;
 };
 
-class SetRead {
+class SetRead : base::NotCopied {
  public:
   explicit SetRead(SetGate& gate) : gate_(gate), version_(gate.enter_read()) {}
   ~SetRead() { gate_.leave_read(); }
-  SetRead(const SetRead&) = delete;
-  SetRead& operator=(const SetRead&) = delete;
 
   // SetGate::version of the values that it reads.
   [[nodiscard]] std::optional<uint64_t> version() const { return version_; }
@@ -87,23 +82,19 @@ class SetRead {
   std::optional<uint64_t> version_;
 };
 
-class SetWrite {
+class SetWrite : base::NotCopied {
  public:
   explicit SetWrite(SetGate& gate) : gate_(gate) { gate_.enter_write(); }
   ~SetWrite() { gate_.leave_write(); }
-  SetWrite(const SetWrite&) = delete;
-  SetWrite& operator=(const SetWrite&) = delete;
 
  private:
   SetGate& gate_;
 };
 
-class SetTraining {
+class SetTraining : base::NotCopied {
  public:
   explicit SetTraining(SetGate& gate) : gate_(gate) { gate_.begin_training(); }
   ~SetTraining() { gate_.end_training(); }
-  SetTraining(const SetTraining&) = delete;
-  SetTraining& operator=(const SetTraining&) = delete;
 
  private:
   SetGate& gate_;

@@ -20,13 +20,11 @@ struct SparseGradientView {
 };
 
 // ids int64 [count], values [count, width]. Not movable: calls hold the address of rows().
-class SparseGradient {
+class SparseGradient : base::NotCopied {
  public:
   // The gradient of entry number `number` of a set. Its capacity is 0 until plan() or resize().
   // Borrows `access`, by which the host reads and writes it.
   SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype, HostAccess& access);
-  SparseGradient(const SparseGradient&) = delete;
-  SparseGradient& operator=(const SparseGradient&) = delete;
 
   // Sets the capacity and the bytes that it needs, without allocating memory.
   void plan(int64_t capacity);

@@ -21,7 +21,7 @@
 namespace tenon::host {
 
 // An open device: its instance in the plugin, and its properties.
-class Device {
+class Device : base::NotCopied {
  public:
   // Returns the providers of a table, by its id, for this kind of device, best score first.
   using FindProviders =
@@ -30,8 +30,6 @@ class Device {
   // one is first asked for, so that no plugin is loaded for a primitive that nothing uses; null: no providers.
   Device(const DeviceType& type, const Services& services, int32_t index, FindProviders find = nullptr);
   ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
 
   [[nodiscard]] const std::string& kind() const { return type_.kind; }
   [[nodiscard]] std::string name() const { return kind() + ":" + std::to_string(lent_.index); }

@@ -15,13 +15,11 @@ namespace tenon::host {
 using namespace core;
 
 // Keeps the last report. Neither copied nor moved, since components keep the pointer get(). Thread-safe.
-class ErrorSink {
+class ErrorSink : base::NotCopied {
  public:
   // who: the component that is called, such as `layer "hidden" (fc)`. tags: null if checking is off. names: those of
   // the symbols in reported shapes; if null, shapes show the numbers of symbols. Tags and names must outlive the sink.
   explicit ErrorSink(std::string who, ThreadTags* tags = nullptr, const SymbolNames* names = nullptr);
-  ErrorSink(const ErrorSink&) = delete;
-  ErrorSink& operator=(const ErrorSink&) = delete;
 
   [[nodiscard]] const tn_errors* get() const { return errors_.get(); }
   [[nodiscard]] const std::string& who() const { return who_; }

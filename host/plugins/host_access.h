@@ -25,12 +25,10 @@ using namespace core;
 // everything happens at once and in place, and no function of the device is called. On others the work goes to a stream
 // of its own, and the functions copy: they return before the copy is done, except those that give the host something.
 // Not thread-safe.
-class HostAccess {
+class HostAccess : base::NotCopied {
  public:
   HostAccess(std::shared_ptr<Device> device, std::shared_ptr<Allocator> allocator);
   ~HostAccess();
-  HostAccess(const HostAccess&) = delete;
-  HostAccess& operator=(const HostAccess&) = delete;
 
   // Whether the host addresses the memory.
   [[nodiscard]] bool is_direct() const { return direct_; }
@@ -72,12 +70,10 @@ class HostAccess {
   // Waits, and drops the failures of the work: after one of the host, which has precedence.
   void finish() noexcept;
   // Calls finish() at the end of its scope, before memory is released that was allocated earlier in the scope.
-  class Finishing {
+  class Finishing : base::NotCopied {
    public:
     explicit Finishing(HostAccess& access) : access_(access) {}
     ~Finishing() { access_.finish(); }
-    Finishing(const Finishing&) = delete;
-    Finishing& operator=(const Finishing&) = delete;
 
    private:
     HostAccess& access_;

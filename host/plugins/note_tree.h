@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/not_copied.h"
+
 namespace tenon::host {
 
-class NoteTree {
+class NoteTree : base::NotCopied {
  public:
   enum class Kind : uint8_t { kNull, kBool, kInteger, kUnsigned, kFloat, kText, kList, kObject };
   struct Value {
@@ -26,8 +28,6 @@ class NoteTree {
   // Parses untrusted text, which it copies. Throws TN_REFUSED, with the place in the text, if it is longer than
   // TN_NOTE_LIMIT, is no JSON, is nested deeper than 16 or has a key twice.
   explicit NoteTree(const std::string& note);
-  NoteTree(const NoteTree&) = delete;  // values hold views of texts_
-  NoteTree& operator=(const NoteTree&) = delete;
 
   [[nodiscard]] const Value& root() const { return values_.front(); }
   // Returns the value of a key of `object`, null if the key is absent.

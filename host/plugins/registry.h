@@ -108,7 +108,7 @@ class OptionTable;
 
 // The plugins of a host. Its functions may be called from any thread; all of them, and every [setup] call of a plugin,
 // hold one lock.
-class Registry {
+class Registry : base::NotCopied {
  public:
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
   // is refused stays in list() with the reason. Of several plugins with one id the newest is used, of equal versions
@@ -120,8 +120,6 @@ class Registry {
            std::shared_ptr<const PluginSet> set = nullptr, std::shared_ptr<OptionTable> options = nullptr,
            std::vector<std::filesystem::path> added = {});
   ~Registry();
-  Registry(const Registry&) = delete;
-  Registry& operator=(const Registry&) = delete;
 
   // Takes that lock, for work that must not overlap with [setup] calls.
   [[nodiscard]] SetupLock setup() const;

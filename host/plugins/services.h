@@ -25,14 +25,12 @@ using LogFunction = std::function<void(int32_t level, const char* message)>;
 
 // What plugins get, each its own tables: their options, and what they use is counted by plugin. Neither copied nor
 // moved, since plugins keep pointers to them. Thread-safe.
-class Services {
+class Services : base::NotCopied {
  public:
   // tags: null if checking is off; must outlive the services. options: null: no plugin has options.
   Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags = nullptr,
            std::shared_ptr<const OptionTable> options = nullptr);
   ~Services();
-  Services(const Services&) = delete;
-  Services& operator=(const Services&) = delete;
 
   // Returns the tables of a plugin, which live as long as this. A plugin sees its own options alone; one that was built
   // before 0.4 sees those of others, as hosts of then showed them.

@@ -16,12 +16,10 @@
 namespace tenon::host {
 
 // An open object, which its destructor closes.
-class SharedObject {
+class SharedObject : base::NotCopied {
  public:
   SharedObject(Origin by, const tn_shared& shared, std::string who);
   ~SharedObject();
-  SharedObject(const SharedObject&) = delete;
-  SharedObject& operator=(const SharedObject&) = delete;
 
   // Opens it. Throws what the plugin reports.
   void open(const tn_services* services, const tn_device* device);
@@ -43,13 +41,11 @@ class SharedObject {
 };
 
 // Those of one device.
-class SharedObjects {
+class SharedObjects : base::NotCopied {
  public:
   // device: borrowed; who: its name in messages.
   SharedObjects(const Services& services, const tn_device* device, std::string who)
       : services_(services), device_(device), who_(std::move(who)) {}
-  SharedObjects(const SharedObjects&) = delete;
-  SharedObjects& operator=(const SharedObjects&) = delete;
 
   // Returns the object of a kernel or provider of the plugin `by`; opens it at the first call. Null for null. If it
   // does not open with TN_UNSUPPORTED, all later calls throw that, too.
@@ -58,13 +54,11 @@ class SharedObjects {
   void clear() { of_device_.clear(); }
 
   // While it lives, get() on this thread returns the objects of one stream, and they stay open.
-  class Stream {
+  class Stream : base::NotCopied {
    public:
     // of: who orders the calls of the stream.
     Stream(SharedObjects& objects, const void* of);
     ~Stream();
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
 
    private:
     friend class SharedObjects;

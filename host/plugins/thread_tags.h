@@ -66,15 +66,13 @@ struct LoanedTable {
 };
 
 // The checks of one host. Thread-safe.
-class ThreadTags {
+class ThreadTags : base::NotCopied {
  public:
   // A call of a plugin's function, from construction to destruction. `plugin` and `who` must outlive it.
-  class Call {
+  class Call : base::NotCopied {
    public:
     Call(ThreadTags& tags, const std::string& plugin, const std::string& who, const TaggedFunction& function) noexcept;
     ~Call();
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
 
     // Throws the first fault since the last check: TN_MISUSE if the call may not begin now, TN_PLUGIN_FAULT if the
     // function broke a rule. The destructor leaves an unchecked fault to ThreadTags::check.
@@ -100,8 +98,6 @@ class ThreadTags {
 
   // `log` receives the faults that no call throws.
   explicit ThreadTags(LogFunction log) : log_(std::move(log)) {}
-  ThreadTags(const ThreadTags&) = delete;
-  ThreadTags& operator=(const ThreadTags&) = delete;
 
   // Returns the call in which `service` is called. If that has none of the `allowed` tags, or there is no such call,
   // records a fault and returns null.
@@ -201,7 +197,7 @@ void free_by_plugin(const Origin& by, const std::string& who, const TaggedFuncti
 // A callback table that a plugin may use while the Loan lives. Sets `size` and `self` of the table; `object` is what
 // LoanUse::object() returns.
 template <typename Table>
-class Loan {
+class Loan : base::NotCopied {
  public:
   // name: the table's; to: the component that borrows it; both for messages. any_thread: callable from any thread, not
   // from the constructing one alone.
@@ -216,8 +212,6 @@ class Loan {
   ~Loan() {
     if (lent_.tags != nullptr) lent_.tags->take_back(lent_);
   }
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
 
   [[nodiscard]] Table* get() const { return table_; }
   Table* operator->() const { return table_; }
@@ -229,12 +223,10 @@ class Loan {
 };
 
 // A callback that runs. object() is null if the plugin may not call it now; the fault is recorded already.
-class LoanUse {
+class LoanUse : base::NotCopied {
  public:
   explicit LoanUse(void* self) noexcept;
   ~LoanUse();
-  LoanUse(const LoanUse&) = delete;
-  LoanUse& operator=(const LoanUse&) = delete;
 
   template <typename Object>
   [[nodiscard]] Object* object() const {

@@ -74,7 +74,7 @@ class Stopwatch {
 
 // The reading thread and a ring of items. The caller reads `of` until the thread starts, and again during seek;
 // otherwise the thread alone reads it.
-class ReadAhead {
+class ReadAhead : base::NotCopied {
  public:
   ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
             const std::shared_ptr<Allocator>& allocator)
@@ -92,8 +92,6 @@ class ReadAhead {
     thread_.join();
     of_->cancel(false);
   }
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
 
   // Returns the next outcome and moves its samples to `to`.
   Outcome take(SampleBlock& to) {
@@ -147,7 +145,7 @@ class ReadAhead {
   [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, ComponentName{"buffered"}, "cancelled"); }
 
   // While it lives, the caller reads, and cancel() interrupts `of`.
-  class Here {
+  class Here : base::NotCopied {
    public:
     explicit Here(ReadAhead& it) : it_(it) {
       const std::lock_guard lock(it_.mutex_);
@@ -159,8 +157,6 @@ class ReadAhead {
       it_.here_ = false;
       if (it_.cancelled_) it_.of_->cancel(false);
     }
-    Here(const Here&) = delete;
-    Here& operator=(const Here&) = delete;
 
    private:
     ReadAhead& it_;
@@ -229,7 +225,7 @@ class ReadAhead {
   std::thread thread_;
 };
 
-class Buffered final : public Wrapper {
+class Buffered final : public Wrapper, base::NotCopied {
  public:
   Buffered(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
            const std::shared_ptr<Allocator>& allocator)
@@ -238,8 +234,6 @@ class Buffered final : public Wrapper {
     // In a child after fork the thread does not exist, and joining it would never return. The state is leaked instead.
     if (process_ != getpid()) static_cast<void>(ahead_.release());
   }
-  Buffered(const Buffered&) = delete;
-  Buffered& operator=(const Buffered&) = delete;
 
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
 

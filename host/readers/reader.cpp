@@ -27,7 +27,7 @@ std::string Reader::text_of(int64_t, const std::string& column) {
 namespace {
 
 // A plugin's reader. Checks everything that the plugin returns.
-class PluginReader final : public CountingReader {
+class PluginReader final : public CountingReader, base::NotCopied {
  public:
   PluginReader(const ReaderType& type, const Values& attributes, const tn_services* services,
                const ReaderSettings& settings)
@@ -53,8 +53,6 @@ class PluginReader final : public CountingReader {
     }
   }
   ~PluginReader() override { close(); }
-  PluginReader(const PluginReader&) = delete;
-  PluginReader& operator=(const PluginReader&) = delete;
 
   [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
   [[nodiscard]] int64_t size() const override { return size_; }

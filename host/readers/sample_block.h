@@ -138,14 +138,12 @@ class SampleBlock {
 std::vector<ArrayView> arrays_to_lend(const std::vector<Slot>& slots, int64_t samples);
 
 // Truncates a block in its destructor to the samples of its construction, unless keep() was called.
-class Mark {
+class Mark : base::NotCopied {
  public:
   explicit Mark(SampleBlock& block) : block_(block), samples_(block.samples()) {}
   ~Mark() {
     if (!kept_) block_.truncate(samples_);
   }
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
   void keep() { kept_ = true; }
 
  private:

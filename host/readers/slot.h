@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/not_copied.h"
 #include "core/names.h"
 
 namespace tenon::host {
@@ -37,11 +38,9 @@ struct SlotNames {
   NamesRef names;
 };
 // A list of names as C structs, which callers borrow.
-class NamesTable {
+class NamesTable : base::NotCopied {
  public:
   explicit NamesTable(std::vector<SlotNames> names);
-  NamesTable(const NamesTable&) = delete;
-  NamesTable& operator=(const NamesTable&) = delete;
   [[nodiscard]] const tn_names* const* data() const { return pointers_.data(); }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(pointers_.size()); }
 

@@ -5,12 +5,14 @@
 
 #include <csignal>
 
+#include "base/not_copied.h"
+
 namespace tenon::host {
 
 // Blocks the signals of the calling thread while it lives, but those of crashes. Threads started in that time inherit
 // the mask, so signals are handled on the application's own threads. A crash raises its signal on the thread itself: if
 // that were blocked, the process would end without the application's handler.
-class SignalsBlocked {
+class SignalsBlocked : base::NotCopied {
  public:
   SignalsBlocked() {
     sigset_t blocked;
@@ -19,8 +21,6 @@ class SignalsBlocked {
     pthread_sigmask(SIG_SETMASK, &blocked, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   sigset_t before_;

@@ -67,15 +67,13 @@ using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t work
 
 }  // namespace
 
-struct ThreadPool::State {  // NOLINT(clang-analyzer-optin.performance.Padding): lines of its own
+struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.performance.Padding): lines of its own
   explicit State(int32_t threads)
       : workers(static_cast<size_t>(threads)),
         spin(threads <= usable_cores()),
         worker_count(threads),
         present(threads) {}
   ~State() { stop(); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   void start();
   void stop() noexcept;

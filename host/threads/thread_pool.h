@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/not_copied.h"
+
 namespace tenon::host {
 
 // A pool of `threads` workers, the calling thread among them as worker 0. Workers spin for a moment after each
@@ -13,12 +15,10 @@ namespace tenon::host {
 // that it holds. for_each may be called from any thread; from inside a task, and while a region of another thread runs,
 // it runs inline.
 // The floating-point mode (rounding, denormals) is set to the default around every region and restored after it.
-class ThreadPool {
+class ThreadPool : base::NotCopied {
  public:
   explicit ThreadPool(int32_t threads);  // 0: one per core that this process may use
   ~ThreadPool();
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] int32_t threads() const;
   // The number of threads that have run at least one task so far.

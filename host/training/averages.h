@@ -27,15 +27,13 @@ struct AverageOptions {
 //                before the first update has no weight
 //   window n     the mean of the present block of n updates so far and of the whole block before it
 // Computed in double, stored in float. Buffers are copied.
-class Averages {
+class Averages : base::NotCopied {
  public:
   // Throws TN_INVALID for bad options, or if the sets are the same or have different parameters; TN_MISUSE if a set has
   // no values.
   // pool: of the host itself, which tn_execution's is not where plugins are checked; outlives the object.
   Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<ParameterSet> to, const AverageOptions& options,
            const tn_parallel& pool);
-  Averages(const Averages&) = delete;
-  Averages& operator=(const Averages&) = delete;
 
   // Called after each update.
   void update();

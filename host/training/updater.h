@@ -18,7 +18,7 @@ using namespace core;
 
 // One updater. It keeps states and a step count for each ParameterSet. A plugin's is a ProgramUpdater, an application's
 // a RuleUpdater (host/api/rule_updater.h).
-class Updater {
+class Updater : base::NotCopied {
  public:
   // One state of one parameter, for checkpoints.
   struct StateValues {
@@ -40,29 +40,20 @@ class Updater {
     }
   };
   // Stored states, such as those of a checkpoint.
-  class StateSource {
+  class StateSource : base::NotCopied {
    public:
-    StateSource() = default;
     virtual ~StateSource() = default;
-    StateSource(const StateSource&) = delete;
-    StateSource& operator=(const StateSource&) = delete;
     // Returns all of them without values.
     [[nodiscard]] virtual std::vector<StateValues> states() const = 0;
     // Fills state.values. Throws TN_BAD_DATA if the stored state is missing or of another type or shape.
     virtual void read(const StateValues& state) = 0;
   };
   // States to replace those of a set.
-  struct SetState {
-    SetState() = default;
+  struct SetState : base::NotCopied {
     virtual ~SetState() = default;
-    SetState(const SetState&) = delete;
-    SetState& operator=(const SetState&) = delete;
   };
 
-  Updater() = default;
   virtual ~Updater() = default;
-  Updater(const Updater&) = delete;
-  Updater& operator=(const Updater&) = delete;
 
   // Whether an update calls the application: prepare() then does so, before update() and outside of the gate of the
   // set, whose values the application may read.

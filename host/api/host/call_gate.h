@@ -15,11 +15,9 @@ namespace tenon::host {
 // Counts the calls of each thread, and refuses calls once it is closed. A thread has a counter of its own, which it
 // alone writes: a call needs two moves and neither a locked instruction nor a fence, since close() makes the kernel run
 // a barrier on the processors of all other threads (membarrier). Where the kernel offers none, a call has one fence.
-class CallGate {
+class CallGate : base::NotCopied {
  public:
   CallGate();
-  CallGate(const CallGate&) = delete;
-  CallGate& operator=(const CallGate&) = delete;
 
   // The count of a thread. The thread alone writes it.
   struct alignas(64) Counter {

@@ -5,12 +5,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/not_copied.h"
+
 namespace tenon::host {
 
 // A page that Linux fills with zeros in children (MADV_WIPEONFORK), so that the check of each call needs neither a
 // system call nor a handler of fork, which would need a global variable. Compares process numbers where there is no
 // such page.
-class ForkMark {
+class ForkMark : base::NotCopied {
  public:
   ForkMark() : process_(getpid()) {
     const size_t bytes = page_bytes();
@@ -26,8 +28,6 @@ class ForkMark {
   ~ForkMark() {
     if (page_ != nullptr) munmap(const_cast<char*>(page_), page_bytes());
   }
-  ForkMark(const ForkMark&) = delete;
-  ForkMark& operator=(const ForkMark&) = delete;
 
   [[nodiscard]] bool in_child() const { return page_ != nullptr ? *page_ == 0 : getpid() != process_; }
 

@@ -139,12 +139,9 @@ struct HeldMetrics {
 };
 
 // A view that an application holds beyond a call. Keeps its memory, and ends the lease when it is destroyed.
-class Lease {
+class Lease : base::NotCopied {
  public:
-  Lease() = default;
   virtual ~Lease() = default;
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
 };
 
 // A view of the values of an entry of a set. While a writing one lives, they may change at any time.
@@ -193,11 +190,9 @@ class OutputLease : public Lease {
 enum class Lent { kMetrics, kCosts };
 
 // The object behind tn_host. Its members may be used by any thread at any time.
-class Host {
+class Host : base::NotCopied {
  public:
   explicit Host(const HostOptions& options);
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
 
   // Returns a device, which is opened at its first use and kept. name: a kind, for its device number 0, or kind:number,
   // such as "cuda:1".

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/not_copied.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -30,7 +31,7 @@ enum class Reentry { kRefused, kAllowed };
 
 // The use of an object by a call. A call on an object that is in use fails with TN_MISUSE instead of waiting: it would
 // replace the results that the other thread has yet to read.
-class Use {
+class Use : base::NotCopied {
  public:
   // kind: of the object, for the message.
   Use(UseMark& mark, const char* kind, Reentry reentry = Reentry::kRefused) {
@@ -46,8 +47,6 @@ class Use {
   ~Use() {
     if (mark_ != nullptr) mark_->user_.store({}, std::memory_order_release);
   }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
 
  private:
   UseMark* mark_ = nullptr;  // null: the call around this one has set it

@@ -18,7 +18,7 @@ using namespace core;
 // The recordings of a call array, for a device that offers TN_CAPTURE. The first run of a key enqueues its calls, the
 // second records them too, and later ones enqueue the recording. Where that fails the calls of the key are enqueued one
 // by one, then and later. Not thread-safe.
-class Captures {
+class Captures : base::NotCopied {
  public:
   // What must be equal for the same work: the phase, the requests of its outputs, the sizes if a call takes them from
   // the host, and a number that changes with the addresses of operands.
@@ -32,8 +32,6 @@ class Captures {
   // Null if the device does not record.
   static std::unique_ptr<Captures> of(const std::shared_ptr<Device>& device);
   ~Captures() { clear(); }
-  Captures(const Captures&) = delete;
-  Captures& operator=(const Captures&) = delete;
 
   // Enqueues the work of `key` in a stream; `enqueue` does so call by call. No work of an earlier run is in the stream.
   void run(const Key& key, void* stream, const std::function<void()>& enqueue);

@@ -39,12 +39,9 @@ struct ShardTerms {
 
 // Computes one shard of a minibatch, on a device of this process or elsewhere. Shards have the same model, so that the
 // lists that they return correspond.
-class Shard {
+class Shard : base::NotCopied {
  public:
-  Shard() = default;
   virtual ~Shard() = default;
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
 
   // Of the last forward. Costs are means over the samples of the whole minibatch, so that those of the shards add up.
   [[nodiscard]] virtual int64_t samples() const = 0;  // -1: no forward, or it failed

@@ -25,14 +25,12 @@ namespace tenon::host {
 // A new folder below that for temporary files, TMPDIR or /tmp, which only this user may enter. Removed with the object,
 // with all that is in it. If the process is killed, the next folder of this user with the same prefix removes it: the
 // owner of a folder holds a lock on it, which ends with the process.
-class OwnFolder {
+class OwnFolder : base::NotCopied {
  public:
   // Its name is `prefix` and kDrawn characters. TN_IO if there can be none or if others may rename what is in
   // the folder for temporary files, TN_OUT_OF_MEMORY without memory.
   explicit OwnFolder(const std::string& prefix);
   ~OwnFolder();
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
 
   [[nodiscard]] std::filesystem::path path() const { return name_; }
 

@@ -42,14 +42,12 @@ inline constexpr const char *kMemory = "/proc/self/fd", *kAroundMemory = "/proc"
 class OwnFolder;
 
 // Copies in sealed memory, or in a folder of their own. They are removed with the object: what is mapped stays.
-class CheckedCopy {
+class CheckedCopy : base::NotCopied {
  public:
   // Throws TN_REFUSED if the bytes of a file are not those of the bundle; TN_IO if no memory or folder can be made from
   // which code may run.
   CheckedCopy(const Bundle& bundle, FileSystem& files, CopyPlace place);
   ~CheckedCopy();
-  CheckedCopy(const CheckedCopy&) = delete;
-  CheckedCopy& operator=(const CheckedCopy&) = delete;
 
   // In the order of the bundle; names for the system's loader, which takes two objects of one name for the same. In
   // memory a name consists of the number of an open file and of characters without meaning that state the bundle.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/not_copied.h"
 #include "core/error.h"
 #include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
@@ -35,13 +36,11 @@ const unsigned char* raw(const std::string& bytes) { return reinterpret_cast<con
 unsigned char* raw(std::string& bytes) { return reinterpret_cast<unsigned char*>(bytes.data()); }
 
 // A text whose memory is wiped.
-struct Secret {
+struct Secret : base::NotCopied {
   std::string bytes;
   explicit Secret(size_t size) : bytes(size, '\0') {}
   explicit Secret(std::string given) : bytes(std::move(given)) {}
   ~Secret() { sodium_memzero(bytes.data(), bytes.size()); }
-  Secret(const Secret&) = delete;
-  Secret& operator=(const Secret&) = delete;
 };
 
 // What is signed: the digest, after words that keep this key's signatures for other purposes apart.

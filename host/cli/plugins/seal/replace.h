@@ -5,16 +5,16 @@
 #include <filesystem>
 #include <string>
 
+#include "base/not_copied.h"
+
 namespace tenon::cli {
 
 // A file with these bytes and the permissions of `beside`, in the same folder, under a name of its own. Removed by the
 // destructor.
-class TemporaryFile {
+class TemporaryFile : base::NotCopied {
  public:
   TemporaryFile(const std::filesystem::path& beside, const std::string& bytes);
   ~TemporaryFile();
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // Takes the place of `beside`: at each moment the name stands for the old file or the new one. Nothing has changed
