@@ -2,6 +2,7 @@
 #include "core/array_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -98,6 +99,22 @@ void copy_elements(const ArrayView& from, std::byte* to) {
   }
   for (int64_t i = 0; i < blocks; ++i, to += bytes, places.next())
     std::memcpy(to, data + places.place() * width, bytes);
+}
+
+namespace {
+
+template <typename Float>
+int64_t search(const void* values, int64_t count) {
+  const auto* const begin = static_cast<const Float*>(values);
+  const auto* const end = begin + count;
+  const auto* const at = std::find_if_not(begin, end, [](Float value) { return std::isfinite(value); });
+  return at == end ? -1 : at - begin;
+}
+
+}  // namespace
+
+int64_t find_not_finite(tn_dtype dtype, const void* values, int64_t count) {
+  return dtype == TN_F64 ? search<double>(values, count) : search<float>(values, count);
 }
 
 namespace {

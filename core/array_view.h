@@ -53,6 +53,9 @@ uint64_t element_bytes(const ArrayView& array);
 // Copies the elements of a dense array, or the rows of a ragged one, to `to` in row-major order.
 void copy_elements(const ArrayView& from, std::byte* to);
 
+// Returns the number of the first of these float32 or float64 values that is not finite; -1 if all are.
+[[nodiscard]] int64_t find_not_finite(tn_dtype dtype, const void* values, int64_t count);
+
 // Integers that are used as indices: 0 to limit - 1, and one that is not used.
 struct IndexLimit {
   int64_t limit = -1;  // -1: none

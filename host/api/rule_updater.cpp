@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <exception>
 
 #include "core/bounded_json.h"
@@ -33,14 +32,8 @@ bool are_finite(StepGradients& gradients, const std::set<std::string>& names) {
     const ArrayView gradient = gradients.gradient(name);
     std::vector<std::byte> bytes(element_bytes(gradient));
     copy_elements(gradient, bytes.data());
-    const auto finite = [&](auto number) {
-      for (size_t at = 0; at < bytes.size(); at += sizeof number) {
-        std::memcpy(&number, bytes.data() + at, sizeof number);
-        if (!std::isfinite(number)) return false;
-      }
-      return true;
-    };
-    return gradient.dtype == TN_F64 ? finite(double{}) : finite(float{});
+    const auto count = static_cast<int64_t>(bytes.size() / tn_dtype_bytes(gradient.dtype));
+    return find_not_finite(gradient.dtype, bytes.data(), count) < 0;
   });
 }
 

@@ -2,12 +2,12 @@
 #include "host/compile/checks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "core/alignment.h"
+#include "core/array_view.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -218,15 +218,6 @@ class GuardedOperands : base::NotCopied {
   tn_call call_ = {};
 };
 
-template <typename Float>
-int64_t not_finite(const tn_tensor& tensor) {
-  const auto* const values = reinterpret_cast<const Float*>(tn_data(&tensor));
-  const int64_t count = tn_elements(&tensor);
-  for (int64_t i = 0; i < count; ++i)
-    if (!std::isfinite(values[i])) return i;
-  return -1;
-}
-
 // The pairs of NativeCall::in_place that memory can have in this call.
 std::vector<int32_t> pairs_of(const tn_call& call, const NativeCall& native, bool backward) {
   std::vector<int32_t> pairs;
@@ -281,9 +272,9 @@ tn_status run_checked(const Prepared& prepared, const NativeCall& native, bool b
 std::string first_not_finite(const tn_tensor& tensor) {
   const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
   if (tensor.storage == TN_ROW_SPARSE || (dtype != TN_F32 && dtype != TN_F64)) return "";
-  const int64_t element = dtype == TN_F32 ? not_finite<float>(tensor) : not_finite<double>(tensor);
-  if (element < 0) return "";
   const uint8_t* const data = tn_data(&tensor);
+  const int64_t element = find_not_finite(dtype, data, tn_elements(&tensor));
+  if (element < 0) return "";
   const double value = dtype == TN_F32 ? static_cast<double>(reinterpret_cast<const float*>(data)[element])
                                        : reinterpret_cast<const double*>(data)[element];
   std::string place;

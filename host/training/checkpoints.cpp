@@ -68,11 +68,9 @@ void require_writable(const fs::path& folder) {
 }
 
 bool is_finite(const ParameterSet& set) {
-  for (const ParameterEntry& entry : set.entries()) {
-    const float* const values = set.values(entry);
-    if (!std::all_of(values, values + entry.count, [](float value) { return std::isfinite(value); })) return false;
-  }
-  return true;
+  return std::all_of(set.entries().begin(), set.entries().end(), [&](const ParameterEntry& entry) {
+    return find_not_finite(TN_F32, set.values(entry), static_cast<int64_t>(entry.count)) < 0;
+  });
 }
 
 // A model file must hold all parameters of the set.
