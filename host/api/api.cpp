@@ -132,6 +132,10 @@ void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const*
   *count = lent.size();
 }
 
+void give_text(tn_write write, void* user, const std::string& text) {
+  required(write, "write")(user, text.data(), text.size());
+}
+
 std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
   if (count > 0) required(layers, argument);
   std::vector<LayerOutput> result;
@@ -357,9 +361,8 @@ tn_status tn_file_replace(const char* path, const void* bytes, uint64_t size, tn
 
 tn_status tn_file_target(const char* path, tn_write write, void* user, tn_error* error) {
   return api::guarded(error, [&] {
-    (void)api::required(write, "write");
-    const std::string target = tenon::core::destination(api::string(path, "path")).string();
-    write(user, target.data(), target.size());
+    api::required(write, "write");
+    api::give_text(write, user, tenon::core::destination(api::string(path, "path")).string());
   });
 }
 
@@ -397,15 +400,13 @@ tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* err
 
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    api::required(write, "write");
     nlohmann::json plugins = owner.registry.list();
     for (nlohmann::json& plugin : plugins) {
       if (plugin["status"] != "loaded") continue;
       const Services::Usage usage = owner.services.usage(plugin["manifest"]["id"].get<std::string>());
       plugin["usage"] = {{"bytes", usage.bytes}, {"log_lines", usage.log_lines}};
     }
-    const std::string json = plugins.dump();
-    write(user, json.data(), json.size());
+    api::give_text(write, user, plugins.dump());
   });
 }
 
@@ -418,8 +419,7 @@ tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn
     nlohmann::json described = owner.registry.describe_type(of, of == "layer" ? present_layer_type(name) : name);
     if (of == "layer") described["host_attributes"] = host_attribute_names();
     if (of == "updater") described["host_attributes"] = UpdaterOptions::names();
-    const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    write(user, json.data(), json.size());
+    api::give_text(write, user, described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   });
 }
 

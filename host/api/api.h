@@ -181,6 +181,8 @@ std::vector<SlotNames> names_of(HeldParameters& parameters);
 std::vector<SlotNames> names_of(const HeldReader& reader);
 // Lends names to the application; they are valid until the host lends names again.
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count);
+// Writes a text in one piece. TN_MISUSE for a null `write`.
+void give_text(tn_write write, void* user, const std::string& text);
 // Calls `sink` with cost, samples and metrics.
 void give_measured(const TestResult& measured, tn_metrics_sink sink, void* user);
 // Return the layers of handles. For layer_outputs a zeroed handle is an absent input; for outputs it is TN_MISUSE.

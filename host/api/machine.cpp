@@ -117,9 +117,7 @@ tn_status tn_machine_costs(tn_host* host, tn_machine machine, const tn_metric** 
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
-    api::required(write, "write");
-    const std::string text = held.machine->describe().dump();
-    write(user, text.data(), text.size());
+    api::give_text(write, user, held.machine->describe().dump());
   });
 }
 

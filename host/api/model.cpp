@@ -92,7 +92,7 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
     for (const LayerRef& leaf : leaves_of(output.layer))
       for (const auto* list : {&leaf->parameters, &leaf->buffers})
         for (const LayerParameter& parameter : *list) json["parameters"].push_back(parameter.name);
-    api::write_json(json, write, user);
+    api::give_text(write, user, json.dump());
   });
 }
 
@@ -156,7 +156,7 @@ tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_wri
                       {"shape", entry.shape},
                       {"dtype", dtype_name(entry.dtype)},
                       {"kind", entry.buffer ? "buffer" : "parameter"}});
-    api::write_json(json, write, user);
+    api::give_text(write, user, json.dump());
   });
 }
 
@@ -270,6 +270,6 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
     for (const ModelTensor& tensor : header.tensors)
       json["tensors"].push_back(
           {{"name", tensor.name}, {"dtype", tensor.type}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
-    api::write_json(json, write, user);
+    api::give_text(write, user, json.dump());
   });
 }

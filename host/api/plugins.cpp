@@ -26,8 +26,7 @@ tn_status tn_host_lock_plugins(tn_host* host, const char* folder, tn_write write
     if (failure)
       fail(failure == std::errc::no_such_file_or_directory ? TN_NOT_FOUND : TN_IO, SubjectName{request}, request, ": ",
            failure.message());
-    const std::string text = owner.registry.lock(whole);
-    write(user, text.data(), text.size());
+    api::give_text(write, user, owner.registry.lock(whole));
   });
 }
 
@@ -35,8 +34,7 @@ tn_status tn_plugin_set_verify(const char* path, tn_write write, void* user, tn_
   return api::guarded(error, [&] {
     const std::string request = api::string(path, "path");
     api::required(write, "write");
-    const std::string json = verify_plugin_set(request, system_files()).dump();
-    write(user, json.data(), json.size());
+    api::give_text(write, user, verify_plugin_set(request, system_files()).dump());
   });
 }
 

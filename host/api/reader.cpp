@@ -309,9 +309,7 @@ tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, t
 
 tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
   const auto describe = [&](Host&, const HeldReader& held) {
-    api::required(write, "write");
-    const std::string text = api::describe(*held.reader).dump();
-    write(user, text.data(), text.size());
+    api::give_text(write, user, api::describe(*held.reader).dump());
   };
   return api::call_reader(host, reader, error, describe, Reentry::kAllowed);
 }
@@ -376,8 +374,7 @@ tn_status tn_reader_text(tn_host* host, tn_reader reader, int64_t index, const c
                          tn_error* error) {
   return api::call_reader(host, reader, error, [&](Host&, HeldReader& held) {
     api::required(write, "write");
-    const std::string text = held.reader->text_of(index, api::string(column, "column"));
-    write(user, text.data(), text.size());
+    api::give_text(write, user, held.reader->text_of(index, api::string(column, "column")));
   });
 }
 

@@ -9,12 +9,6 @@
 
 namespace tenon::host::api {
 
-void write_json(const nlohmann::json& json, tn_write write, void* user) {
-  required(write, "write");
-  const std::string text = json.dump();
-  write(user, text.data(), text.size());
-}
-
 Topology topology_of(Host& host, const tn_layer* layers, uint32_t count) {
   return Topology::trace(outputs(host, layers, count, "outputs"));
 }

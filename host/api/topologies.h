@@ -10,9 +10,6 @@
 
 namespace tenon::host::api {
 
-// Writes JSON in one piece. TN_MISUSE for a null `write`.
-void write_json(const nlohmann::json& json, tn_write write, void* user);
-
 // Traces the layers that the outputs of an application depend on.
 [[nodiscard]] Topology topology_of(Host& host, const tn_layer* layers, uint32_t count);
 

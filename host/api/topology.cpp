@@ -224,7 +224,7 @@ Topology some_topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
 tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    api::write_json(some_topology_of(owner, outputs, outputs_count).to_json(), write, user);
+    api::give_text(write, user, some_topology_of(owner, outputs, outputs_count).to_json().dump());
   });
 }
 
@@ -373,6 +373,6 @@ tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from
       wanted.renames = renames_of(request.renames, request.renames_count, "options.renames");
     }
     const nlohmann::json report = copy(*owner.parameters.at(to), *owner.parameters.at(from), wanted);
-    if (write != nullptr) api::write_json(report, write, user);
+    if (write != nullptr) api::give_text(write, user, report.dump());
   });
 }

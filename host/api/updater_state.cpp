@@ -6,7 +6,8 @@
 
 #include "base/nearest.h"
 #include "host/api/api.h"
-#include "host/training/updater_file.h"
+#include "host/training/checkpoint_file.h"
+#include "host/training/resume_check.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
@@ -35,6 +36,48 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
        tenon::base::suggestion(state, known));
 }
 
+// The state of one updater as a file: a checkpoint without the place of a training, for loops that an application
+// writes itself.
+
+constexpr const char* kUpdater = "updater";  // in the run of a checkpoint
+constexpr const char* kStates = "states";
+
+// Writes states, step count and learning rate of an updater for a set, and the number of updates of the set. The
+// topology, which may be empty, and its parameters are stored too: the file is a model then.
+void save_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,
+                  const std::shared_ptr<ParameterSet>& set, const Topology& topology) {
+  CheckpointRecord record;
+  record.run = nlohmann::json{{kUpdater, updater.describe()}}.dump();
+  record.updates = set->updates();
+  record.steps = updater.steps(set);
+  record.learning_rate = updater.learning_rate();
+  write_checkpoint(files, path, topology, *set, updater.states(set), {}, record);
+}
+
+// Reads what save_updater wrote, or the updater of a training's checkpoint. Parameters stay as they are. Throws
+// TN_INVALID listing all differences if the file is of another updater, or its states have other names or shapes;
+// TN_BAD_DATA if it is damaged or no checkpoint. Changes nothing then.
+void load_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,
+                  const std::shared_ptr<ParameterSet>& set) {
+  CheckpointFile file(files, path, set->allocator());
+  const auto shapes = [](const std::vector<Updater::StateValues>& states) {
+    nlohmann::json result = nlohmann::json::object();
+    for (const Updater::StateValues& state : states)
+      result[state.state + "/" + state.parameter] = to_string(state.shape);
+    return result;
+  };
+  nlohmann::json stored = nlohmann::json::object(), present = {{kUpdater, updater.describe()}};
+  if (!updater.calls_application()) {  // whose states may be any
+    stored[kStates] = shapes(file.states());
+    present[kStates] = shapes(updater.state_shapes(set));
+  }
+  if (file.run().contains(kUpdater)) stored[kUpdater] = file.run()[kUpdater];
+  check_same_run(path.string(), stored, present, false);
+  const auto states = updater.read_states(set, file);
+  updater.adopt(states, file.record().steps, file.record().learning_rate);
+  set->set_updates(file.record().updates);
+}
+
 }  // namespace
 
 tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
@@ -48,8 +91,7 @@ tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters par
                       {"parameter", state.parameter},
                       {"shape", state.shape},
                       {"dtype", dtype_name(state.dtype)}});
-    const std::string text = list.dump();
-    write(user, text.data(), text.size());
+    api::give_text(write, user, list.dump());
   });
 }
 
