@@ -75,23 +75,184 @@ struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.per
         present(threads) {}
   ~State() { stop(); }
 
-  void start();
-  void stop() noexcept;
-  void work(int32_t worker);
-  void await(uint32_t seen);
-  void sit_out(int32_t worker);
-  void leave(int32_t worker);
+  void start() {
+    const SignalsBlocked blocked;
+    for (size_t i = 1; i < workers.size(); ++i) {
+      try {
+        workers[i].thread = std::thread([this, i] { work(static_cast<int32_t>(i)); });
+      } catch (const std::system_error& error) {
+        fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
+      }
+      pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
+      pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
+    }
+  }
+
+  void stop() noexcept {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      ending.store(true);
+      region.fetch_add(1);
+    }
+    changed.notify_all();
+    called.notify_all();
+    for (Worker& worker : workers)
+      if (worker.thread.joinable()) worker.thread.join();
+  }
+
+  void work(int32_t worker) {
+    mark_own_thread();
+    uint32_t seen = 0;
+    for (;;) {
+      sit_out(worker);
+      await(seen);
+      if (ending.load(std::memory_order_relaxed)) return;
+      seen = region.load(std::memory_order_acquire);
+      if (!gate.enter()) continue;
+      run_tasks(worker);
+      leave(worker);
+    }
+  }
+
+  // Waits until `region` differs from `seen`.
+  void await(uint32_t seen) {
+    if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
+    std::unique_lock<std::mutex> lock(mutex);
+    // The caller changes `region` and then reads `parked`; a worker changes `parked` and then reads `region`. All four
+    // operations are sequentially consistent, so at least one of the two sees the other's change.
+    parked.fetch_add(1);
+    changed.wait(lock, [&] { return region.load() != seen; });
+    parked.fetch_sub(1);
+  }
+
+  // Waits until the worker may take part in regions or the pool ends.
+  void sit_out(int32_t worker) {
+    if (worker < present.load(std::memory_order_relaxed)) return;
+    std::unique_lock<std::mutex> lock(mutex);
+    called.wait(lock, [&] { return worker < present.load() || ending.load(); });
+  }
+
+  void leave(int32_t worker) {
+    if (gate.is_last()) report(worker);
+    gate.leave();
+  }
+
+  // Calls `sleep`, which waits for the last worker. Reports a stall if that worker was without a core for over kStall.
   template <typename Sleep>
-  void watch(Sleep sleep);
-  void report(int32_t worker);
-  void await_phase(const Phases::TaskRange& taken, int32_t worker);
-  void await_rest();
-  void call(int32_t participants);
-  void run_tasks(int32_t worker);
-  void run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker);
-  void wake(int64_t most);
-  void run(int32_t count, const int64_t* sizes, Task what, void* with);
-  [[nodiscard]] int32_t current_worker() const;
+  void watch(Sleep sleep) {
+    for (Worker& worker : workers)
+      if (worker.clock != 0) worker.computed_before = read(worker.clock);
+    watched_since = read(CLOCK_MONOTONIC);
+    lost = 0;
+    watching.store(true, std::memory_order_release);
+    sleep();
+    watching.store(false, std::memory_order_relaxed);
+    if (lost > kStall) worker_count.stalled();
+  }
+
+  // Measures for a waiting caller how long this worker, the last one, was without a core.
+  void report(int32_t worker) {
+    if (!watching.load(std::memory_order_acquire)) return;
+    const Worker& self = workers[static_cast<size_t>(worker)];
+    lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
+  }
+
+  // These two spin for a moment and then sleep: a worker may have lost its core to another process, and the system can
+  // run that worker on this core once this core is idle.
+  void await_phase(const Phases::TaskRange& taken, int32_t worker) {
+    if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
+    if (worker == 0)
+      watch([&] { phases.sleep_until_may_begin(taken); });
+    else
+      phases.sleep_until_may_begin(taken);
+  }
+
+  void await_rest() {
+    if (spin && spin_until([&] { return gate.is_empty(); })) return;
+    watch([&] { gate.sleep_until_empty(); });
+  }
+
+  // Lets the first `participants` workers take part.
+  void call(int32_t participants) {
+    const int32_t before = present.load(std::memory_order_relaxed);
+    if (before == participants) return;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      present.store(participants);
+    }
+    if (participants > before) called.notify_all();
+  }
+
+  void run_tasks(int32_t worker) {
+    const FloatingPointMode mode;
+    const PluginCallMark mark(plugin_call);
+    Phases::TaskRange taken = phases.none();
+    for (bool first = true; phases.take(taken); first = false) {
+      if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
+      if (!phases.may_begin(taken)) await_phase(taken, worker);
+      for (int64_t i = taken.begin; i < taken.end; ++i) task(argument, taken.phase, i - taken.first, worker);
+      if (phases.are_last(taken)) report(worker);
+      phases.done(taken);
+    }
+  }
+
+  // Runs all tasks on the calling thread.
+  void run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
+    workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
+    for (int32_t phase = 0; phase < count; ++phase)
+      for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
+  }
+
+  // Wakes at most `most` parked workers.
+  void wake(int64_t most) {
+    const int32_t sleeping = parked.load();
+    if (sleeping == 0) return;
+    // A worker counted in `parked` holds the mutex or waits already; so after this lock none can miss the notification.
+    { const std::lock_guard<std::mutex> lock(mutex); }
+    if (most >= sleeping) {
+      changed.notify_all();
+    } else {
+      for (int64_t i = 0; i < most; ++i) changed.notify_one();
+    }
+  }
+
+  void run(int32_t count, const int64_t* sizes, Task what, void* with) {
+    const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
+    if (most <= 0) return;
+    // Called from a task, or beside a region of another thread: this thread computes alone. For the region of its own
+    // kernel it is the worker that it is, and else worker 0, as no other thread works for that kernel.
+    if (running.exchange(true, std::memory_order_acquire)) {
+      const FloatingPointMode mode;
+      run_here(count, sizes, what, with, current_worker());
+      return;
+    }
+    const int32_t participants = most == 1 ? 1 : worker_count.next();
+    if (participants == 1) {
+      const FloatingPointMode mode;
+      run_here(count, sizes, what, with, 0);
+    } else {
+      call(participants);
+      task = what;
+      argument = with;
+      plugin_call = current_plugin_call();
+      phases.begin(count, sizes, participants * kChunksPerThread);
+      gate.open();
+      region.fetch_add(1);
+      wake(std::min<int64_t>(most, participants) - 1);
+      run_tasks(0);
+      gate.shut();
+      if (!gate.is_empty()) await_rest();
+    }
+    running.store(false, std::memory_order_release);
+  }
+
+  // Returns the worker number of the calling thread. Call it from inside a task.
+  [[nodiscard]] int32_t current_worker() const {
+    const std::thread::id self = std::this_thread::get_id();
+    for (size_t i = 1; i < workers.size(); ++i)
+      if (workers[i].thread.get_id() == self) return static_cast<int32_t>(i);
+    return 0;
+  }
 
   std::vector<Worker> workers;
   const bool spin;  // false if there are more threads than cores
@@ -122,185 +283,6 @@ struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.per
   std::mutex mutex;
   std::condition_variable changed;
 };
-
-void ThreadPool::State::start() {
-  const SignalsBlocked blocked;
-  for (size_t i = 1; i < workers.size(); ++i) {
-    try {
-      workers[i].thread = std::thread([this, i] { work(static_cast<int32_t>(i)); });
-    } catch (const std::system_error& error) {
-      fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
-    }
-    pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
-    pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
-  }
-}
-
-void ThreadPool::State::stop() noexcept {
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    ending.store(true);
-    region.fetch_add(1);
-  }
-  changed.notify_all();
-  called.notify_all();
-  for (Worker& worker : workers)
-    if (worker.thread.joinable()) worker.thread.join();
-}
-
-void ThreadPool::State::work(int32_t worker) {
-  mark_own_thread();
-  uint32_t seen = 0;
-  for (;;) {
-    sit_out(worker);
-    await(seen);
-    if (ending.load(std::memory_order_relaxed)) return;
-    seen = region.load(std::memory_order_acquire);
-    if (!gate.enter()) continue;
-    run_tasks(worker);
-    leave(worker);
-  }
-}
-
-// Waits until the worker may take part in regions or the pool ends.
-void ThreadPool::State::sit_out(int32_t worker) {
-  if (worker < present.load(std::memory_order_relaxed)) return;
-  std::unique_lock<std::mutex> lock(mutex);
-  called.wait(lock, [&] { return worker < present.load() || ending.load(); });
-}
-
-// Waits until `region` differs from `seen`.
-void ThreadPool::State::await(uint32_t seen) {
-  if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
-  std::unique_lock<std::mutex> lock(mutex);
-  // The caller changes `region` and then reads `parked`; a worker changes `parked` and then reads `region`. All four
-  // operations are sequentially consistent, so at least one of the two sees the other's change.
-  parked.fetch_add(1);
-  changed.wait(lock, [&] { return region.load() != seen; });
-  parked.fetch_sub(1);
-}
-
-void ThreadPool::State::run_tasks(int32_t worker) {
-  const FloatingPointMode mode;
-  const PluginCallMark mark(plugin_call);
-  Phases::TaskRange taken = phases.none();
-  for (bool first = true; phases.take(taken); first = false) {
-    if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-    if (!phases.may_begin(taken)) await_phase(taken, worker);
-    for (int64_t i = taken.begin; i < taken.end; ++i) task(argument, taken.phase, i - taken.first, worker);
-    if (phases.are_last(taken)) report(worker);
-    phases.done(taken);
-  }
-}
-
-void ThreadPool::State::leave(int32_t worker) {
-  if (gate.is_last()) report(worker);
-  gate.leave();
-}
-
-// Calls `sleep`, which waits for the last worker. Reports a stall if that worker was without a core for over kStall.
-template <typename Sleep>
-void ThreadPool::State::watch(Sleep sleep) {
-  for (Worker& worker : workers)
-    if (worker.clock != 0) worker.computed_before = read(worker.clock);
-  watched_since = read(CLOCK_MONOTONIC);
-  lost = 0;
-  watching.store(true, std::memory_order_release);
-  sleep();
-  watching.store(false, std::memory_order_relaxed);
-  if (lost > kStall) worker_count.stalled();
-}
-
-// Measures for a waiting caller how long this worker, the last one, was without a core.
-void ThreadPool::State::report(int32_t worker) {
-  if (!watching.load(std::memory_order_acquire)) return;
-  const Worker& self = workers[static_cast<size_t>(worker)];
-  lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
-}
-
-// These two spin for a moment and then sleep: a worker may have lost its core to another process, and the system can
-// run that worker on this core once this core is idle.
-void ThreadPool::State::await_phase(const Phases::TaskRange& taken, int32_t worker) {
-  if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
-  if (worker == 0)
-    watch([&] { phases.sleep_until_may_begin(taken); });
-  else
-    phases.sleep_until_may_begin(taken);
-}
-
-void ThreadPool::State::await_rest() {
-  if (spin && spin_until([&] { return gate.is_empty(); })) return;
-  watch([&] { gate.sleep_until_empty(); });
-}
-
-// Lets the first `participants` workers take part.
-void ThreadPool::State::call(int32_t participants) {
-  const int32_t before = present.load(std::memory_order_relaxed);
-  if (before == participants) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    present.store(participants);
-  }
-  if (participants > before) called.notify_all();
-}
-
-// Runs all tasks on the calling thread.
-void ThreadPool::State::run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
-  workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-  for (int32_t phase = 0; phase < count; ++phase)
-    for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
-}
-
-// Wakes at most `most` parked workers.
-void ThreadPool::State::wake(int64_t most) {
-  const int32_t sleeping = parked.load();
-  if (sleeping == 0) return;
-  // A worker counted in `parked` holds the mutex or waits already; so after this lock none can miss the notification.
-  { const std::lock_guard<std::mutex> lock(mutex); }
-  if (most >= sleeping) {
-    changed.notify_all();
-  } else {
-    for (int64_t i = 0; i < most; ++i) changed.notify_one();
-  }
-}
-
-// Returns the worker number of the calling thread. Call it from inside a task.
-int32_t ThreadPool::State::current_worker() const {
-  const std::thread::id self = std::this_thread::get_id();
-  for (size_t i = 1; i < workers.size(); ++i)
-    if (workers[i].thread.get_id() == self) return static_cast<int32_t>(i);
-  return 0;
-}
-
-void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void* with) {
-  const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
-  if (most <= 0) return;
-  // Called from a task, or beside a region of another thread: this thread computes alone. For the region of its own
-  // kernel it is the worker that it is, and else worker 0, as no other thread works for that kernel.
-  if (running.exchange(true, std::memory_order_acquire)) {
-    const FloatingPointMode mode;
-    run_here(count, sizes, what, with, current_worker());
-    return;
-  }
-  const int32_t participants = most == 1 ? 1 : worker_count.next();
-  if (participants == 1) {
-    const FloatingPointMode mode;
-    run_here(count, sizes, what, with, 0);
-  } else {
-    call(participants);
-    task = what;
-    argument = with;
-    plugin_call = current_plugin_call();
-    phases.begin(count, sizes, participants * kChunksPerThread);
-    gate.open();
-    region.fetch_add(1);
-    wake(std::min<int64_t>(most, participants) - 1);
-    run_tasks(0);
-    gate.shut();
-    if (!gate.is_empty()) await_rest();
-  }
-  running.store(false, std::memory_order_release);
-}
 
 ThreadPool::ThreadPool(int32_t threads) {
   if (threads < 0 || threads > kMostThreads)
