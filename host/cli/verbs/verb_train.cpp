@@ -1,12 +1,21 @@
 // tenon train: trains, saves, tests. SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <regex>
+#include <string>
+#include <system_error>
 
+#include "base/files.h"
+#include "base/temporary.h"
 #include "base/text.h"
+#include "host/cli/cli.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/fit.h"
@@ -15,13 +24,71 @@
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
-#include "host/cli/saving.h"
 #include "host/cli/training.h"
 #include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+// Creates and removes a file in the folder; returns 0 or the errno. access() ignores quotas, /proc and root's rights.
+int try_to_write(const fs::path& folder) {
+  std::string name = (folder / ".tenon-XXXXXX").string();
+  const int file = mkstemp(name.data());
+  if (file < 0) return errno;
+  unlink(name.c_str());
+  close(file);
+  return 0;
+}
+
+// Throws Failure if a model cannot be saved under this name. Called before a training, so that a bad path fails early.
+void check_save_path(const std::string& path) {
+  const auto refuse = [&](int exit, const std::string& why) {
+    throw Failure(exit, "cannot save to \"" + path + "\": " + why);
+  };
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    refuse(kIo, error.message());  // the name is too long, or links form a cycle
+  if (status.type() == fs::file_type::directory) refuse(kIo, "it is a folder");
+  const bool there = status.type() != fs::file_type::not_found;
+  if (there && status.type() != fs::file_type::regular) refuse(kIo, "it is not a regular file");
+  const fs::path file = there ? fs::canonical(path) : fs::path(path);  // saving replaces the target of a link
+  const fs::path folder = base::folder_of(file);
+  if (!fs::is_directory(folder, error)) refuse(kNotFound, "there is no folder \"" + folder.string() + "\"");
+  if (const int failure = try_to_write(folder); failure != 0)
+    refuse(kIo, "folder \"" + folder.string() + "\": " + std::generic_category().message(failure));
+  try {
+    check_file(path);
+  } catch (const Error& planted) {
+    refuse(exit_code(planted.code()), planted.what());
+  }
+}
+
+// Saves a model that could not be saved as `path` into a new folder in the folder for temporary files, and returns its
+// path. If that fails as well, throws Failure with both reasons.
+std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, const std::string& path,
+                           const Error& error) {
+  const auto give_up = [&](const std::string& why) {
+    throw Failure(exit_code(error.code()), error.what() + std::string("; nor could it be saved elsewhere: ") + why);
+  };
+  fs::path folder;
+  try {  // of our own: in a folder that all may write to, another user may have put a link under any name
+    folder = base::make_temporary_folder();
+  } catch (const std::system_error&) {
+    give_up("there is no folder for temporary files");
+  }
+  std::string file = (folder / fs::path(path).filename()).string();
+  try {
+    parameters.save(outputs, file);
+  } catch (const Error& second) {
+    rmdir(folder.c_str());
+    give_up(second.what());
+  }
+  return file;
+}
 
 struct TrainArguments {
   JobOptions common;
