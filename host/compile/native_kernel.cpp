@@ -226,11 +226,7 @@ class KernelNeeds {
     needs.reads_out = call.reads_out.data();
     needs.in_place = call.in_place.data();
     needs.backward_in_place = call.backward_in_place.data();
-    needs.saved = [](void* self, const tn_spec* spec) {
-      int32_t index = -1;
-      lent<KernelNeeds>(self, [&](KernelNeeds& it) { index = it.save(spec); });
-      return index;
-    };
+    needs.saved = LentFunction<KernelNeeds, &KernelNeeds::save>();
     needs.rows = [](void* self, uint32_t parameter, const tn_dim* count) {
       bool stored = true;
       const tn_status status = lent<KernelNeeds>(self, [&](KernelNeeds& it) { stored = it.rows(parameter, count); });

@@ -38,27 +38,10 @@ void LayerExpansion::fill(tn_expander& expander, const AttributesView& attribute
   expander.attributes = attributes.get();
   expander.inputs = inputs_.get();
   expander.user = type_.table.user;
-  expander.input = [](void* self, uint32_t input) {
-    tn_ref ref = -1;
-    lent<LayerExpansion>(self, [&](const LayerExpansion& expansion) {
-      if (input < expansion.layer_.inputs.size()) ref = static_cast<tn_ref>(input);
-    });
-    return ref;
-  };
-  expander.layer = [](void* self, const tn_expansion_layer* layer) {
-    tn_ref ref = -1;
-    lent<LayerExpansion>(self, [&](LayerExpansion& expansion) { ref = expansion.add(expansion.inner(layer)); });
-    return ref;
-  };
-  expander.output_of = [](void* self, tn_ref first, uint32_t number) {
-    tn_ref ref = -1;
-    lent<LayerExpansion>(self,
-                         [&](LayerExpansion& expansion) { ref = expansion.add(expansion.output_of(first, number)); });
-    return ref;
-  };
-  expander.output = [](void* self, uint32_t port, tn_ref value) {
-    return lent<LayerExpansion>(self, [&](LayerExpansion& expansion) { expansion.set_output(port, value); });
-  };
+  expander.input = LentFunction<LayerExpansion, &LayerExpansion::input>();
+  expander.layer = LentFunction<LayerExpansion, &LayerExpansion::add_inner>();
+  expander.output_of = LentFunction<LayerExpansion, &LayerExpansion::add_output>();
+  expander.output = LentFunction<LayerExpansion, &LayerExpansion::set_output>();
 }
 
 tn_ref LayerExpansion::add(LayerOutput value) {

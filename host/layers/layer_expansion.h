@@ -42,6 +42,11 @@ class LayerExpansion {
  private:
   [[nodiscard]] LayerOutput inner(const tn_expansion_layer* given) const;
   [[nodiscard]] LayerOutput output_of(tn_ref first, uint32_t number) const;
+  [[nodiscard]] tn_ref input(uint32_t number) const {
+    return number < layer_.inputs.size() ? static_cast<tn_ref>(number) : -1;
+  }
+  tn_ref add_inner(const tn_expansion_layer* given) { return add(inner(given)); }
+  tn_ref add_output(tn_ref first, uint32_t number) { return add(output_of(first, number)); }
   void set_output(uint32_t port, tn_ref ref);
   void check_output(size_t number) const;
   void check_cost(const LayerOutput& output) const;

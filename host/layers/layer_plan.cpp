@@ -26,38 +26,14 @@ void LayerPlan::run(const AttributesView& attributes) {
 }
 
 void LayerPlan::set_callbacks(tn_planner& planner) {
-  planner.output = [](void* self, uint32_t number, const tn_spec* spec) {
-    return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.set_output(number, spec); });
-  };
-  planner.parameter = [](void* self, const tn_parameter* parameter) {
-    int32_t index = -1;
-    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.declare(parameter, plan.layer_.parameters); });
-    return index;
-  };
-  planner.buffer = [](void* self, const tn_parameter* parameter) {
-    int32_t index = -1;
-    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.declare(parameter, plan.layer_.buffers); });
-    return index;
-  };
-  planner.index_limit = [](void* self, uint32_t input, int64_t limit) {
-    return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.limit_index(input, limit); });
-  };
-  planner.index_exempt = [](void* self, uint32_t input, int64_t value) {
-    return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.exempt_index(input, value); });
-  };
-  planner.state = [](void* self, uint32_t count) {
-    return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.set_state_count(count); });
-  };
-  planner.rows = [](void* self, const tn_rows_rule* rule, tn_dim* rows) {
-    int32_t index = -1;
-    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.derive_rows(rule, rows); });
-    return index;
-  };
-  planner.carried = [](void* self, const tn_spec* spec) {
-    int32_t index = -1;
-    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.carry(spec); });
-    return index;
-  };
+  planner.output = LentFunction<LayerPlan, &LayerPlan::set_output>();
+  planner.parameter = LentFunction<LayerPlan, &LayerPlan::declare_parameter>();
+  planner.buffer = LentFunction<LayerPlan, &LayerPlan::declare_buffer>();
+  planner.index_limit = LentFunction<LayerPlan, &LayerPlan::limit_index>();
+  planner.index_exempt = LentFunction<LayerPlan, &LayerPlan::exempt_index>();
+  planner.state = LentFunction<LayerPlan, &LayerPlan::set_state_count>();
+  planner.rows = LentFunction<LayerPlan, &LayerPlan::derive_rows>();
+  planner.carried = LentFunction<LayerPlan, &LayerPlan::carry>();
 }
 
 void LayerPlan::set_output(uint32_t number, const tn_spec* spec) {

@@ -33,6 +33,8 @@ class LayerPlan {
   void set_callbacks(tn_planner& planner);
   void set_output(uint32_t number, const tn_spec* spec);
   int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) const;
+  int32_t declare_parameter(const tn_parameter* given) { return declare(given, layer_.parameters); }
+  int32_t declare_buffer(const tn_parameter* given) { return declare(given, layer_.buffers); }
   int32_t derive_rows(const tn_rows_rule* rule, tn_dim* rows);
   int32_t carry(const tn_spec* spec);
   void limit_index(uint32_t input, int64_t limit);

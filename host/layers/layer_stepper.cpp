@@ -42,29 +42,11 @@ StepParts LayerStepper::run(const tn_step& table, const AttributesView& attribut
 }
 
 void LayerStepper::set_callbacks(tn_stepper& stepper) {
-  stepper.position = [](void* self) {
-    tn_ref ref = -1;
-    lent<LayerStepper>(self, [&](LayerStepper& it) { ref = it.expansion_.add({it.sources_.position, 0}); });
-    return ref;
-  };
-  stepper.past = [](void* self) {
-    tn_ref ref = -1;
-    lent<LayerStepper>(self, [&](LayerStepper& it) { ref = it.expansion_.add({it.sources_.past, 0}); });
-    return ref;
-  };
-  stepper.memory = [](void* self, const tn_step_memory* memory) {
-    tn_ref ref = -1;
-    lent<LayerStepper>(self, [&](LayerStepper& it) { ref = it.memory(memory); });
-    return ref;
-  };
-  stepper.history = [](void* self, tn_ref value) {
-    tn_ref ref = -1;
-    lent<LayerStepper>(self, [&](LayerStepper& it) { ref = it.history(value); });
-    return ref;
-  };
-  stepper.next = [](void* self, tn_ref memory, tn_ref value) {
-    return lent<LayerStepper>(self, [&](LayerStepper& it) { it.set_next(memory, value); });
-  };
+  stepper.position = LentFunction<LayerStepper, &LayerStepper::position>();
+  stepper.past = LentFunction<LayerStepper, &LayerStepper::past>();
+  stepper.memory = LentFunction<LayerStepper, &LayerStepper::memory>();
+  stepper.history = LentFunction<LayerStepper, &LayerStepper::history>();
+  stepper.next = LentFunction<LayerStepper, &LayerStepper::set_next>();
 }
 
 // Returns the source of a data layer that has the values of `spec`.

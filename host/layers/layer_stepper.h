@@ -57,6 +57,8 @@ class LayerStepper {
 
  private:
   void set_callbacks(tn_stepper& stepper);
+  [[nodiscard]] tn_ref position() { return expansion_.add({sources_.position, 0}); }
+  [[nodiscard]] tn_ref past() { return expansion_.add({sources_.past, 0}); }
   [[nodiscard]] tn_ref memory(const tn_step_memory* given);
   [[nodiscard]] tn_ref history(tn_ref value);
   void set_next(tn_ref memory, tn_ref value);

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <new>
+#include <type_traits>
 
 #include "core/error.h"
 #include "host/plugins/error_sink.h"
@@ -44,5 +46,28 @@ tn_status lent(void* self, Work&& work) noexcept {
   if (object == nullptr) return TN_PLUGIN_FAULT;
   return guarded(object->sink(), [&] { work(*object); });
 }
+
+// A function of a lent table: calls kWork with the object and the arguments, as lent does. Returns the status or, if
+// kWork returns an integer, that, and -1 if the call fails. kWork: a member function, or a lambda without captures.
+template <typename Object, auto kWork>
+struct LentFunction {
+  template <typename... Arguments>
+  using Function = int32_t (*)(void* self, Arguments...);
+
+  template <typename... Arguments>
+  operator Function<Arguments...>() const {
+    return [](void* self, Arguments... arguments) -> int32_t {
+      using Result = std::invoke_result_t<decltype(kWork), Object&, Arguments...>;
+      int32_t result = -1;
+      const tn_status status = lent<Object>(self, [&](Object& object) {
+        if constexpr (std::is_void_v<Result>)
+          std::invoke(kWork, object, arguments...);
+        else
+          result = std::invoke(kWork, object, arguments...);
+      });
+      return std::is_void_v<Result> ? status : result;
+    };
+  }
+};
 
 }  // namespace tenon::host

@@ -30,14 +30,8 @@ struct UpdateRecording {
 
   ErrorSink& sink() { return errors; }
 
-  static int32_t state(void* self, const tn_state* state) {
-    int32_t index = -1;
-    lent<UpdateRecording>(self, [&](UpdateRecording& recording) { index = recording.updater.declare(state); });
-    return index;
-  }
-  static tn_status program(void* self, const tn_update* update) {
-    return lent<UpdateRecording>(self, [&](UpdateRecording& recording) { recording.updater.set_program(update); });
-  }
+  int32_t state(const tn_state* state) { return updater.declare(state); }
+  void program(const tn_update* update) { updater.set_program(update); }
 };
 
 namespace {
@@ -78,8 +72,8 @@ ProgramUpdater::ProgramUpdater(const UpdaterType& type, const Values& attributes
   recorder->errors = sink.get();
   recorder->attributes = view.get();
   recorder->user = type.table.user;
-  recorder->state = &UpdateRecording::state;
-  recorder->program = &UpdateRecording::program;
+  recorder->state = LentFunction<UpdateRecording, &UpdateRecording::state>();
+  recorder->program = LentFunction<UpdateRecording, &UpdateRecording::program>();
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) throw Error(TN_PLUGIN_FAULT, sink.who() + " recorded no program", sink.who());
   if (options_.changes_gradient()) program_ = with_options(program_, options_, declared_.size(), scalars_);

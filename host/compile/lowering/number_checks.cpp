@@ -122,12 +122,8 @@ class Declaration {
     declarer->attributes = attributes.get();
     declarer->inputs = inputs.data();
     declarer->user = type_.table.user;
-    declarer->input = [](void* self, uint32_t input, const tn_numbers* numbers) {
-      return lent<Declaration>(self, [&](Declaration& it) { it.take(input, numbers); });
-    };
-    declarer->output = [](void* self, uint32_t output, const tn_numbers* numbers) {
-      return lent<Declaration>(self, [&](Declaration& it) { it.hold(output, numbers); });
-    };
+    declarer->input = LentFunction<Declaration, &Declaration::take>();
+    declarer->output = LentFunction<Declaration, &Declaration::hold>();
     sink_.check(call_plugin(type_, sink_.who(), {Tag::kSetup, "declare"}, table.declare,
                             static_cast<const tn_number_declarer*>(declarer.get())));
     return std::move(numbers_);
