@@ -79,46 +79,27 @@ class Migration {
   }
 
   ErrorSink& sink() { return sink_; }  // takes the failures of the callbacks
-
- private:
-  // Calls `work`, which changes the result, for a callback.
-  template <typename Work>
-  static tn_status change(void* self, const Work& work) {
-    const LoanUse use(self);
-    auto* const migration = use.object<Migration>();
-    if (migration == nullptr) return TN_PLUGIN_FAULT;
-    const tn_status status = guarded(migration->sink_, [&] { work(*migration); });
-    if (status != TN_OK) migration->failed_ = status;
+  tn_status answer(tn_status status) {
+    if (status != TN_OK) failed_ = status;
     return status;
   }
 
+ private:
+  template <auto kMember>
+  using Call = LentFunction<Migration, kMember>;
+
   static void set_callbacks(tn_migration& migration) {
-    migration.set_attribute = [](void* self, const char* name, const tn_value* value) {
-      return change(self, [&](Migration& it) { it.set_attribute(name, value); });
-    };
-    migration.rename_attribute = [](void* self, const char* name, const char* now) {
-      return change(self, [&](Migration& it) { it.rename_attribute(name, now); });
-    };
-    migration.remove_attribute = [](void* self, const char* name) {
-      return change(self, [&](Migration& it) { it.result_.attributes.erase(it.attribute(name)); });
-    };
+    migration.set_attribute = Call<&Migration::set_attribute>();
+    migration.rename_attribute = Call<&Migration::rename_attribute>();
+    migration.remove_attribute = Call<&Migration::remove_attribute>();
     migration.tensor = [](void* self, const char* suffix, tn_stored_tensor* tensor) {
       bool found = false;
-      const tn_status status = change(self, [&](Migration& it) { found = it.show(suffix, tensor); });
+      const tn_status status = lent<Migration>(self, [&](Migration& it) { found = it.show(suffix, tensor); });
       return status == TN_OK && !found ? tn_status{TN_NOT_FOUND} : status;
     };
-    migration.set_tensor = [](void* self, const char* suffix, const tn_stored_tensor* tensor) {
-      return change(self, [&](Migration& it) { it.set_tensor(suffix, tensor); });
-    };
-    migration.rename_tensor = [](void* self, const char* suffix, const char* now) {
-      return change(self, [&](Migration& it) { it.rename_tensor(suffix, now); });
-    };
-    migration.remove_tensor = [](void* self, const char* suffix) {
-      return change(self, [&](Migration& it) {
-        static_cast<void>(it.stored_tensor(suffix));
-        it.result_.changes[it.full_name(suffix)] = std::nullopt;
-      });
-    };
+    migration.set_tensor = Call<&Migration::set_tensor>();
+    migration.rename_tensor = Call<&Migration::rename_tensor>();
+    migration.remove_tensor = Call<&Migration::remove_tensor>();
   }
 
   // ---- attributes
@@ -151,6 +132,8 @@ class Migration {
     result_.attributes.erase(given);
     result_.touched.insert(name);
   }
+
+  void remove_attribute(const char* given) { result_.attributes.erase(attribute(given)); }
 
   // ---- tensors
 
@@ -238,6 +221,11 @@ class Migration {
     result_.changes[before] = std::nullopt;
     result_.changes[name] = std::move(moved);
     result_.renamed.emplace_back(suffix, now);
+  }
+
+  void remove_tensor(const char* suffix) {
+    static_cast<void>(stored_tensor(suffix));
+    result_.changes[full_name(suffix)] = std::nullopt;
   }
 
   const LayerType& type_;

@@ -38,13 +38,16 @@ tn_status guarded(ErrorSink& sink, Work&& work) noexcept {
 }
 
 // The same for a callback of a lent table (Loan): `self` is the pointer that the plugin passed back. Calls `work` with
-// the object behind it, whose sink() takes the report. Returns TN_PLUGIN_FAULT if the plugin may not call it now.
+// the object behind it, whose sink() takes the report. Returns TN_PLUGIN_FAULT if the plugin may not call it now. An
+// object may have a function answer(status), which returns the status that the plugin gets instead.
 template <typename Object, typename Work>
 tn_status lent(void* self, Work&& work) noexcept {
   const LoanUse use(self);
   auto* const object = use.object<Object>();
   if (object == nullptr) return TN_PLUGIN_FAULT;
-  return guarded(object->sink(), [&] { work(*object); });
+  const tn_status status = guarded(object->sink(), [&] { work(*object); });
+  if constexpr (requires { object->answer(status); }) return object->answer(status);
+  return status;
 }
 
 // A function of a lent table: calls kWork with the object and the arguments, as lent does. Returns the status or, if

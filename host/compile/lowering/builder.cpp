@@ -34,14 +34,7 @@ class BodyRecorder {
     builder.training = training_ ? 1 : 0;
     builder.errors = sink_.get();
     builder.user = body_.type->table.user;
-    set_sources(builder);
-    set_primitives(builder);
-    set_moves(builder);
-    set_segments(builder);
-    set_orders(builder);
-    set_images(builder);
-    set_scans(builder);
-    set_results(builder);
+    set_callbacks(builder);
     const AttributesView attributes(body_.type->description.attributes, body_.layer->attributes);
     const tn_status status = call_plugin(*body_.type, sink_.who(), {Tag::kSetup, "lower"}, body_.type->table.lower,
                                          attributes.get(), &builder);
@@ -49,24 +42,14 @@ class BodyRecorder {
     if (scans_.is_open()) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "lower returned before scan_end");
   }
 
+  ErrorSink& sink() { return sink_; }
+  // Each call returns the first failure of all calls so far, or TN_OK.
+  tn_status answer(tn_status status) {
+    if (status_ == TN_OK) status_ = status;
+    return status_;
+  }
+
  private:
-  // Runs a builder call. Returns the first failure of all calls so far, or TN_OK.
-  template <typename Work>
-  static tn_status done(void* self, Work&& work) noexcept {
-    const LoanUse use(self);
-    auto* const recording = use.object<BodyRecorder>();
-    if (recording == nullptr) return TN_PLUGIN_FAULT;
-    const tn_status status = guarded(recording->sink_, [&] { work(*recording); });
-    if (status != TN_OK && recording->status_ == TN_OK) recording->status_ = status;
-    return recording->status_;
-  }
-  // The same for a call that returns a value; returns -1 if the call fails.
-  template <typename Work>
-  static tn_ref recorded(void* self, Work&& work) noexcept {
-    tn_ref result = -1;
-    done(self, [&](BodyRecorder& it) { result = work(it); });
-    return result;
-  }
   // Whether `value` exists; false for the result of a failed call. Throws for a number that was never returned.
   [[nodiscard]] bool known(tn_ref value) const {
     if (value < 0) return false;
@@ -74,248 +57,192 @@ class BodyRecorder {
     return true;
   }
 
-  static void set_sources(tn_builder& builder) {
-    builder.status = [](void* self) { return done(self, [](BodyRecorder&) {}); };
-    builder.input = [](void* self, uint32_t port, uint32_t index) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        const std::vector<Port>& ports = it.body_.type->description.inputs;
-        if (port >= ports.size()) fail(TN_PLUGIN_FAULT, "lower uses input ", port);
-        const bool variadic = (ports[port].flags & TN_PORT_VARIADIC) != 0;
-        const size_t at = size_t{port} + index;
-        return (index == 0 || variadic) && at < it.body_.inputs.size() ? it.body_.inputs[at] : kNoValue;
-      });
-    };
-    builder.parameter = [](void* self, uint32_t index) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (index >= it.body_.parameters.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
-        return it.body_.parameters[index];
-      });
-    };
-    builder.buffer = [](void* self, uint32_t index) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (index >= it.body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
-        return it.lowered_.buffers[it.body_.buffers[index]].computed;
-      });
-    };
-    builder.carried = [](void* self, uint32_t index) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (index >= it.body_.carried.size()) fail(TN_PLUGIN_FAULT, "lower uses carried state ", index);
-        return it.lowered_.carried[it.body_.carried[index]].now;
-      });
-    };
-    builder.constant = [](void* self, const tn_spec* spec, const void* data) {
-      return recorded(self, [&](BodyRecorder& it) { return it.constant(spec, data); });
-    };
+  template <auto kMember>
+  using Call = LentFunction<BodyRecorder, kMember>;
+
+  static void set_callbacks(tn_builder& builder) {
+    builder.status = Call<[](BodyRecorder&) {}>();
+    builder.input = Call<&BodyRecorder::input>();
+    builder.parameter = Call<&BodyRecorder::parameter>();
+    builder.buffer = Call<&BodyRecorder::buffer>();
+    builder.carried = Call<&BodyRecorder::carried>();
+    builder.constant = Call<&BodyRecorder::constant>();
     builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
       const tn_spec* spec = nullptr;
-      done(self, [&](BodyRecorder& it) {
-        if (value < 0 || static_cast<size_t>(value) >= it.lowered_.graph.values.size()) return;
-        it.specs_.push_back({inside_of(it.body_.layer->branch.get(), it.lowered_.graph, value), {}});
-        it.specs_.back().second = it.specs_.back().first.view();
-        spec = &it.specs_.back().second;
-      });
+      lent<BodyRecorder>(self, [&](BodyRecorder& it) { spec = it.spec(value); });
       return spec;
     };
+    builder.gemm = Call<&BodyRecorder::gemm>();
+    builder.pointwise = Call<&BodyRecorder::pointwise>();
+    builder.gather = Call<&BodyRecorder::gather>();
+    builder.scatter_add = Call<&BodyRecorder::scatter_add>();
+    builder.view = Call<&BodyRecorder::view>();
+    builder.concat = Call<&BodyRecorder::concat>();
+    builder.slice = Call<&BodyRecorder::slice>();
+    builder.pad = Call<&BodyRecorder::pad>();
+    builder.transpose = Call<&BodyRecorder::transpose>();
+    builder.segment = Call<&BodyRecorder::segment>();
+    builder.weights = Call<&BodyRecorder::weights>();
+    builder.rows = Call<&BodyRecorder::rows>();
+    builder.argsort = Call<&BodyRecorder::argsort>();
+    builder.prefix_sum = Call<&BodyRecorder::prefix_sum>();
+    builder.conv = Call<&BodyRecorder::conv>();
+    builder.pool = Call<&BodyRecorder::pool>();
+    builder.resize = Call<&BodyRecorder::resize>();
+    builder.scan_begin = Call<&BodyRecorder::scan_begin>();
+    builder.scan_input = Call<&BodyRecorder::scan_input>();
+    builder.scan_memory = Call<&BodyRecorder::scan_memory>();
+    builder.scan_next = Call<&BodyRecorder::scan_next>();
+    builder.scan_end = Call<&BodyRecorder::scan_end>();
+    builder.scan_last = Call<&BodyRecorder::scan_last>();
+    builder.scan_output = Call<&BodyRecorder::scan_output>();
+    builder.output = Call<&BodyRecorder::output>();
+    builder.buffer_next = Call<&BodyRecorder::buffer_next>();
+    builder.carried_next = Call<&BodyRecorder::carried_next>();
+    builder.state = Call<&BodyRecorder::state>();
   }
 
-  static void set_primitives(tn_builder& builder) {
-    builder.gemm = [](void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(a) || !it.known(b)) return -1;
-        return it.writer_.gemm(a, b, flags, alpha);
-      });
-    };
-    builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
-      return done(self, [&](BodyRecorder& it) {
-        if (call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
-        it.pointwise(*call, outputs);
-      });
-    };
-    builder.gather = [](void* self, tn_ref table, tn_ref ids) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(table) || !it.known(ids)) return -1;
-        return it.writer_.gather(table, ids);
-      });
-    };
-    builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(rows) || !it.known(ids)) return -1;
-        if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
-        return it.writer_.scatter_add(rows, ids, given_dim(*height));
-      });
-    };
-    builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(value)) return -1;
-        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
-          fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
-        Shape shape;
-        for (int32_t i = 0; i < rank; ++i) shape.push_back(given_dim(dims[i]));
-        return it.writer_.view(value, shape);
-      });
-    };
+  [[nodiscard]] tn_ref input(uint32_t port, uint32_t index) const {
+    const std::vector<Port>& ports = body_.type->description.inputs;
+    if (port >= ports.size()) fail(TN_PLUGIN_FAULT, "lower uses input ", port);
+    const bool variadic = (ports[port].flags & TN_PORT_VARIADIC) != 0;
+    const size_t at = size_t{port} + index;
+    return (index == 0 || variadic) && at < body_.inputs.size() ? body_.inputs[at] : kNoValue;
   }
-
-  static void set_moves(tn_builder& builder) {
-    builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
-        if (!std::all_of(values, values + count, [&](tn_ref value) { return it.known(value); })) return -1;
-        return it.writer_.concat({values, values + count}, axis);
-      });
-    };
-    builder.slice = [](void* self, tn_ref value, int32_t axis, int64_t start, int64_t length) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        return it.known(value) ? it.writer_.slice(value, axis, start, length) : -1;
-      });
-    };
-    builder.pad = [](void* self, tn_ref value, int32_t axis, int64_t before, int64_t after) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        return it.known(value) ? it.writer_.pad(value, axis, before, after) : -1;
-      });
-    };
-    builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(value)) return -1;
-        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
-          fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
-        return it.writer_.transpose(value, {axes, axes + rank});
-      });
-    };
+  [[nodiscard]] tn_ref parameter(uint32_t index) const {
+    if (index >= body_.parameters.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
+    return body_.parameters[index];
   }
-
-  static void set_segments(tn_builder& builder) {
-    builder.segment = [](void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (value >= 0 && !it.known(value)) return -1;
-        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
-        return it.writer_.segment(op, value < 0 ? kNoValue : value, given_dim(*rows), by);
-      });
-    };
-    builder.weights = [](void* self, tn_ref sparse) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(sparse)) return -1;
-        const auto weights = it.weights_.find(sparse);
-        return weights == it.weights_.end() ? kNoValue : weights->second;
-      });
-    };
-    builder.rows = [](void* self, uint32_t index, tn_dim* rows) {
-      return done(self, [&](BodyRecorder& it) {
-        const std::vector<DerivedRows>& derived = it.body_.layer->derived_rows;
-        if (index >= derived.size() || rows == nullptr)
-          fail(TN_PLUGIN_FAULT, "lower uses rows ", index, "; plan declared ", derived.size());
-        *rows = tn_dim_symbol(derived[index].rows);
-      });
-    };
+  [[nodiscard]] tn_ref buffer(uint32_t index) const {
+    if (index >= body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
+    return lowered_.buffers[body_.buffers[index]].computed;
   }
-
-  static void set_orders(tn_builder& builder) {
-    builder.argsort = [](void* self, tn_ref value, uint32_t flags, int64_t count) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        return it.known(value) ? it.writer_.argsort(value, flags, count) : -1;
-      });
-    };
-    builder.prefix_sum = [](void* self, tn_ref value, uint32_t flags) {
-      return recorded(
-          self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.writer_.prefix_sum(value, flags) : -1; });
-    };
+  [[nodiscard]] tn_ref carried(uint32_t index) const {
+    if (index >= body_.carried.size()) fail(TN_PLUGIN_FAULT, "lower uses carried state ", index);
+    return lowered_.carried[body_.carried[index]].now;
   }
-
+  const tn_spec* spec(tn_ref value) {
+    if (value < 0 || static_cast<size_t>(value) >= lowered_.graph.values.size()) return nullptr;
+    specs_.push_back({inside_of(body_.layer->branch.get(), lowered_.graph, value), {}});
+    specs_.back().second = specs_.back().first.view();
+    return &specs_.back().second;
+  }
+  tn_ref gemm(tn_ref a, tn_ref b, uint32_t flags, double alpha) {
+    if (!known(a) || !known(b)) return -1;
+    return writer_.gemm(a, b, flags, alpha);
+  }
+  tn_ref gather(tn_ref table, tn_ref ids) {
+    if (!known(table) || !known(ids)) return -1;
+    return writer_.gather(table, ids);
+  }
+  tn_ref scatter_add(tn_ref rows, tn_ref ids, const tn_dim* height) {
+    if (!known(rows) || !known(ids)) return -1;
+    if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
+    return writer_.scatter_add(rows, ids, given_dim(*height));
+  }
+  tn_ref view(tn_ref value, const tn_dim* dims, int32_t rank) {
+    if (!known(value)) return -1;
+    if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
+      fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
+    Shape shape;
+    for (int32_t i = 0; i < rank; ++i) shape.push_back(given_dim(dims[i]));
+    return writer_.view(value, shape);
+  }
+  tn_ref concat(const tn_ref* values, uint32_t count, int32_t axis) {
+    if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
+    if (!std::all_of(values, values + count, [&](tn_ref value) { return known(value); })) return -1;
+    return writer_.concat({values, values + count}, axis);
+  }
+  tn_ref slice(tn_ref value, int32_t axis, int64_t start, int64_t length) {
+    return known(value) ? writer_.slice(value, axis, start, length) : -1;
+  }
+  tn_ref pad(tn_ref value, int32_t axis, int64_t before, int64_t after) {
+    return known(value) ? writer_.pad(value, axis, before, after) : -1;
+  }
+  tn_ref transpose(tn_ref value, const int32_t* axes, int32_t rank) {
+    if (!known(value)) return -1;
+    if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
+      fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
+    return writer_.transpose(value, {axes, axes + rank});
+  }
+  tn_ref segment(int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
+    if (value >= 0 && !known(value)) return -1;
+    if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
+    return writer_.segment(op, value < 0 ? kNoValue : value, given_dim(*rows), by);
+  }
+  [[nodiscard]] tn_ref weights(tn_ref sparse) const {
+    if (!known(sparse)) return -1;
+    const auto weights = weights_.find(sparse);
+    return weights == weights_.end() ? kNoValue : weights->second;
+  }
+  void rows(uint32_t index, tn_dim* rows) const {
+    const std::vector<DerivedRows>& derived = body_.layer->derived_rows;
+    if (index >= derived.size() || rows == nullptr)
+      fail(TN_PLUGIN_FAULT, "lower uses rows ", index, "; plan declared ", derived.size());
+    *rows = tn_dim_symbol(derived[index].rows);
+  }
+  tn_ref argsort(tn_ref value, uint32_t flags, int64_t count) {
+    return known(value) ? writer_.argsort(value, flags, count) : -1;
+  }
+  tn_ref prefix_sum(tn_ref value, uint32_t flags) { return known(value) ? writer_.prefix_sum(value, flags) : -1; }
   // Returns what a plugin gave, whose size it states.
   template <typename Given>
   static const Given& given(const Given* from, const char* what) {
     if (from == nullptr || from->size < sizeof(Given)) fail(TN_PLUGIN_FAULT, what, " is not there, or too short");
     return *from;
   }
-  static void set_images(tn_builder& builder) {
-    builder.conv = [](void* self, int32_t op, const tn_window* window, int64_t groups, tn_ref a, tn_ref b) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (!it.known(a) || !it.known(b)) return -1;
-        return it.writer_.conv(op, given(window, "the window of a conv"), groups, a, b);
-      });
-    };
-    builder.pool = [](void* self, int32_t op, const tn_window* window, tn_ref value, tn_ref positions,
-                      tn_ref* outputs) {
-      return done(self, [&](BodyRecorder& it) {
-        if (outputs == nullptr) fail(TN_PLUGIN_FAULT, "pool without outputs");
-        outputs[0] = -1;
-        const bool reads_positions = op == TN_POOL_SCATTER || op == TN_POOL_TAKE;
-        if (!it.known(value) || (reads_positions && !it.known(positions))) return;
-        const tn_window& moved = given(window, "the window of a pool");
-        const std::vector<ValueId> made = it.writer_.pool(op, moved, value, reads_positions ? positions : kNoValue);
-        std::copy(made.begin(), made.end(), outputs);
-      });
-    };
-    builder.resize = [](void* self, const tn_resize* resize, tn_ref value) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        return it.known(value) ? it.writer_.resize(given(resize, "the map of a resize"), value) : -1;
-      });
-    };
+  tn_ref conv(int32_t op, const tn_window* window, int64_t groups, tn_ref a, tn_ref b) {
+    if (!known(a) || !known(b)) return -1;
+    return writer_.conv(op, given(window, "the window of a conv"), groups, a, b);
   }
-
-  static void set_scans(tn_builder& builder) {
-    builder.scan_begin = [](void* self, const tn_dim* rows, uint32_t flags, tn_dim* steps) {
-      return done(self, [&](BodyRecorder& it) {
-        if (rows == nullptr || steps == nullptr) fail(TN_PLUGIN_FAULT, "scan_begin without rows or steps");
-        *steps = it.scans_.begin(given_dim(*rows), flags);
-      });
-    };
-    builder.scan_input = [](void* self, tn_ref value) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.scans_.input(value) : -1; });
-    };
-    builder.scan_memory = [](void* self, const tn_spec* spec, tn_ref initial) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
-        if (spec == nullptr) fail(TN_PLUGIN_FAULT, "scan_memory without a spec");
-        if (initial != -1 && !it.known(initial)) return -1;
-        return it.scans_.memory(Spec::from(*spec), initial);
-      });
-    };
-    builder.scan_next = [](void* self, tn_ref memory, tn_ref next) {
-      return done(self, [&](BodyRecorder& it) {
-        if (it.known(memory) && it.known(next)) it.scans_.next(memory, next);
-      });
-    };
-    builder.scan_end = [](void* self) { return done(self, [](BodyRecorder& it) { it.scans_.end(); }); };
-    builder.scan_last = [](void* self, tn_ref memory) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(memory) ? it.scans_.last(memory) : -1; });
-    };
-    builder.scan_output = [](void* self, tn_ref value) {
-      return recorded(self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.scans_.output(value) : -1; });
-    };
+  void pool(int32_t op, const tn_window* window, tn_ref value, tn_ref positions, tn_ref* outputs) {
+    if (outputs == nullptr) fail(TN_PLUGIN_FAULT, "pool without outputs");
+    outputs[0] = -1;
+    const bool reads_positions = op == TN_POOL_SCATTER || op == TN_POOL_TAKE;
+    if (!known(value) || (reads_positions && !known(positions))) return;
+    const tn_window& moved = given(window, "the window of a pool");
+    const std::vector<ValueId> made = writer_.pool(op, moved, value, reads_positions ? positions : kNoValue);
+    std::copy(made.begin(), made.end(), outputs);
   }
-
-  static void set_results(tn_builder& builder) {
-    builder.output = [](void* self, uint32_t port, tn_ref value) {
-      return done(self, [&](BodyRecorder& it) {
-        if (!it.known(value)) return;
-        if (port >= it.body_.outputs.size())
-          fail(TN_PLUGIN_FAULT, "lower sets output ", port, "; the layer has ", it.body_.outputs.size(), " outputs");
-        if (it.body_.layer->scan == nullptr && order_of(it.lowered_.graph, value) != nullptr)
-          fail(TN_PLUGIN_FAULT, "lower sets output ", port,
-               " to a value of the steps of a scan, not to its scan_output");
-        it.body_.outputs[port] = value;
-      });
-    };
-    builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](BodyRecorder& it) { it.next_buffer(index, value); });
-    };
-    builder.carried_next = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](BodyRecorder& it) { it.next_carried(index, value); });
-    };
-    builder.state = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](BodyRecorder& it) {
-        if (!it.known(value)) return;
-        if (index >= it.body_.states.size())
-          fail(TN_PLUGIN_FAULT, "lower sets state ", index, "; the metric has ", it.body_.states.size(), " states");
-        const Spec& spec = it.lowered_.graph.spec(value);
-        if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
-          fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");
-        it.body_.states[index] = value;
-      });
-    };
+  tn_ref resize(const tn_resize* resize, tn_ref value) {
+    return known(value) ? writer_.resize(given(resize, "the map of a resize"), value) : -1;
   }
-
-  void pointwise(const tn_pointwise& call, tn_ref* outputs) {
+  void scan_begin(const tn_dim* rows, uint32_t flags, tn_dim* steps) {
+    if (rows == nullptr || steps == nullptr) fail(TN_PLUGIN_FAULT, "scan_begin without rows or steps");
+    *steps = scans_.begin(given_dim(*rows), flags);
+  }
+  tn_ref scan_input(tn_ref value) { return known(value) ? scans_.input(value) : -1; }
+  tn_ref scan_memory(const tn_spec* spec, tn_ref initial) {
+    if (spec == nullptr) fail(TN_PLUGIN_FAULT, "scan_memory without a spec");
+    if (initial != -1 && !known(initial)) return -1;
+    return scans_.memory(Spec::from(*spec), initial);
+  }
+  void scan_next(tn_ref memory, tn_ref next) {
+    if (known(memory) && known(next)) scans_.next(memory, next);
+  }
+  void scan_end() { scans_.end(); }
+  tn_ref scan_last(tn_ref memory) { return known(memory) ? scans_.last(memory) : -1; }
+  tn_ref scan_output(tn_ref value) { return known(value) ? scans_.output(value) : -1; }
+  void output(uint32_t port, tn_ref value) {
+    if (!known(value)) return;
+    if (port >= body_.outputs.size())
+      fail(TN_PLUGIN_FAULT, "lower sets output ", port, "; the layer has ", body_.outputs.size(), " outputs");
+    if (body_.layer->scan == nullptr && order_of(lowered_.graph, value) != nullptr)
+      fail(TN_PLUGIN_FAULT, "lower sets output ", port, " to a value of the steps of a scan, not to its scan_output");
+    body_.outputs[port] = value;
+  }
+  void state(uint32_t index, tn_ref value) {
+    if (!known(value)) return;
+    if (index >= body_.states.size())
+      fail(TN_PLUGIN_FAULT, "lower sets state ", index, "; the metric has ", body_.states.size(), " states");
+    const Spec& spec = lowered_.graph.spec(value);
+    if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
+      fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");
+    body_.states[index] = value;
+  }
+  void pointwise(const tn_pointwise* given_call, tn_ref* outputs) {
+    if (given_call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
+    const tn_pointwise& call = *given_call;
     if (!TN_HAS(&call, tn_pointwise, gradient))
       fail(TN_PLUGIN_FAULT, "a tn_pointwise states a size of ", call.size, " bytes");
     if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
@@ -352,7 +279,7 @@ class BodyRecorder {
     }
   }
 
-  void next_buffer(uint32_t index, tn_ref value) {
+  void buffer_next(uint32_t index, tn_ref value) {
     if (!known(value)) return;
     if (index >= body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower gives buffer ", index);
     BufferUse& use = lowered_.buffers[body_.buffers[index]];
@@ -363,7 +290,7 @@ class BodyRecorder {
     use.next = value;
   }
 
-  void next_carried(uint32_t index, tn_ref value) {
+  void carried_next(uint32_t index, tn_ref value) {
     if (!known(value)) return;
     if (index >= body_.carried.size()) fail(TN_PLUGIN_FAULT, "lower gives carried state ", index);
     CarriedUse& use = lowered_.carried[body_.carried[index]];
