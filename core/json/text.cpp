@@ -28,10 +28,10 @@ nlohmann::json nlohmann::json::parse(std::string&& text, parser_callback_t each,
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 template <>
-std::string nlohmann::json::dump(const int indent, const char space, const bool ascii,
+std::string nlohmann::json::dump(const int indent, const char indent_char, const bool ascii,
                                  const error_handler_t handler) const {
   std::string result;
-  serializer writer(detail::output_adapter<char, std::string>(result), space, handler);
+  serializer writer(detail::output_adapter<char, std::string>(result), indent_char, handler);
   writer.dump(*this, indent >= 0, ascii, indent >= 0 ? static_cast<unsigned>(indent) : 0);
   return result;
 }
