@@ -206,16 +206,40 @@ TEST(Adoption, ReadsLongerTables) {
   EXPECT_EQ(found.layer("own").table.size, sizeof(tn_layer_type));
 }
 
+// Returns why a registry refuses a plugin of the application with one change.
+template <typename Change>
+std::string refusal(Registry& found, Change change) {
+  Own own("tenon.own");
+  change(own);
+  const Error error = error_of([&] { found.add(own.plugin); });
+  EXPECT_EQ(error.code(), TN_REFUSED);
+  EXPECT_THAT(error.message(), HasSubstr("the application's plugin"));
+  return error.message();
+}
+
+TEST(Adoption, RefusesReservedMembersAndRequirementsOfOthers) {
+  Registry found({}, system_files());
+  const auto refused = [&](auto change) { return refusal(found, change); };
+  constexpr void (*kReserved[])(Own&) = {
+      [](Own& o) { o.plugin.reserved = 3; },       [](Own& o) { o.plugin.reserved4 = 3; },
+      [](Own& o) { o.layer.reserved = 3; },        [](Own& o) { o.updater.reserved = 3; },
+      [](Own& o) { o.updater_text.reserved = 3; }, [](Own& o) { o.reader.reserved = 3; },
+      [](Own& o) { o.reader_text.reserved = 3; },  [](Own& o) { o.device.reserved = 3; },
+      [](Own& o) { o.fast.reserved = 3; }};
+  for (const auto set : kReserved) EXPECT_THAT(refused(set), HasSubstr("its reserved member is 3; expected 0"));
+  tn_requirement requirement = {sizeof requirement, 9, nullptr};
+  const tn_requirement* const requirements[] = {&requirement};
+  const auto with_requirement = [&](Own& o) { o.plugin.requirements = requirements, o.plugin.requirements_count = 1; };
+  EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement is for none of its layers, updaters, readers"));
+  requirement.minor = 1 << 16;
+  EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement states the minor version 65536"));
+  requirement.size = 8;
+  EXPECT_THAT(refused(with_requirement), HasSubstr("it must hold \"component\""));
+}
+
 TEST(Adoption, RefusesUnsoundComponentsWholly) {
   Registry found({}, system_files());
-  const auto refused = [&](auto change) {
-    Own own("tenon.own");
-    change(own);
-    const Error error = error_of([&] { found.add(own.plugin); });
-    EXPECT_EQ(error.code(), TN_REFUSED);
-    EXPECT_THAT(error.message(), HasSubstr("the application's plugin"));
-    return error.message();
-  };
+  const auto refused = [&](auto change) { return refusal(found, change); };
   EXPECT_THAT(refused([](Own& o) { o.plugin.id = nullptr; }), HasSubstr("\"id\" is empty"));
   EXPECT_THAT(refused([](Own& o) { o.plugin.size = 40; }), HasSubstr("\"providers\""));
   EXPECT_THAT(refused([](Own& o) { o.plugin.layers = nullptr; }), HasSubstr("\"layers\" is null, but counts 1"));
@@ -249,21 +273,6 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
     EXPECT_THAT(refused([&](Own& o) { o.plugin.doc = bad; }), HasSubstr("\"doc\" is not UTF-8"));
     EXPECT_THAT(refused([&](Own& o) { o.fast.name = bad; }), HasSubstr("\"name\" is not UTF-8"));
   }
-  constexpr void (*kReserved[])(Own&) = {
-      [](Own& o) { o.plugin.reserved = 3; },       [](Own& o) { o.plugin.reserved4 = 3; },
-      [](Own& o) { o.layer.reserved = 3; },        [](Own& o) { o.updater.reserved = 3; },
-      [](Own& o) { o.updater_text.reserved = 3; }, [](Own& o) { o.reader.reserved = 3; },
-      [](Own& o) { o.reader_text.reserved = 3; },  [](Own& o) { o.device.reserved = 3; },
-      [](Own& o) { o.fast.reserved = 3; }};
-  for (const auto set : kReserved) EXPECT_THAT(refused(set), HasSubstr("its reserved member is 3; expected 0"));
-  tn_requirement requirement = {sizeof requirement, 9, nullptr};
-  const tn_requirement* const requirements[] = {&requirement};
-  const auto with_requirement = [&](Own& o) { o.plugin.requirements = requirements, o.plugin.requirements_count = 1; };
-  EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement is for none of its layers, updaters, readers"));
-  requirement.minor = 1 << 16;
-  EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement states the minor version 65536"));
-  requirement.size = 8;
-  EXPECT_THAT(refused(with_requirement), HasSubstr("it must hold \"component\""));
   EXPECT_THAT(refused([](Own& o) { o.port.flags = TN_PORT_INTEGER | TN_PORT_ANY; }), HasSubstr("exclude each other"));
   EXPECT_THAT(refused([](Own& o) { o.port.flags = TN_PORT_OPTIONAL; }), HasSubstr("are for inputs"));
   EXPECT_THAT(refused([](Own& o) { o.fast.dtypes = nullptr; }), HasSubstr("kernel \"fast\""));
