@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "host/plugins/loader.h"
 #include "host/plugins/offered_table.h"
+#include "sdk/manifest/tables.h"
 
 namespace tenon::host {
 
@@ -137,7 +138,6 @@ UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entr
           context.utf8(d.doc, "doc"),
           attributes_of(context, d.attributes, d.attributes_count),
           checked_state_version(context, d.state_version),
-          {},
           0,
           ""};
 }
@@ -206,11 +206,12 @@ NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
   return {plugin.name(library.name, "libraries: name"), plugin.utf8(library.hint, "hint")};
 }
 
-// Asks components of one kind, which were read into `components`, for the tables that they offer by id.
+// Asks components of one kind, which were read into `components`, for the tables that they offer by id. owner: TN_OF_*.
 template <typename Entry, typename Description>
-void read_offers(const Entry* const* entries, std::vector<Description>& components, std::vector<Draft>& drafts) {
+void read_offers(uint32_t owner, const Entry* const* entries, std::vector<Description>& components,
+                 std::vector<Draft>& drafts) {
   for (size_t i = 0; i < components.size(); ++i) {
-    Offers offers = offers_of(entries[i]->extension, entries[i]->user);
+    Offers offers = offers_of(owner, entries[i]->extension, entries[i]->user);
     components[i].tables = std::move(offers.tables);
     for (Draft& draft : offers.drafts)
       if (std::find(drafts.begin(), drafts.end(), draft) == drafts.end()) drafts.push_back(std::move(draft));
@@ -273,9 +274,8 @@ Manifest describe(const tn_plugin& descriptor) {
     result.options = context.list(plugin.options, plugin.options_count, "options",
                                   [&](const tn_attribute* entry) { return attribute_of(context, entry); });
   }
-  read_offers(plugin.layers, result.layers, result.drafts);
-  read_offers(plugin.updaters, result.updaters, result.drafts);
-  read_offers(plugin.readers, result.readers, result.drafts);
+  read_offers(TN_OF_LAYERS, plugin.layers, result.layers, result.drafts);
+  read_offers(TN_OF_READERS, plugin.readers, result.readers, result.drafts);
   read_requirements(context, plugin, result);
   check_manifest(result);
   return result;

@@ -151,7 +151,6 @@ UpdaterDescription updater_from(const NoteTree& note, const Json& value) {
           node.string_or_empty("doc"),
           node.list("attributes", attribute_from),
           node.integer_or_zero<uint32_t>("state_version"),
-          node.strings("tables"),
           node.integer_or_zero<uint16_t>("required"),
           ""};
 }

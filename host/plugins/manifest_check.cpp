@@ -347,7 +347,6 @@ std::string difference(Manifest note, Manifest plugin) {
            text_difference("license", note.license, plugin.license),
            text_difference("CPU feature list", note.isa, plugin.isa),
            table_difference("layer type", note.layers, plugin.layers),
-           table_difference("updater type", note.updaters, plugin.updaters),
            table_difference("reader type", note.readers, plugin.readers),
            draft_difference(note.drafts, plugin.drafts),
            attributes_difference("layer type", note.layers, plugin.layers),

@@ -49,11 +49,11 @@ std::string table_fault(const std::string& id, const void* table) {
 
 bool is_known_table(const std::string& id) { return tn_find_table(id.c_str()) != nullptr; }
 
-Offers offers_of(const void* (*extension)(void* user, const char* id), void* user) {
+Offers offers_of(uint32_t owner, const void* (*extension)(void* user, const char* id), void* user) {
   Offers offers;
   if (extension == nullptr) return offers;
   for (const tn_known_table& entry : tn_known_tables) {
-    const void* const table = extension(user, entry.id);
+    const void* const table = entry.owner == owner ? extension(user, entry.id) : nullptr;
     if (table == nullptr) continue;
     offers.tables.emplace_back(entry.id);
     if (tn_is_draft(&entry) != 0)

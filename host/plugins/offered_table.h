@@ -28,13 +28,13 @@ struct Draft {
 
 // Whether these headers have a table of this id.
 [[nodiscard]] bool is_known_table(const std::string& id);
-// Ids and draft digests of the tables of these headers for which answer(id) is not null. Used of layers, updaters and
-// readers with answer = their extension function.
+// Ids and draft digests of the tables of these headers for types of the owner, TN_OF_* (sdk/manifest/tables.h), that an
+// extension answers.
 struct Offers {
   std::vector<std::string> tables;
   std::vector<Draft> drafts;
 };
-[[nodiscard]] Offers offers_of(const void* (*extension)(void* user, const char* id), void* user);
+[[nodiscard]] Offers offers_of(uint32_t owner, const void* (*extension)(void* user, const char* id), void* user);
 
 // A copy of a table, padded with zeros so that any table of these headers fits; or nothing.
 class OfferedTable {

@@ -59,7 +59,6 @@ struct UpdaterDescription {
   std::string doc;
   std::vector<Attribute> attributes;
   uint32_t state_version = 0;
-  std::vector<std::string> tables;
   uint16_t minor = 0;
   std::string refused;
   bool operator==(const UpdaterDescription&) const = default;

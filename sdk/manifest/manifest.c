@@ -117,7 +117,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   write_attributes(t, "attributes", d->attributes, d->attributes_count, of_layers);
   write_parameters(t, plugin, d->parameters, d->parameters_count);
   write_state_version(t, d->state_version);
-  write_offers(t, plugin, table, table->extension, table->user);
+  write_offers(t, plugin, table, TN_OF_LAYERS, table->extension, table->user);
   json_close(t, '}');
 }
 
@@ -134,7 +134,7 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
   json_string(t, "doc", d->doc);
   write_attributes(t, "attributes", d->attributes, d->attributes_count, of_updaters);
   write_state_version(t, d->state_version);
-  write_offers(t, plugin, table, table->extension, table->user);
+  write_requirement(t, plugin, table);
   json_close(t, '}');
 }
 
@@ -156,7 +156,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   json_string(t, "doc", d->doc);
   write_attributes(t, "attributes", d->attributes, d->attributes_count, NULL);
   json_integer(t, "traits", d->traits);
-  write_offers(t, plugin, table, table->extension, table->user);
+  write_offers(t, plugin, table, TN_OF_READERS, table->extension, table->user);
   json_close(t, '}');
 }
 

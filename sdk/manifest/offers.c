@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tables.h"
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 typedef const void* (*extension_function)(void* user, const char* id);
@@ -49,11 +47,12 @@ void write_requirement(text* t, const tn_plugin* plugin, const void* component) 
   if (requirement != NULL) json_integer(t, "required", requirement->minor);
 }
 
-void write_offers(text* t, const tn_plugin* plugin, const void* component, extension_function extension, void* user) {
+void write_offers(text* t, const tn_plugin* plugin, const void* component, uint32_t owner, extension_function extension,
+                  void* user) {
   int is_open = 0;
   for (size_t i = 0; extension != NULL && i < COUNT(tn_known_tables); ++i) {
     const char* id = tn_known_tables[i].id;
-    const void* table = extension(user, id);
+    const void* table = tn_known_tables[i].owner == owner ? extension(user, id) : NULL;
     if (table == NULL) continue;
     check_table(t, id, table);
     if (!is_open) json_open(t, "tables", '[');
@@ -80,11 +79,9 @@ void write_drafts(text* t, const tn_plugin* plugin) {
     const tn_known_table* entry = &tn_known_tables[i];
     uint32_t digest = 0;
     if (!tn_is_draft(entry)) continue;
-    for (uint32_t k = 0; k < plugin->layers_count; ++k)
+    for (uint32_t k = 0; entry->owner == TN_OF_LAYERS && k < plugin->layers_count; ++k)
       digest = with_draft(t, digest, entry->id, plugin->layers[k]->extension, plugin->layers[k]->user);
-    for (uint32_t k = 0; k < plugin->updaters_count; ++k)
-      digest = with_draft(t, digest, entry->id, plugin->updaters[k]->extension, plugin->updaters[k]->user);
-    for (uint32_t k = 0; k < plugin->readers_count; ++k)
+    for (uint32_t k = 0; entry->owner == TN_OF_READERS && k < plugin->readers_count; ++k)
       digest = with_draft(t, digest, entry->id, plugin->readers[k]->extension, plugin->readers[k]->user);
     if (digest == 0) continue;
     if (!is_open) json_open(t, "drafts", '[');

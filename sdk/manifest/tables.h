@@ -12,40 +12,43 @@
 /* A table of these headers. A later version adds functions behind those that it has here, and does not change this. */
 typedef struct tn_known_table {
   const char* id;
-  uint32_t bytes;  /* of the version that brought it */
+  uint16_t bytes;  /* of the version that brought it */
+  uint16_t owner;  /* TN_OF_*: whose extension answers its id */
   uint32_t second; /* what its second member, of 4 bytes, must be: the digest of a draft, TN_SECOND_FREE, or 0 */
   /* The first ones, without which a host does not use it. Without any: a host uses it for each function that it has. */
   const char* functions[4];
 } tn_known_table;
 
+enum { TN_OF_DEVICES = 0, TN_OF_LAYERS = 1, TN_OF_READERS = 2 };
+
 #define TN_SECOND_FREE UINT32_MAX /* a number with a meaning of its own, such as an opset */
 
 static const tn_known_table tn_known_tables[] = {
-    {TN_GEMM, 16, 0, {"prepare"}},
-    {TN_GEMM_EPILOGUE, 24, TN_SECOND_FREE, {"supports", "prepare"}},
-    {TN_PACKED_GEMM, 40, 0, {"packed_bytes", "prepare_pack", "prepare_multiply"}},
-    {TN_POINTWISE, 16, TN_SECOND_FREE, {"prepare"}},
-    {TN_GATHER, 16, 0, {"prepare"}},
-    {TN_GATHER_GEMM, 24, 0, {"supports", "prepare"}},
-    {TN_MOVE, 16, 0, {"prepare"}},
-    {TN_SEGMENT, 16, 0, {"prepare"}},
-    {TN_ARGSORT, 16, 0, {"prepare"}},
-    {TN_PREFIX_SUM, 16, 0, {"prepare"}},
-    {TN_ROW_SPARSE_TABLE, 24, TN_SECOND_FREE, {NULL}}, /* each of its two calls may be absent */
-    {TN_COALESCE_PRODUCTS, 24, 0, {"supports", "prepare"}},
-    {TN_CONV, 16, 0, {"prepare"}},
-    {TN_CONV_EPILOGUE, 24, TN_SECOND_FREE, {"supports", "prepare"}},
-    {TN_POOL, 16, 0, {"prepare"}},
-    {TN_RESIZE, 16, 0, {"prepare"}},
-    {TN_NATIVE, 16, 0, {"stream"}},
-    {TN_HOST_MEMORY, 24, 0, {"allocate", "release"}},
-    {TN_CAPTURE, 40, 0, {"begin", "end", "launch", "destroy"}},
-    {TN_STEP, 16, 0, {"step"}},
-    {TN_MIGRATE, 16, TN_SECOND_FREE, {"migrate"}},
-    {TN_LAYER_NUMBERS, 16, TN_NUMBERS_DRAFT, {"declare"}},
-    {TN_PASS, 16, 0, {"begin"}},
-    {TN_PARALLEL_READ, 16, 0, {"read_at"}},
-    {TN_RECORDS, 32, TN_RECORDS_DRAFT, {"count", "record", "text"}},
+    {TN_GEMM, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_GEMM_EPILOGUE, 24, TN_OF_DEVICES, TN_SECOND_FREE, {"supports", "prepare"}},
+    {TN_PACKED_GEMM, 40, TN_OF_DEVICES, 0, {"packed_bytes", "prepare_pack", "prepare_multiply"}},
+    {TN_POINTWISE, 16, TN_OF_DEVICES, TN_SECOND_FREE, {"prepare"}},
+    {TN_GATHER, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_GATHER_GEMM, 24, TN_OF_DEVICES, 0, {"supports", "prepare"}},
+    {TN_MOVE, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_SEGMENT, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_ARGSORT, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_PREFIX_SUM, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_ROW_SPARSE_TABLE, 24, TN_OF_DEVICES, TN_SECOND_FREE, {NULL}}, /* each of its two calls may be absent */
+    {TN_COALESCE_PRODUCTS, 24, TN_OF_DEVICES, 0, {"supports", "prepare"}},
+    {TN_CONV, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_CONV_EPILOGUE, 24, TN_OF_DEVICES, TN_SECOND_FREE, {"supports", "prepare"}},
+    {TN_POOL, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_RESIZE, 16, TN_OF_DEVICES, 0, {"prepare"}},
+    {TN_NATIVE, 16, TN_OF_DEVICES, 0, {"stream"}},
+    {TN_HOST_MEMORY, 24, TN_OF_DEVICES, 0, {"allocate", "release"}},
+    {TN_CAPTURE, 40, TN_OF_DEVICES, 0, {"begin", "end", "launch", "destroy"}},
+    {TN_STEP, 16, TN_OF_LAYERS, 0, {"step"}},
+    {TN_MIGRATE, 16, TN_OF_LAYERS, TN_SECOND_FREE, {"migrate"}},
+    {TN_LAYER_NUMBERS, 16, TN_OF_LAYERS, TN_NUMBERS_DRAFT, {"declare"}},
+    {TN_PASS, 16, TN_OF_READERS, 0, {"begin"}},
+    {TN_PARALLEL_READ, 16, TN_OF_READERS, 0, {"read_at"}},
+    {TN_RECORDS, 32, TN_OF_READERS, TN_RECORDS_DRAFT, {"count", "record", "text"}},
 };
 
 #define TN_TABLE_FIRST 8u    /* where the first function lies: behind the size and another number */

@@ -90,8 +90,8 @@ class TargetMinor(unittest.TestCase):
                           "tn_host_inspect"),
                          ("tn_status f(tn_host* h, tn_predictor p) { return tn_predict(h, p, 0, 0, 0, 0, 0); }",
                           "tn_predictor_predict")]:
-            for compiler, header in ((C, "tenon.h"), (CXX, "tenon.hpp")):
-                source = f"#include <tenon/{header}>\n{old}\n"
+            for compiler, header in ((C, "tenon_predictor.h"), (CXX, "tenon.hpp")):
+                source = f"#include <tenon/tenon.h>\n#include <tenon/{header}>\n{old}\n"
                 self.assertEqual(compiled(compiler, source).stderr, "")
                 asked = compiled(compiler, f"#define TENON_WARN_DEPRECATED\n{source}")
                 self.assertIn(f"use {new}", asked.stderr)
