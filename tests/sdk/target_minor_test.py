@@ -90,7 +90,7 @@ class TargetMinor(unittest.TestCase):
                           "tn_host_inspect"),
                          ("tn_status f(tn_host* h, tn_predictor p) { return tn_predict(h, p, 0, 0, 0, 0, 0); }",
                           "tn_predictor_predict")]:
-            for compiler, header in ((C, "tenon_predictor.h"), (CXX, "tenon.hpp")):
+            for compiler, header in ((C, "tenon_predictor.h"), (CXX, "tenon_predictor.hpp")):
                 source = f"#include <tenon/tenon.h>\n#include <tenon/{header}>\n{old}\n"
                 self.assertEqual(compiled(compiler, source).stderr, "")
                 asked = compiled(compiler, f"#define TENON_WARN_DEPRECATED\n{source}")
