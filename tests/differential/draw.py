@@ -228,7 +228,8 @@ def with_training(draw, program, profile):
 
     random = draw.random
     model = training.model_of(program, draw_data(program))
-    immutable = [str(random.choice(sorted(model.parameters)))] if draw.chance(0.25) and len(model.parameters) > 1 else []
+    trained = sorted(model.reached)  # the costs need no others, so that a training refuses them
+    immutable = [str(random.choice(trained))] if draw.chance(0.25) and len(trained) > 1 else []
     tables = any(
         "table" in node.type or node.type == "embedding" or node.attributes.get("kind") == "sparse" for node in program.nodes
     )

@@ -42,10 +42,19 @@ def turned(values, shape):
     return np.moveaxis(values, -1, 1) if np.moveaxis(values, -1, 1).shape[1:] == tuple(shape) else np.moveaxis(values, 1, -1)
 
 
-def run(file, feeds):
+def session_of(file):
+    """Of a file. With all its optimisations onnxruntime moves transposes behind a linear Resize, which it then refuses."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(file, options)
+    try:
+        return onnxruntime.InferenceSession(file, options)
+    except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        return onnxruntime.InferenceSession(file, options)
+
+
+def run(file, feeds):
+    session = session_of(file)
     return session.run(None, {each.name: turned(feeds[each.name], each.shape[1:]) for each in session.get_inputs()})
 
 

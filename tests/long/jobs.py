@@ -1,6 +1,7 @@
 """Random jobs of `tenon train` with data of their own, and runs of the program.
 SPDX-License-Identifier: Apache-2.0"""
 import hashlib
+import os
 import pathlib
 import random
 import subprocess
@@ -79,6 +80,17 @@ def finish(process, limit=600):
     output, _ = process.communicate(timeout=limit)
     if process.returncode != 0:
         raise RuntimeError(f"exit code {process.returncode}: {output}")
+
+
+def memory(program, folder):
+    """Trains the job in the folder; the most memory of that process, in MiB. RuntimeError unless it succeeded."""
+    with train(program, folder) as process:
+        output = process.stdout.read()  # until it ends
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise RuntimeError(f"exit code {process.returncode}: {output}")
+    return usage.ru_maxrss >> 10
 
 
 def digest(path):

@@ -3,7 +3,8 @@
 
 A digest is the SHA-256 of all tokens of sdk/include/tenon/*.h, without comments and white space, so that every change
 of a declaration is seen and no change of its layout. --update writes the line of the present minor version, unless that
-version is released. Each header of draft/ states the digest of its own declarations, which --update writes, too. SPDX-License-Identifier: Apache-2.0"""
+version is released. Each header of draft/ states the digest of its own declarations, which --update writes, too.
+SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import hashlib
 import itertools

@@ -12,16 +12,26 @@ static const tn_dtype wrong_dtypes[] = {TN_F32, TN_F32, TN_F32, TN_I32};
     return;                        \
   }
 
-static tn_records other_records;
-static const void* other_extension(void* user, const char* id) {
+static tn_status declare(const tn_number_declarer* declarer) {
+  (void)declarer;
+  return TN_OK;
+}
+static const void* numbers_extension(void* user, const char* id) {
+  static const tn_layer_numbers numbers = {
+      .size = sizeof(tn_layer_numbers), .draft = TN_NUMBERS_DRAFT, .declare = declare};
   (void)user;
-  return strcmp(id, TN_RECORDS) == 0 ? &other_records : NULL;
+  return strcmp(id, TN_LAYER_NUMBERS) == 0 ? &numbers : NULL;
+}
+static const void* other_extension(void* user, const char* id) {
+  static const tn_layer_numbers numbers = {.size = sizeof(tn_layer_numbers), .draft = 7, .declare = declare};
+  (void)user;
+  return strcmp(id, TN_LAYER_NUMBERS) == 0 ? &numbers : NULL;
 }
 
 static void mutate_offers(const char* wanted) {
   MUTATION("draft_absent", records.draft = 0)
   MUTATION("draft_other", records.draft = 7, records.size = 8)
-  MUTATION("draft_two", other_records = records, other_records.draft = 7, layer.extension = other_extension)
+  MUTATION("draft_two", layer.extension = numbers_extension, metric.extension = other_extension)
   MUTATION("draft_function", records.record = NULL)
   MUTATION("table_reserved", provided.reserved = 7)
   MUTATION("requirements_null", plugin.requirements = NULL)

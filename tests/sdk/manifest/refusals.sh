@@ -122,7 +122,7 @@ refused kernel_shared_earlier 'kernel "rich.relu-1": "flags" of its shared came 
 refused suffix_earlier "${layer}a parameter of an inner layer came with version 0.3 of the plugin interface"
 refused shared_close 'provider "rich.gemm-1": the function "close" is missing'
 refused draft_absent 'reader type "test_reader": its table "tenon.records/1" is a draft, but its member "draft" is 0'
-refused draft_two 'its components use two drafts of the table "tenon.records/1": 00000007 and '
+refused draft_two 'its components use two drafts of the table "tenon.numbers/1": '
 refused draft_function 'reader type "test_reader": its table "tenon.records/1" has no function "record"'
 refused table_reserved 'provider "rich.gemm-1": the reserved member of its table "tenon.gemm/1" is 7; expected 0'
 refused requirements_null 'plugin "tenon.test.rich": "requirements" is null, but counts 1'

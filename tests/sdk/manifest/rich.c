@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/draft/numbers.h>
 #include <tenon/draft/records.h>
 #include <tenon/plugin.h>
 
