@@ -159,7 +159,7 @@ def main():
             result = getattr(runs, name)()
         except Fault as fault:
             faults += 1
-            print(f"{name}: {fault}", flush=True)
+            print(f"{name}, seed {arguments.seed}: {fault}", flush=True)
             continue
         minutes = (time.monotonic() - began) / 60
         line = f"| {datetime.datetime.now(tz=datetime.UTC).date()} | `{name}` | {arguments.seed} | {result} | {minutes:.0f} |"
