@@ -14,9 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/full_table.h"
 #include "base/not_copied.h"
 #include "check/watch/floating_point.h"
-#include "check/watch/full_table.h"
+#include "check/watch/full_plugin.h"
 
 namespace tenon::check {
 
@@ -406,7 +407,7 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
   std::vector<const tn_kernel*>& list = kept().lists.emplace_back();
   for (uint32_t i = 0; i < copy.kernels_count; ++i) {
     GuardedKernel& kernel =
-        kept().kernels.emplace_back(GuardedKernel{plugin.kernels[i], full_table(*plugin.kernels[i])});
+        kept().kernels.emplace_back(GuardedKernel{plugin.kernels[i], base::full_table(*plugin.kernels[i])});
     kernel.table.supports = supports;
     kernel.table.query = query;
     kernel.table.prepare = prepare;
@@ -424,7 +425,7 @@ const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind
     kept().devices.push_back(plugin.devices[i]);
     if (kind != plugin.devices[i]->description->kind || plugin.devices[i]->extension == nullptr) continue;
     given_device = plugin.devices[i];
-    kept().device = full_table(*given_device);
+    kept().device = base::full_table(*given_device);
     kept().device.extension = guarded_extension;
     kept().devices.back() = &kept().device;
   }
@@ -438,7 +439,7 @@ const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& na
   for (uint32_t i = 0; i < copy.providers_count; ++i) {
     kept().providers.push_back(plugin.providers[i]);
     if (name != plugin.providers[i]->name) continue;
-    kept().provider = full_table(*plugin.providers[i]);
+    kept().provider = base::full_table(*plugin.providers[i]);
     kept().provider.table = guarded_table(kept().provider.id, kept().provider.table);
     kept().providers.back() = &kept().provider;
   }

@@ -7,7 +7,8 @@
 #include <map>
 #include <memory>
 
-#include "check/watch/full_table.h"
+#include "base/full_table.h"
+#include "check/watch/full_plugin.h"
 #include "check/watch/lent_arguments.h"
 
 namespace tenon::check {
@@ -88,7 +89,7 @@ template <auto kFirst, auto... kRest>
 const void* lent_copy(const void* inner) {
   using Table = decltype(owner_of(kFirst));
   static Table copy;
-  PluginTable<Table>::table = full_table(*static_cast<const Table*>(inner));
+  PluginTable<Table>::table = base::full_table(*static_cast<const Table*>(inner));
   copy = PluginTable<Table>::table;
   lend_functions<kFirst, kRest...>(copy);
   return &copy;
@@ -155,7 +156,7 @@ const Type* const* lent_list(const Type* const* inner, uint32_t count, const std
   list.assign(inner, inner + count);
   for (const Type*& each : list) {
     if (name != name_of(*each)) continue;
-    PluginTable<Type>::table = full_table(*each);
+    PluginTable<Type>::table = base::full_table(*each);
     copy = PluginTable<Type>::table;
     lend_functions<kFunctions...>(copy);
     if (copy.extension != nullptr) copy.extension = lent_extension<Type>;
@@ -169,7 +170,7 @@ const tn_kernel* const* lent_kernels(const tn_plugin& plugin) {
   static std::deque<LentKernel> kernels;
   static std::vector<const tn_kernel*> list;
   for (uint32_t i = 0; i < plugin.kernels_count; ++i) {
-    LentKernel& kernel = kernels.emplace_back(LentKernel{plugin.kernels[i], full_table(*plugin.kernels[i])});
+    LentKernel& kernel = kernels.emplace_back(LentKernel{plugin.kernels[i], base::full_table(*plugin.kernels[i])});
     lend_functions<&tn_kernel::supports, &tn_kernel::query, &tn_kernel::prepare>(kernel.table);
     kernel.table.shared = lent_shared(kernel.table.shared);
     kernel.table.user = &kernel;
@@ -182,7 +183,7 @@ const tn_provider* const* lent_providers(const tn_plugin& plugin, const std::str
   static std::deque<tn_provider> copies;
   static std::vector<const tn_provider*> list;
   for (uint32_t i = 0; i < plugin.providers_count; ++i) {
-    tn_provider& copy = copies.emplace_back(full_table(*plugin.providers[i]));
+    tn_provider& copy = copies.emplace_back(base::full_table(*plugin.providers[i]));
     if (name == copy.name) copy.table = lent_table(copy.id, copy.table), copy.shared = lent_shared(copy.shared);
     list.push_back(&copy);
   }

@@ -2,22 +2,13 @@
 // functions, so callers need no null checks; null stays only where it has a meaning of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
+#include "base/full_table.h"
 #include "host/plugins/loader.h"
 
 namespace tenon::host {
 
 namespace {
-
-// Copies a table that may have been made by another version: its size says how many bytes it has; the rest is 0.
-template <typename Table>
-Table full_size(const Table& from) {
-  Table table = {};
-  std::memcpy(&table, &from, std::min<size_t>(from.size, sizeof table));
-  table.size = sizeof table;
-  return table;
-}
 
 tn_status missing(const tn_errors* errors, const char* what) { return tn_fail(errors, TN_UNSUPPORTED, nullptr, what); }
 
@@ -47,7 +38,7 @@ void report(tn_status (*&slot)(const Request*, More...)) {
 }
 
 tn_layer_type adopt(const tn_layer_type& from) {
-  tn_layer_type table = full_size(from);
+  tn_layer_type table = base::full_table(from);
   report<"the plugin offers no plan for this layer">(table.plan);
   if (table.description->role == TN_ROLE_METRIC)  // elsewhere null says that there is nothing to finalize
     report<"the plugin offers no finalize for this metric">(table.finalize);
@@ -55,13 +46,13 @@ tn_layer_type adopt(const tn_layer_type& from) {
 }
 
 tn_updater_type adopt(const tn_updater_type& from) {
-  tn_updater_type table = full_size(from);
+  tn_updater_type table = base::full_table(from);
   report<"the plugin offers no record">(table.record);
   return table;
 }
 
 tn_reader_type adopt(const tn_reader_type& from) {
-  tn_reader_type table = full_size(from);
+  tn_reader_type table = base::full_table(from);
   report<"the plugin offers no open">(table.open);
   fill(table.close);
   fill<nullptr>(table.schema);
@@ -73,7 +64,7 @@ tn_reader_type adopt(const tn_reader_type& from) {
 }
 
 tn_device_type adopt(const tn_device_type& from) {
-  tn_device_type table = full_size(from);
+  tn_device_type table = base::full_table(from);
   if (table.count == nullptr)
     table.count = [](void*, const tn_errors* errors) -> int32_t {
       return -missing(errors, "the plugin offers no count");
@@ -100,7 +91,7 @@ tn_device_type adopt(const tn_device_type& from) {
 }
 
 tn_kernel adopt(const tn_kernel& from) {
-  tn_kernel table = full_size(from);
+  tn_kernel table = base::full_table(from);
   fill<TN_UNSUPPORTED>(table.supports);
   fill<TN_UNSUPPORTED>(table.query);
   report<"the plugin offers no prepare for this kernel">(table.prepare);
@@ -123,7 +114,7 @@ Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* 
   for (size_t i = 0; i < manifest.kernels.size(); ++i)
     result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].chain});
   for (size_t i = 0; i < manifest.providers.size(); ++i)
-    result.providers.push_back({origin, full_size(*plugin.providers[i])});
+    result.providers.push_back({origin, base::full_table(*plugin.providers[i])});
   return result;
 }
 
