@@ -204,7 +204,7 @@ struct Saving {
         topology(stored(host, run)),
         description(resume_description(arguments, run, *run.reader, updaters, averages)),
         checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
-                     arguments.test != nullptr, topology, description},
+                     arguments.test != nullptr, topology, host.registry, description},
                     checkpoint_options(options)) {}
 
   // Checks before a resume, which changes the parameters.

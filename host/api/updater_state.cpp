@@ -57,7 +57,7 @@ void save_updater(FileSystem& files, const std::filesystem::path& path, Updater&
 // Reads what save_updater wrote, or the updater of a training's checkpoint. Parameters stay as they are. Throws
 // TN_INVALID listing all differences if the file is of another updater, or its states have other names or shapes;
 // TN_BAD_DATA if it is damaged or no checkpoint. Changes nothing then.
-void load_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,
+void load_updater(FileSystem& files, Registry& registry, const std::filesystem::path& path, Updater& updater,
                   const std::shared_ptr<ParameterSet>& set) {
   CheckpointFile file(files, path, set->allocator());
   const auto shapes = [](const std::vector<Updater::StateValues>& states) {
@@ -72,6 +72,7 @@ void load_updater(FileSystem& files, const std::filesystem::path& path, Updater&
     present[kStates] = shapes(updater.state_shapes(set));
   }
   if (file.run().contains(kUpdater)) stored[kUpdater] = file.run()[kUpdater];
+  add_defaults(stored, registry);
   check_same_run(path.string(), stored, present, false);
   const auto states = updater.read_states(set, file);
   updater.adopt(states, file.record().steps, file.record().learning_rate);
@@ -178,6 +179,6 @@ tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parameters param
   return api::call_updater(host, updater, error, [&](Host& owner, Updater& loaded) {
     const std::shared_ptr<HeldParameters> held = with_values(owner, parameters);
     const SetWrite write(held->gate);
-    load_updater(*owner.files, api::string(path, "path"), loaded, held->set);
+    load_updater(*owner.files, owner.registry, api::string(path, "path"), loaded, held->set);
   });
 }

@@ -173,6 +173,7 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   const CheckpointRecord& record = checkpoint.record();
   nlohmann::json stored = checkpoint.run(), present = training_.run;
   stored["topology"] = without_names(checkpoint.topology());
+  add_defaults(stored, training_.registry);
   present["topology"] = without_names(training_.topology.to_json());
   check_same_run(file.string(), stored, present, resumes_inexactly());
   const auto states = training_.updater.read_states(set, checkpoint);

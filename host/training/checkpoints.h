@@ -49,6 +49,7 @@ struct CheckpointedTraining {
   Averages* averages;         // of the parameters; null: there are none
   bool tests;                 // whether the best is that of tests, else of passes
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
+  Registry& registry;         // of the types of layers and updaters
   const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology
 };
 

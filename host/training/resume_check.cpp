@@ -2,11 +2,13 @@
 #include "host/training/resume_check.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
 #include "core/error.h"
+#include "host/plugins/registry.h"
 
 namespace tenon::host {
 
@@ -79,7 +81,38 @@ bool has_objects(const json& list) {
   return list.is_array() && std::any_of(list.begin(), list.end(), [](const json& each) { return each.is_object(); });
 }
 
+using TypeAttributes = std::function<const std::vector<Attribute>&(const std::string& type)>;
+
+// component: {"type", "attributes"}, with parts of the same form in the lists `inner` and `groups`. Another form stays.
+void add_defaults(json& component, const TypeAttributes& attributes_of) {
+  if (!component.is_object()) return;
+  for (const char* const parts : {"inner", "groups"})
+    if (const auto list = component.find(parts); list != component.end() && list->is_array())
+      for (json& part : *list) add_defaults(part, attributes_of);
+  const auto type = component.find("type"), attributes = component.find("attributes");
+  if (type == component.end() || !type->is_string() || attributes == component.end() || !attributes->is_object())
+    return;
+  try {
+    for (const Attribute& attribute : attributes_of(type->get<std::string>()))
+      attributes->emplace(attribute.name, to_json(attribute.initial));
+  } catch (const Error& error) {
+    if (error.code() != TN_NOT_FOUND && error.code() != TN_REFUSED) throw;
+  }
+}
+
 }  // namespace
+
+void add_defaults(json& run, Registry& registry) {
+  const TypeAttributes of_layer = [&](const std::string& type) -> auto& {
+    return registry.layer(type).description.attributes;
+  };
+  const TypeAttributes of_updater = [&](const std::string& type) -> auto& {
+    return registry.updater(type).description.attributes;
+  };
+  if (run.contains("topology") && run["topology"].is_object() && run["topology"].contains("layers"))
+    for (json& layer : run["topology"]["layers"]) add_defaults(layer, of_layer);
+  if (run.contains("updater")) add_defaults(run["updater"], of_updater);
+}
 
 void compare(const std::string& path, const json& stored, const json& present, std::vector<std::string>& differences) {
   if (stored == present) return;

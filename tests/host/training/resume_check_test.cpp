@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tenon/plugin.hpp>
 
+#include "host/plugins/registry.h"
 #include "tests/support/memory_system.h"
 
 namespace tenon_tests {
@@ -90,6 +92,58 @@ TEST(ResumeCheck, OnlyTheProviderMayDifferInexactly) {
                         "seed: 1 in the checkpoint, 2 now"));
   EXPECT_THAT(error(both, true).what(), HasSubstr("1 difference: seed: 1 in the checkpoint, 2 now"));
   EXPECT_THAT(error(both, true).what(), Not(HasSubstr("inexact")));
+}
+
+struct GrownLayer {
+  static void describe(tn::LayerDescription& d) {
+    d.type("grown", "a layer type with attributes of a later version");
+    d.input("x", "any");
+    d.output("y", "x");
+    d.attribute(tn::int_attribute("size").required().doc("of the first version"));
+    d.attribute(tn::float_attribute("factor", 0.5).doc("of a later one"));
+    d.attribute(tn::int_attribute("axis").doc("of a later one, without a value"));
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) { body.output(0, body.input(0)); }
+};
+struct GrownUpdater {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type("grown", "an updater with an attribute of a later version");
+    d.attribute(tn::string_attribute("kind", "plain").one_of({"plain", "other"}).doc("of a later one"));
+  }
+  static void record(tn::UpdateRecorder& update) { update.parameter_next(update.parameter() - update.gradient()); }
+};
+void describe_grown(tn::Plugin& plugin) {
+  plugin.about("tenon.test.grown", "1.0.0", "types with attributes of a later version", "Apache-2.0");
+  plugin.layer<GrownLayer>();
+  plugin.updater<GrownUpdater>();
+}
+
+TEST(ResumeCheck, AttributesOfLaterVersionsHaveTheirDefaults) {
+  const std::shared_ptr<FileSystem> files = system_files();
+  Registry registry({}, files);
+  registry.add(*tn::entry<describe_grown>());
+  json run = json::parse(R"({"topology": {"layers": [
+      {"type": "data", "name": "x"},
+      {"type": "unknown", "attributes": {"size": 1}},
+      {"type": "grown", "attributes": {"size": 3, "factor": 0.25},
+       "inner": [{"type": "grown", "attributes": {"size": 4}}]}]},
+    "updater": {"type": "grown", "attributes": {}, "groups": [{"type": "grown", "attributes": {"kind": "other"}},
+                                                             {"type": "rule"}]}})");
+  add_defaults(run, registry);
+  EXPECT_EQ(run, json::parse(R"({"topology": {"layers": [
+      {"type": "data", "name": "x"},
+      {"type": "unknown", "attributes": {"size": 1}},
+      {"type": "grown", "attributes": {"size": 3, "factor": 0.25, "axis": null},
+       "inner": [{"type": "grown", "attributes": {"size": 4, "factor": 0.5, "axis": null}}]}]},
+    "updater": {"type": "grown", "attributes": {"kind": "plain"},
+                "groups": [{"type": "grown", "attributes": {"kind": "other"}}, {"type": "rule"}]}})"));
+  for (const char* const other : {"null", "[]", "{}", R"({"topology": 3, "updater": []})",
+                                  R"({"topology": {"layers": {"a": 1}}, "updater": {"type": 1, "attributes": {}}})"}) {
+    json malformed = json::parse(other);
+    add_defaults(malformed, registry);
+    EXPECT_EQ(malformed, json::parse(other));
+  }
 }
 
 }  // namespace
