@@ -19,7 +19,7 @@ struct HostChoice {
 };
 
 // Everything that the checks of one component share. Lives in a child process.
-struct Subject {
+struct Subject {                     // NOLINT(bugprone-exception-escape): JSON moves without one
   std::string file;                  // canonical
   std::vector<std::string> folders;  // of hosts: the file's own first
   std::string others;                // a folder with all other plugins that the hosts find

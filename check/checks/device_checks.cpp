@@ -154,10 +154,10 @@ std::vector<Check> with_layer_checks(const std::vector<Check>& own) {
   return result;
 }
 
-const Check kPrimitives = {"primitives", "each primitive gives what its plain statement in fp64 does",
-                           check_primitives};
-const Check kRows = {"rows", "row-sparse gradients and their updates are those of a plain statement in fp64",
-                     check_rows};
+constexpr Check kPrimitives = {"primitives", "each primitive gives what its plain statement in fp64 does",
+                               check_primitives};
+constexpr Check kRows = {"rows", "row-sparse gradients and their updates are those of a plain statement in fp64",
+                         check_rows};
 
 }  // namespace
 

@@ -17,8 +17,7 @@ std::string difference(const json& code, const json& note, const std::string& pa
       const bool came_later = value == json::array() || (key == "tables" && path.rfind("/devices/", 0) != 0);
       if (!note.contains(key) && built < TN_ABI_MINOR && came_later) continue;
       if (!note.contains(key)) return path + "/" + key + " is in the code alone";
-      if (const std::string fault = difference(value, note.at(key), path + "/" + key, built); !fault.empty())
-        return fault;
+      if (std::string fault = difference(value, note.at(key), path + "/" + key, built); !fault.empty()) return fault;
     }
     for (const auto& [key, value] : note.items())
       if (!code.contains(key) && built <= TN_ABI_MINOR) return path + "/" + key + " is in the note alone";
@@ -26,7 +25,7 @@ std::string difference(const json& code, const json& note, const std::string& pa
   }
   if (code.is_array() && note.is_array() && code.size() == note.size()) {
     for (size_t i = 0; i < code.size(); ++i)
-      if (const std::string fault = difference(code[i], note[i], path + "/" + std::to_string(i), built); !fault.empty())
+      if (std::string fault = difference(code[i], note[i], path + "/" + std::to_string(i), built); !fault.empty())
         return fault;
     return "";
   }

@@ -245,7 +245,7 @@ void check_empty(Context& context) {
     const Machine machine = bench.machine(TN_F32, true);
     const auto step = [&](const Part& part) {
       bench.forward(machine, TN_F32, part);
-      const std::vector<Numbers> outputs = bench.read(machine);
+      std::vector<Numbers> outputs = bench.read(machine);
       if (bench.can_go_back()) bench.backward(machine, TN_F32);
       return outputs;
     };

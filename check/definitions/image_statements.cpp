@@ -19,7 +19,7 @@ std::vector<int64_t> images(int64_t channels = kChannels) { return {kWindow.imag
 std::vector<int64_t> places(int64_t channels) {
   return {tn_window_places(&kWindow, 0), tn_window_places(&kWindow, 1), channels};
 }
-std::function<tn::Spec(const tn::Planner&)> planned(std::vector<int64_t> shape) {
+std::function<tn::Spec(const tn::Planner&)> planned(const std::vector<int64_t>& shape) {
   return [shape](const tn::Planner& planner) {
     return tn::Spec({planner.input(0)[0], shape.at(0), shape.at(1), shape.at(2)});
   };

@@ -31,9 +31,9 @@ struct Kind {
   const char* name;  // key of a component's name
   const std::vector<Check>& (*checks)();
 };
-const Kind kKinds[] = {{"layers", "type", layer_checks},     {"kernels", "name", kernel_checks},
-                       {"updaters", "type", updater_checks}, {"readers", "type", reader_checks},
-                       {"devices", "kind", device_checks},   {"providers", "name", provider_checks}};
+constexpr Kind kKinds[] = {{"layers", "type", layer_checks},     {"kernels", "name", kernel_checks},
+                           {"updaters", "type", updater_checks}, {"readers", "type", reader_checks},
+                           {"devices", "kind", device_checks},   {"providers", "name", provider_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -69,7 +69,7 @@ class Links {
 
 fs::path existing(const std::string& path) {
   std::error_code error;
-  const fs::path file = fs::canonical(path, error);
+  fs::path file = fs::canonical(path, error);
   if (error == std::errc::no_such_file_or_directory) throw Error(TN_NOT_FOUND, "no file \"" + path + "\"");
   if (error) throw Error(TN_IO, path + ": " + error.message());
   if (!fs::is_regular_file(file, error)) throw Error(TN_IO, path + ": is not a regular file");

@@ -58,7 +58,7 @@ class Block : base::NotCopied {
     constexpr size_t kMost = 1024;
     static std::mutex lock;
     static std::deque<std::pair<void*, uint64_t>> past;
-    mmap(base_, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    static_cast<void>(mmap(base_, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
     const std::lock_guard<std::mutex> guard(lock);
     past.emplace_back(base_, mapped_);
     if (past.size() <= kMost) return;

@@ -27,7 +27,7 @@ struct Dynamic {
   explicit Dynamic(const link_map& map) {
     for (const ElfW(Dyn)* entry = map.l_ld; entry->d_tag != DT_NULL; ++entry) {
       // The loader of glibc has made the addresses absolute.
-      const auto address = reinterpret_cast<const void*>(entry->d_un.d_ptr);
+      const auto address = reinterpret_cast<const void*>(entry->d_un.d_ptr);  // NOLINT(performance-no-int-to-ptr)
       if (entry->d_tag == DT_STRTAB) names = static_cast<const char*>(address);
       if (entry->d_tag == DT_SYMTAB) symbols = static_cast<const ElfW(Sym)*>(address);
       if (entry->d_tag == DT_GNU_HASH) gnu_hash = static_cast<const uint32_t*>(address);
@@ -103,8 +103,9 @@ void Loaded::imports(const std::function<void(const char* name, void** place)>& 
       const ElfW(Rela)& relocation = dynamic.relocations[table][i];
       const size_t symbol = ELF64_R_SYM(relocation.r_info);
       if (symbol == 0 || dynamic.symbols[symbol].st_shndx != SHN_UNDEF) continue;
-      auto** const place = reinterpret_cast<void**>(map.l_addr + relocation.r_offset);
-      auto* const begin = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(place) / page * page);
+      const auto place_address = map.l_addr + relocation.r_offset;
+      auto** const place = reinterpret_cast<void**>(place_address);              // NOLINT(performance-no-int-to-ptr)
+      auto* const begin = reinterpret_cast<void*>(place_address / page * page);  // NOLINT(performance-no-int-to-ptr)
       // The loader has made these pages read-only (RELRO).
       if (mprotect(begin, page, PROT_READ | PROT_WRITE) != 0) continue;
       visit(dynamic.names + dynamic.symbols[symbol].st_name, place);

@@ -39,15 +39,15 @@ void after_call(Argument, Result) {}
 void after_call(tn_prepared* prepared, tn_status status) {
   if (status != TN_OK || prepared->run == nullptr) return;
   const struct {
-    uint32_t trait;
     const char* what;
+    uint32_t trait;
     int minor;
-  } late_traits[] = {{TN_TRAIT_HOST_SIZES, "prepare sets TN_TRAIT_HOST_SIZES", 3},
-                     {TN_TRAIT_BATCH_VARIANT, "prepare sets TN_TRAIT_BATCH_VARIANT", 3},
-                     {TN_TRAIT_ANY_ALIGNMENT, "prepare sets TN_TRAIT_ANY_ALIGNMENT", 4},
-                     {TN_TRAIT_PORTABLE, "prepare sets TN_TRAIT_PORTABLE", 4},
-                     {TN_TRAIT_BLOCKING, "prepare sets TN_TRAIT_BLOCKING", 4}};
-  for (const auto& [trait, what, minor] : late_traits)
+  } late_traits[] = {{"prepare sets TN_TRAIT_HOST_SIZES", TN_TRAIT_HOST_SIZES, 3},
+                     {"prepare sets TN_TRAIT_BATCH_VARIANT", TN_TRAIT_BATCH_VARIANT, 3},
+                     {"prepare sets TN_TRAIT_ANY_ALIGNMENT", TN_TRAIT_ANY_ALIGNMENT, 4},
+                     {"prepare sets TN_TRAIT_PORTABLE", TN_TRAIT_PORTABLE, 4},
+                     {"prepare sets TN_TRAIT_BLOCKING", TN_TRAIT_BLOCKING, 4}};
+  for (const auto& [what, trait, minor] : late_traits)
     if ((prepared->traits & trait) != 0) blame_newer(what, minor);
   prepared->binding = new LentBinding{prepared->run, prepared->destroy, prepared->binding};
   prepared->run = run_lent;

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <tenon/tenon.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -152,7 +152,7 @@ int watched_puts(const char* text) {
   note(kOutput);
   return std::puts(text);
 }
-int watched_printf(const char* format, ...) {
+int watched_printf(const char* format, ...) {  // NOLINT(cert-dcl50-cpp): it stands for that of C
   note(kOutput);
   va_list arguments;
   va_start(arguments, format);

@@ -143,7 +143,7 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     settings.schema_alone = (request.flags & TN_READER_SCHEMA) != 0;
     if (request.needed != nullptr || request.needed_count > 0)
       settings.needed = api::strings(request.needed, request.needed_count, "options.needed");
-    *reader = hold(owner, open_reader(type, attributes, owner.services.tables(type), std::move(settings)),
+    *reader = hold(owner, open_reader(type, attributes, owner.services.tables(type), settings),
                    json::array({std::move(step)}));
   });
 }

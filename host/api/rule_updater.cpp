@@ -136,7 +136,7 @@ std::shared_ptr<RuleUpdater::Copies> RuleUpdater::copies(const ParameterSet& set
       const tn_rule_state& state = api::required(request, "state");
       const std::string name = api::string(state.state, "state.state");
       const std::string parameter = api::string(state.parameter, "state.parameter");
-      const std::string what = "state \"" + name + "\" of parameter \"" + parameter + "\"";
+      std::string what = "state \"" + name + "\" of parameter \"" + parameter + "\"";
       if (name.empty() || name.find('/') != std::string::npos)
         fail(TN_INVALID, SubjectName{name}, what, ": the name of a state has letters, and no \"/\"");
       static_cast<void>(set.find(parameter));

@@ -59,7 +59,7 @@ template <typename Work>
 double units_per_second(int threads, const Work& work) {
   int64_t units = 1;
   double seconds = seconds_of(threads, units, work);
-  for (; seconds < kSeconds / 4; seconds = seconds_of(threads, units, work)) units *= 2;
+  while (seconds < kSeconds / 4) seconds = seconds_of(threads, units *= 2, work);
   units = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * kSeconds / seconds));
   double best = seconds_of(threads, units, work);
   for (int attempt = 1; attempt < kTries; ++attempt) best = std::min(best, seconds_of(threads, units, work));
@@ -81,10 +81,10 @@ template <int kBytes>
   for (int i = 0; i < kChains; ++i) x[i] = Vector{} + static_cast<float>(i);
   for (int64_t r = 0; r < units * kRepeats; ++r)
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) x[i] = x[i] * 0.999F + 0.001F;
+    for (Vector& chain : x) chain = chain * 0.999F + 0.001F;
   Vector sum = {};
 #pragma GCC unroll 16
-  for (int i = 0; i < kChains; ++i) sum += x[i];
+  for (const Vector& chain : x) sum += chain;
   asm volatile("" ::"m"(sum));  // the results are used
 }
 template <int kBytes>
@@ -100,10 +100,10 @@ constexpr double kChainOperations = 2.0 * kChains* kBytes / sizeof(float) * kRep
   const auto ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
   for (int64_t r = 0; r < units * kRepeats; ++r)
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) x[i] = _mm512_dpbf16_ps(x[i], ones, ones);
+    for (__m512& chain : x) chain = _mm512_dpbf16_ps(chain, ones, ones);
   __m512 sum = {};
 #pragma GCC unroll 16
-  for (int i = 0; i < kChains; ++i) sum += x[i];
+  for (const __m512& chain : x) sum += chain;
   asm volatile("" ::"m"(sum));
 }
 

@@ -105,8 +105,8 @@ bool has_checkpoint(const std::string& folder) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    static const std::regex kName("checkpoint(-(0|[1-9][0-9]{0,17})){2}\\.safetensors");
-    if (std::regex_match(entry->path().filename().string(), kName)) return true;
+    static const std::regex name("checkpoint(-(0|[1-9][0-9]{0,17})){2}\\.safetensors");
+    if (std::regex_match(entry->path().filename().string(), name)) return true;
   }
   return false;
 }

@@ -11,7 +11,6 @@ namespace tenon::files {
 namespace {
 
 constexpr uint64_t kWindowBytes = uint64_t{1} << 18;
-constexpr int64_t kRecordsPerBlock = int64_t{1} << 14;
 
 // Returns the line end of the record that starts at `begin`, or null if it is not before `end`. *open: whether the
 // record is inside quotes there.
@@ -67,7 +66,7 @@ void Lines::describe(tn::ReaderDescription& d) {
                   .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
 }
 
-Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), memory_(open.memory()) {
+Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), index_(open.memory()) {
   const tn::Attributes attributes = open.attributes();
   rules_.quote = quote;
   rules_.most_bytes = static_cast<uint64_t>(attributes.integer("most_line_bytes"));
@@ -76,14 +75,24 @@ Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), m
   const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
                                Inflation::ratio_of(attributes)};
-  for (const std::string& name : names) sources_.emplace_back(open.path(name), limits, memory_, cancel_);
+  std::vector<std::string> paths;
+  for (const std::string& name : names) paths.push_back(open.path(name));
+  open_all(paths, limits, open.memory());
 }
 
 Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
-    : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), memory_(open.memory()) {
+    : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), index_(open.memory()) {
   SourceLimits limits;
   limits.most_inflation = Inflation::ratio_of(open.attributes());
-  sources_.emplace_back(path, limits, memory_, cancel_);
+  open_all({path}, limits, open.memory());
+}
+
+void Lines::open_all(const std::vector<std::string>& paths, const SourceLimits& limits, const tn_memory* memory) {
+  uint64_t begin = 0;
+  for (const std::string& path : paths) {
+    begins_.push_back(begin);
+    begin += sources_.emplace_back(path, limits, memory, cancel_).bytes();
+  }
 }
 
 void Lines::for_each(const std::function<bool(const Line&)>& each) {
@@ -127,31 +136,23 @@ void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& eac
   }
 }
 
-void Lines::keep(const Line& line) {
-  const auto place = static_cast<size_t>(records_ % kRecordsPerBlock);
-  if (place == 0) index_.emplace_back(memory_, static_cast<uint64_t>(kRecordsPerBlock) * sizeof(Record));
-  const Record record = {line.offset, static_cast<uint32_t>(line.text.size()), static_cast<uint32_t>(line.file)};
-  std::memcpy(index_.back().data() + place * sizeof record, &record, sizeof record);
-  ++records_;
-}
+void Lines::keep(const Line& line) { index_.add({begins_[line.file] + line.offset, line.text.size()}); }
 
-Lines::Record Lines::record(int64_t number) const {
-  Record it;
-  std::memcpy(&it,
-              index_[static_cast<size_t>(number / kRecordsPerBlock)].data() +
-                  static_cast<size_t>(number % kRecordsPerBlock) * sizeof it,
-              sizeof it);
-  return it;
+size_t Lines::file_of(const Extent& record) const {
+  return static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), record.offset) - begins_.begin()) - 1;
 }
 
 Line Lines::read(int64_t number) {
-  const Record it = record(number);
-  return {sources_[it.file].view(it.offset, it.bytes), it.file, it.offset};
+  const Extent record = index_.at(number);
+  const size_t file = file_of(record);
+  const uint64_t offset = record.offset - begins_[file];
+  return {sources_[file].view(offset, static_cast<size_t>(record.bytes)), file, offset};
 }
 
 void Lines::ahead(int64_t number) const {
-  const Record it = record(number);
-  sources_[it.file].ahead(it.offset, it.bytes);
+  const Extent record = index_.at(number);
+  const size_t file = file_of(record);
+  sources_[file].ahead(record.offset - begins_[file], static_cast<size_t>(record.bytes));
 }
 
 // Counts the lines before it, which is done for messages only.

@@ -8,6 +8,7 @@
 #include <tenon/reader.hpp>
 #include <vector>
 
+#include "record_index.h"
 #include "source.h"
 
 namespace tenon::files {
@@ -39,9 +40,9 @@ class Lines {
   // The same for one file.
   void for_each_of(size_t file, const std::function<bool(const Line&)>& each);
 
-  // Adds a line to the index, as record number records().
+  // Adds a line, which follows those kept before, to the index, as record number records().
   void keep(const Line& line);
-  [[nodiscard]] int64_t records() const { return records_; }
+  [[nodiscard]] int64_t records() const { return index_.size(); }
   // Reads record `number`. Valid until the next call of read or for_each.
   Line read(int64_t number);
   // Prefetches the bytes of a record.
@@ -55,21 +56,17 @@ class Lines {
   [[nodiscard]] std::string place(const Line& line);
 
  private:
-  struct Record {
-    uint64_t offset;
-    uint32_t bytes;
-    uint32_t file;
-  };
-
-  [[nodiscard]] Record record(int64_t number) const;
+  // Fills sources_.
+  void open_all(const std::vector<std::string>& paths, const SourceLimits& limits, const tn_memory* memory);
+  // The file in which a record of the index lies.
+  [[nodiscard]] size_t file_of(const Extent& record) const;
   uint64_t line_number(const Line& line);
 
   std::vector<Source> sources_;
+  std::vector<uint64_t> begins_;  // of each file: the bytes of those before
   LineRules rules_;
   const volatile int32_t* cancel_;
-  const tn_memory* memory_;
-  std::vector<Block> index_;  // of [kRecordsPerBlock] Record each
-  int64_t records_ = 0;
+  RecordIndex index_;
 };
 
 }  // namespace tenon::files
