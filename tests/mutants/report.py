@@ -22,7 +22,7 @@ def _rows(mutants, results, part, names):
 
 
 def _areas(mutants, results):
-    return _rows(mutants, results, "area", [area for _, area in catalogue.AREAS])
+    return _rows(mutants, results, "area", sorted({each.area for each in mutants}))
 
 
 def table(title, rows):

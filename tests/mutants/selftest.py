@@ -321,8 +321,16 @@ def hunt_fails():
     return failures
 
 
+def areas_fail():
+    """Failures where a file of the product has no area, or another than its room's or a part of it."""
+    expected = {"host/api/model.cpp": "host", "host/cli/bench/probe.cpp": "cli", "plugins/layers/fc/fc.cpp": "layers"}
+    expected |= {f"{room}/source.cpp": room for room in tree.rooms.PRODUCT}
+    return [f"{path} is in {catalogue.area_of(path)}, not {area}" for path, area in expected.items()
+            if catalogue.area_of(path) != area]
+
+
 def run():
-    failures = [failure for part in (program_fails, python_fails, texts_fail, draw_fails, suite_fails, hunt_fails)
+    failures = [failure for part in (program_fails, python_fails, texts_fail, draw_fails, suite_fails, hunt_fails, areas_fail)
                 for failure in part()]
     print("\n".join([*failures, f"{len(failures)} failures"]))
     return 1 if failures else 0
