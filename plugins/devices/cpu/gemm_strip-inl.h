@@ -154,11 +154,11 @@ using StripKernel = void (*)(const Strip<T>&);
 template <class Terms, class T>
 StripKernel<T> strip_kernel(int64_t rows, int64_t vectors) {
   static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    constexpr auto kernel = []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) {
+    constexpr auto kKernel = []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) {
       if constexpr (kVectors <= most_vectors(kRows)) return StripKernel<T>{&multiply_strip<Terms, T, kRows, kVectors>};
       return StripKernel<T>{nullptr};
     };
-    return std::array{kernel(std::integer_sequence<int, kIndex / kMostVectors + 1, kIndex % kMostVectors + 1>())...};
+    return std::array{kKernel(std::integer_sequence<int, kIndex / kMostVectors + 1, kIndex % kMostVectors + 1>())...};
   }
   (std::make_integer_sequence<int, kStripRows * kMostVectors>());
   return kKernels[static_cast<size_t>((rows - 1) * kMostVectors + vectors - 1)];

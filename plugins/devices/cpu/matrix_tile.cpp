@@ -126,8 +126,7 @@ TENON_MATRIX void finish(const float* sums, int64_t rows, int64_t columns, float
     for (int64_t j = 0; j < columns; j += kSide) {
       const __mmask16 mask = first_lanes(columns - j);
       const __m512 sum = _mm512_loadu_ps(sums + j);
-      const __m512 value =
-          add ? _mm512_fmadd_ps(factor, sum, _mm512_maskz_loadu_ps(mask, c + j)) : _mm512_mul_ps(factor, sum);
+      const __m512 value = add ? _mm512_fmadd_ps(factor, sum, _mm512_maskz_loadu_ps(mask, c + j)) : factor * sum;
       _mm512_mask_storeu_ps(c + j, mask, value);
     }
 }
