@@ -29,6 +29,8 @@ class Build:
         self.constants = dict(graph.constants)
         self.parameters: dict[str, Array] = {}
         self.aliases: dict[str, str] = {}  # outputs that a node before has made already
+        self.spread: dict[str, int] = {}  # constants of one sample for all: which dimension, from the end, is the samples
+        self.bodies = self.expanded = 0  # graphs inside of nodes, and their nodes, so far
         self.uses = Counter([name for node in graph.nodes for name in node.inputs] + graph.outputs)
         self._ordered: dict[tuple[Any, ...], Layer] = {}
         self._names: Counter[str] = Counter()
@@ -54,6 +56,55 @@ class Build:
         if node.inputs[number] not in self.constants:
             raise Refusal(f"the {what}, input {number}, is computed by the graph; only constants are understood")
         return self.constants[node.inputs[number]]
+
+    def operand(self, node: Node, number: int, like: Value) -> Value:
+        """Returns an input with the dimensions of a value, also one that does not depend on the samples."""
+        if not self.is_constant(node, number):
+            return self.value(node, number)
+        numbers = self.numbers(node, number, like)
+        numbers = numbers.reshape((1,) * (like.rank - numbers.ndim) + numbers.shape)
+        place = numbers.ndim - like.rank + like.samples
+        if numbers.shape[place] != 1:
+            raise Refusal(f"numbers of shape {list(numbers.shape)} differ between samples, {like.text}")
+        kind = {"b": "bool", "i": "int", "u": "int"}.get(numbers.dtype.kind, "float")
+        layer = self.fixed(node, like.layer, numbers.squeeze(place), node.inputs[number])
+        return Value(layer, plain(numbers.ndim), samples=place, kind=kind)
+
+    def numbers(self, node: Node, number: int, like: Value) -> Array:
+        """Returns constant numbers of an operation with a value, of one sample where they are alike for all."""
+        numbers = self.constant(node, number, "operand")
+        place = numbers.ndim - like.rank + like.samples
+        spread = self.spread.get(node.inputs[number])
+        if spread is not None and numbers.ndim - spread != place:
+            raise Refusal(f"input {number} has the samples in another dimension than {like.text}")
+        if 0 <= place < numbers.ndim and numbers.shape[place] == self.graph.batch != 1 and numbers.size:
+            first: Array = np.take(numbers, [0], place)
+            return first if (numbers == first).all() else numbers
+        return numbers
+
+    def fixed(self, node: Node, like: Layer, numbers: Array, name: str = "") -> Layer:
+        """Returns numbers as a layer, with the dimensions of a sample; a parameter, if the file has them as such."""
+        shape = list(numbers.shape)
+        if name in self.graph.learned:
+            layer = self.named(name.strip("/").replace("/", "."), "parameter", [like], {"shape": shape})
+            self.set(layer, value=float32(numbers))
+            return layer
+        given = {"shape": shape, "value": float32(numbers).ravel().tolist()}
+        return self.layer(node, "constant", [like], given, ".constant")
+
+    def formula(self, node: Node, formula: str, inputs: Sequence[Layer], suffix: str = "") -> Layer:
+        """Returns a formula of layers that are called x, y and z in it."""
+        return self.layer(node, "formula", inputs, {"formula": formula, "names": ["x", "y", "z"][: len(inputs)]}, suffix)
+
+    def size(self, node: Node, number: int, axis: int) -> int:
+        """Returns the size of a dimension of an input, which is not that of the samples."""
+        if self.is_constant(node, number):
+            return int(self.constants[node.inputs[number]].shape[axis])
+        value = self.value(node, number)
+        standard = value.standard(axis)
+        if standard < 1:
+            raise Refusal(f"axis {axis} of {value.text}")
+        return value.dims[standard - 1]
 
     def is_constant(self, node: Node, number: int) -> bool:
         """Returns whether an input does not depend on the samples."""
@@ -96,11 +147,12 @@ class Build:
             return wanted
         return self.free(f"{wanted}_{self._names[wanted]}")
 
-    def set(self, layer: Layer, **values: Array | None) -> None:
-        """Notes values of the layer's parameters, after checking their shapes."""
+    def set(self, layer: Layer, under: str = "", /, **values: Array | None) -> None:
+        """Notes values of the layer's parameters, after checking their shapes. under: the name that they have in place of
+        the layer's."""
         shapes = {each["name"]: each["shape"] for each in layer.parameters}
         for suffix, numbers in values.items():
-            name = f"{layer.name}.{suffix}"
+            name = f"{under or layer.name}.{suffix}"
             if numbers is None:
                 continue
             if shapes.get(name) != numbers.shape:
@@ -135,7 +187,7 @@ class Build:
 
     def as_plain(self, node: Node, value: Value) -> Value:
         """Returns the same value with the dimensions of its layer unmoved."""
-        return Value(self.plain(node, value), plain(value.rank))
+        return Value(self.plain(node, value), plain(value.rank), samples=value.samples, kind=value.kind)
 
     def unflattened(self, node: Node, value: Value) -> Value:
         """Returns the value itself, or with its layer flattened where it is flat."""
@@ -147,6 +199,12 @@ class Build:
         if value.rank < 3:
             raise Refusal(f"needs images [samples, channels, space...]; its input is {value.text}")
         return self.ordered(node, self.unflattened(node, value), channels_last(value.rank))
+
+    def first(self, node: Node, value: Value) -> Value:
+        """Returns a value with its samples as the first dimension."""
+        if value.samples:
+            raise Refusal(f"reads {value.text}; its samples must be the first dimension")
+        return value
 
     def stand_in(self, sizes: tuple[int, ...]) -> Value:
         """Returns a value in place of one that could not be made, so that what follows is checked, too."""

@@ -38,24 +38,42 @@ def _fc(build: Build, node: Node, value: Value, weight: Array, bias: Array | Non
 
 
 def _matmul(build: Build, node: Node) -> Made:
-    if not build.is_constant(node, 1):
-        a, b = build.value(node, 0), build.value(node, 1)
-        if a.rank < 3 or b.rank < 3:
-            raise Refusal(
-                f"its inputs are {a.text} and {b.text}; the second must be constant, or both a matrix a sample"
-            )
-        return Value(build.layer(node, "matmul", [build.plain(node, a), build.plain(node, b)]), plain(a.rank))
+    if not build.is_constant(node, 1) or build.constant(node, 1, "matrix").ndim != 2:
+        return _product(build, node)
     value, weight = build.value(node), build.constant(node, 1, "matrix")
-    if weight.ndim != 2:
-        raise Refusal(f"its second input has shape {list(weight.shape)}; a matrix is understood")
     bias = _bias_after(build, node, weight.shape[1])
-    if value.rank == 2:
+    if value.rank == 2 and not value.samples:
         return _fc(build, node, value, weight, bias)
+    value = build.unflattened(node, value)
     if value.order[-1] != value.rank - 1:
         value = build.as_plain(node, value)
     layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None, "axis": -1})
     build.set(layer, weight=weight, bias=bias)
     return value.like(layer)
+
+
+def _product(build: Build, node: Node) -> Value:
+    """Returns the product of two values, each a matrix or several in a sample, or of one and a constant."""
+    constant = 0 if build.is_constant(node, 0) else 1 if build.is_constant(node, 1) else None
+    like = build.value(node, 1 if constant == 0 else 0)
+    if constant is not None and like.rank - like.samples < 3:
+        raise Refusal(f"its input {like.text} must be a matrix in each sample, or the second input a constant matrix")
+    a, b = (build.operand(node, number, like) for number in (0, 1))
+    if a.samples != b.samples or a.rank - a.samples < 3 or b.rank - b.samples < 3:
+        raise Refusal(
+            f"its inputs are {a.text} and {b.text}; the second must be constant, or both a matrix a sample"
+        )
+    if a.rank != b.rank:
+        raise Refusal(f"its inputs {a.text} and {b.text} have different numbers of dimensions")
+    several = np.broadcast_shapes(a.dims[:-2], b.dims[:-2])
+    layers = [_several(build, node, build.plain(node, each), several) for each in (a, b)]
+    return Value(build.layer(node, "matmul", layers), plain(a.rank), samples=a.samples)
+
+
+def _several(build: Build, node: Node, layer: Layer, several: tuple[int, ...]) -> Layer:
+    """Returns matrices as many times as the other factor has them."""
+    shape = [*several, *(int(size) for size in layer.shape[-2:])]
+    return layer if list(layer.shape[1:]) == shape else build.layer(node, "expand", [layer], {"shape": shape}, ".several")
 
 
 def _bias_after(build: Build, node: Node, size: int) -> Array | None:
@@ -105,14 +123,23 @@ def _instance_norm(build: Build, node: Node) -> Made:
     return value
 
 
+def _group_norm(build: Build, node: Node) -> Made:
+    if node.version < 21:
+        raise Refusal(f"of version {node.version} has one scale for a group; versions from 21 on are understood")
+    node.get("stash_type")
+    attributes = {"epsilon": float(node.get("epsilon", 1e-5)), "groups": int(node.get("num_groups", 0))}
+    value, layer = _by_channel(build, node, "group_norm", attributes)
+    build.set(layer, scale=build.constant(node, 1, "scale"), shift=build.constant(node, 2, "shift"))
+    return value
+
+
 def _layer_norm(build: Build, node: Node) -> Made:
     value = build.value(node)
     node.get("stash_type")
     if any(name and build.uses[name] for name in node.outputs[1:]):
         raise Refusal("its statistics are used as outputs")
-    axis = int(node.get("axis", -1))
-    axis += value.rank if axis < 0 else 0
-    if not 0 < axis < value.rank or math.prod(value.dims[axis - 1 : -1]) != 1:
+    axis = value.standard(int(node.get("axis", -1)))
+    if axis < 1 or value.samples == value.rank - 1 or math.prod(value.dims[axis - 1 : -1]) != 1:
         raise Refusal(f"axis is {node.get('axis')} of {value.text}; only the last dimension is understood")
     if value.flat or value.order[-1] != value.rank - 1:
         value = build.as_plain(node, value)
@@ -141,23 +168,36 @@ def _lrn(build: Build, node: Node) -> Made:
 def _softmax(type: str) -> Operator:
     def make(build: Build, node: Node) -> Made:
         value = build.value(node)
-        old = node.version < 13  # flattened to a matrix at the axis
-        axis = int(node.get("axis", 1 if old else -1))
-        axis += value.rank if axis < 0 else 0
-        inside = 0 < axis < value.rank
-        long = [number for number in range(axis, value.rank) if value.dims[number - 1] > 1] if inside else []
-        if not inside or (old and len(long) > 1):
-            raise Refusal(f"axis is {axis} for an input {value.text}")
-        if old and long:
-            [axis] = long
+        if node.version < 13:
+            return _softmax_of_rest(build, node, type, value)
+        axis = value.standard(int(node.get("axis", -1)))
+        if axis < 1:
+            raise Refusal(f"axis is {node.get('axis', -1)} for an input {value.text}")
         value = build.unflattened(node, value)
         return value.like(build.layer(node, type, [value.layer], {"axis": value.axis(axis)}))
 
     return make
 
 
+def _softmax_of_rest(build: Build, node: Node, type: str, value: Value) -> Value:
+    """Returns what older versions compute: over all dimensions from the axis on."""
+    axis = int(node.get("axis", 1))
+    axis += value.rank if axis < 0 else 0
+    if not 0 < axis < value.rank or value.samples:
+        raise Refusal(f"axis is {axis} for an input {value.text}")
+    value = build.unflattened(node, value)
+    long = [number for number in range(axis, value.rank) if value.dims[number - 1] > 1] or [axis]
+    if len(long) == 1:
+        return value.like(build.layer(node, type, [value.layer], {"axis": value.axis(long[0])}))
+    rows = [*value.dims[: axis - 1], math.prod(value.dims[axis - 1 :])]
+    layer = build.layer(node, "reshape", [build.plain(node, value)], {"shape": rows}, ".rows")
+    layer = build.layer(node, type, [layer], {"axis": -1})
+    return Value(build.layer(node, "reshape", [layer], {"shape": list(value.dims)}, ".shape"), plain(value.rank))
+
+
 OPERATORS: dict[str, Operator] = {
-    "BatchNormalization": _batch_norm, "Gemm": _gemm, "InstanceNormalization": _instance_norm,
+    "BatchNormalization": _batch_norm, "Gemm": _gemm, "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
     "LRN": _lrn, "LayerNormalization": _layer_norm, "LogSoftmax": _softmax("log_softmax"), "MatMul": _matmul,
     "Softmax": _softmax("softmax"),
 }  # fmt: skip

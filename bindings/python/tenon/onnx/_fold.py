@@ -54,10 +54,41 @@ def _places(node: Node, given: Sequence[Array]) -> int:
     return given[0].size * max(1, given[0].ndim)
 
 
-def _dequantized(node: Node, given: Sequence[Array]) -> int:
-    if node.get("block_size", 0):
-        raise Refusal(f"block_size is {node.get('block_size')}; only 0 is understood")
-    return 2 * given[0].size
+def _quantized(node: Node, given: Sequence[Array]) -> int:
+    return 4 * given[0].size
+
+
+def _along(node: Node, numbers: Array, like: Array) -> Array:
+    """Returns scales or zero points for each element: one for all, one along an axis, or one for each block of it."""
+    axis, block = int(node.get("axis", 1)), int(node.get("block_size", 0))
+    if numbers.size == 1:
+        return numbers.reshape(())
+    if block:
+        if not 0 < block <= like.shape[axis] or numbers.shape[axis] != -(-like.shape[axis] // block):
+            raise Refusal(f"block_size is {block} for scales of shape {list(numbers.shape)}, numbers of {list(like.shape)}")
+        return numbers.repeat(block, axis).take(np.arange(like.shape[axis]), axis)
+    return numbers.reshape([-1 if place == axis % like.ndim else 1 for place in range(like.ndim)])
+
+
+def _dequantize(node: Node, given: Sequence[Array]) -> Array:
+    numbers, scale, *zero = given
+    shift = _along(node, zero[0].astype(np.float32), numbers) if zero else np.float32(0)
+    return (numbers.astype(np.float32) - shift) * _along(node, scale.astype(np.float32), numbers)
+
+
+def _quantize(node: Node, given: Sequence[Array]) -> Array:
+    numbers, scale, *zero = given
+    stated = onnx.helper.tensor_dtype_to_np_dtype(int(node.get("output_dtype", 0)) or onnx.TensorProto.UINT8)
+    dtype = zero[0].dtype if zero else stated
+    if dtype.kind not in "iu":
+        raise Refusal(f"quantizes to {dtype}; integers are understood")
+    shift = _along(node, zero[0].astype(np.float32), numbers) if zero else np.float32(0)
+    rounded = np.round(numbers.astype(np.float32) / _along(node, scale.astype(np.float32), numbers)) + shift
+    return np.clip(rounded, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
+# Operators that the reference computes in some of their versions only.
+_OWN = {"DequantizeLinear": _dequantize, "QuantizeLinear": _quantize}
 
 
 def _split(node: Node, given: Sequence[Array]) -> int:
@@ -115,39 +146,91 @@ _COUNTS: dict[str, Count] = {
     **dict.fromkeys((
         "Abs", "ArgMax", "ArgMin", "Cast", "Ceil", "Cos", "CumSum", "Erf", "Exp", "Flatten", "Floor", "Identity",
         "IsInf", "IsNaN", "Log", "Neg", "Not", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin",
-        "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reciprocal", "Reshape", "Round", "Sigmoid", "Sign", "Sin",
+        "ReduceLogSum", "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+        "Relu", "Reciprocal", "Reshape", "Round", "Sigmoid", "Sign", "Sin",
         "Size", "Slice", "Softmax", "Sqrt", "Squeeze", "Tanh", "Transpose", "Trilu", "Unsqueeze"), _first),
     **dict.fromkeys((
         "Add", "And", "Clip", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
         "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"), _broadcast),
-    "Concat": _concat, "ConstantOfShape": _of_shape, "DequantizeLinear": _dequantized, "Expand": _expand,
+    "Concat": _concat, "ConstantOfShape": _of_shape, "DequantizeLinear": _quantized, "Expand": _expand, "EyeLike": _first,
+    "GatherElements": lambda node, given: given[1].size, "QuantizeLinear": _quantized,
     "Gather": _gather, "MatMul": _product, "NonZero": _places, "Range": _range, "ScatterND": _scatter,
     "Shape": lambda node, given: given[0].ndim, "Split": _split, "Tile": _tile,
 }  # fmt: skip
 
 
-def fold(node: Node, constants: Sequence[Array | None], budget: Budget) -> list[Array]:
-    """Computes a node whose inputs are constants. Refuses operators that are not in the list, and large results."""
+def _spread(node: Node, given: dict[str, Array], spread: dict[str, int]) -> None:
+    """Judges what depends on the number of samples. Lists of sizes may hold it where it stays as it is; what is made as
+    large as the samples are many is made once, and each sample has it."""
+    places = {spread[name] for name in given if name in spread}
+    if places:
+        if node.op not in _BY_ELEMENT or len(places) > 1:
+            raise Refusal("its inputs are constant, and have numbers for each sample")
+        spread[node.outputs[0]] = places.pop()
+    holding = [name for name, value in given.items() if value.dtype == np.int64 and (value == SAMPLES).any()]
+    if not holding or node.op in MOVING or _keeps_samples(node, list(given.values())):
+        return
+    name = holding[0]
+    if node.op not in ("ConstantOfShape", "Expand") or given[name].ndim != 1 or (given[name] == SAMPLES).sum() != 1:
+        raise Refusal("calculates with the number of samples")
+    place = int(np.flatnonzero(given[name] == SAMPLES)[0])
+    given[name] = np.where(given[name] == SAMPLES, 1, given[name])
+    spread[node.outputs[0]] = given[name].size - place
+
+
+def _keeps_samples(node: Node, given: Sequence[Array]) -> bool:
+    """Returns whether an operator leaves the number of samples as it is, whatever that is."""
+    if node.op == "Where":
+        return True
+    if len(given) != 2 or any(value.dtype.kind not in "iu" for value in given):
+        return False
+    with_samples = np.broadcast_arrays(*(value == SAMPLES for value in given))
+    a, b = np.broadcast_arrays(*given)
+    if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
+        # Of numbers below 1 samples are more; below, they are less: only equality has one answer.
+        return node.op == "Equal" and bool((with_samples[0] == with_samples[1])[(a > 0) | (b > 0)].all())
+    other = np.where(with_samples[0], b, np.where(with_samples[1], a, 0))[with_samples[0] | with_samples[1]]
+    if node.op in ("Mul", "Div"):
+        return bool((other == 1).all() and not (node.op == "Div" and with_samples[1].any()))
+    return node.op in ("Add", "Sub") and bool((other == 0).all() and not (node.op == "Sub" and with_samples[1].any()))
+
+
+_BY_ELEMENT = {op for op, count in _COUNTS.items() if count is _broadcast} | {
+    "Abs", "Cast", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round",
+    "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh",
+}  # fmt: skip
+
+
+def fold(node: Node, constants: Sequence[Array | None], budget: Budget, spread: dict[str, int]) -> list[Array]:
+    """Computes a node whose inputs are constants. Refuses operators that are not in the list, and large results. spread:
+    constants that stand for one sample; a result that does is added."""
     given = {name: value for name, value in zip(node.inputs, constants, strict=True) if name and value is not None}
-    if node.op != "Constant" and node.op not in _COUNTS:
+    if node.op != "Constant" and (node.op not in _COUNTS or node.domain):
         raise Refusal("its inputs are constant, and the operator is none of those that are computed")
     if any(each.type in (each.GRAPH, each.GRAPHS) for each in node.proto.attribute):
         raise Refusal("graphs inside of operators are not understood")
-    if any(value.dtype == np.int64 and (value == SAMPLES).any() for value in given.values()) and node.op not in MOVING:
-        raise Refusal("calculates with the number of samples")
+    _spread(node, given, spread)
     if "sparse_value" in node.attributes:
         raise Refusal("sparse constants are not understood")
     if node.op != "Constant":
         if any(value.dtype.kind in "OSTU" for value in given.values()) or node.attributes.get("to") == 8:
             raise Refusal("its inputs are constant, and its texts are not understood")
-        budget.take(_COUNTS[node.op](node, [value for value in constants if value is not None]))
+        budget.take(_COUNTS[node.op](node, [given[name] for name in node.inputs if name in given]))
+    return _computed(node, given, budget)
+
+
+def _computed(node: Node, given: dict[str, Array], budget: Budget) -> list[Array]:
     inputs = [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in given]
     outputs = [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.outputs if name]
     graph = onnx.helper.make_graph([node.proto], "constant", inputs, outputs)
     opsets = [onnx.helper.make_opsetid("", node.version)]
     try:
+        if node.op in _OWN:
+            return [_OWN[node.op](node, [given[name] for name in node.inputs if name in given])]
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets)).run(None, given)
+    except Refusal:
+        raise
     except Exception as failure:
         raise Refusal(f"its inputs are constant, but it cannot be computed: {failure}") from failure
     made = iter(results)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 from onnx import numpy_helper
@@ -18,7 +18,7 @@ from tenon.onnx._values import Array, Refusal
 
 # Stands for the number of samples in what operators compute of shapes. These may move it, not calculate with it.
 SAMPLES = -(2**40) - 1
-MOVING = {"Cast", "Concat", "Flatten", "Gather", "Identity", "Reshape", "Shape", "Slice", "Squeeze", "Unsqueeze"}
+MOVING = {"Cast", "Concat", "Flatten", "Gather", "Identity", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Unsqueeze"}
 _OF_LISTS = {*MOVING, "Add", "Constant", "Div", "Max", "Min", "Mul", "Neg", "Range", "Size", "Sub", "Where"}
 _LONGEST_SHAPE, _LONGEST_LIST = 64, 2**16
 _OLDEST = 7  # version of the operators before which they had other rules of broadcasting
@@ -48,7 +48,7 @@ class Node:
     def is_default(self, name: str) -> bool:
         """Returns whether an attribute has the value that the operator takes where it is absent."""
         try:
-            schema = onnx.defs.get_schema(self.op, self.version or onnx.defs.onnx_opset_version(), "")
+            schema = onnx.defs.get_schema(self.op, self.version or onnx.defs.onnx_opset_version(), self.domain)
             default = schema.attributes[name].default_value
         except (onnx.defs.SchemaError, KeyError):
             return False
@@ -66,21 +66,33 @@ class Node:
         return number < len(self.inputs) and self.inputs[number] != ""
 
 
+class Input(NamedTuple):
+    """An input of the graph. samples: their number where it is fixed; sizes: of a sample, None where they are open."""
+
+    name: str
+    samples: int | None
+    sizes: tuple[int, ...] | None
+    dtype: str
+    text: str
+
+
 @dataclass
 class Graph:
     """A model as it is read.
 
-    inputs: (name, sizes of a sample, NumPy type); constants: initializers by name; learned: their names; batch: the number
-    of samples that the file states, None for any.
+    inputs and outputs are those that are wanted, nodes those that they need, in order. versions: of the operators, by
+    domain; constants: initializers by name; learned: their names; batch: the number of samples that the file states, None
+    for any.
     """
 
     path: str
-    inputs: list[tuple[str, tuple[int, ...] | None, str]]
+    inputs: list[Input]
     outputs: list[str]
     nodes: list[Node]
     constants: dict[str, Array]
     learned: set[str]
     batch: int | None
+    versions: Mapping[str, int]
     model: Any
 
     @cached_property
@@ -111,45 +123,87 @@ def guarded(path: str, what: str) -> Iterator[None]:
         raise error.BadDataError(message, path, what) from failure
 
 
-def load(source: Any) -> Graph:
-    """Reads a file, the bytes of one, or a model of the package onnx."""
+def load(source: Any, outputs: Sequence[str] | None = None, sizes: Mapping[str, Any] | None = None) -> Graph:
+    """Reads a file, the bytes of one, or a model of the package onnx. outputs: values of the graph that are wanted in place
+    of its outputs; sizes: of open dimensions by name, or of a sample by the name of an input."""
     model, path = _file.read(source)
     with guarded(path, "the model"):
-        return _read(model, path)
+        return _read(model, path, outputs, sizes or {})
 
 
-def _read(model: Any, path: str) -> Graph:
-    versions = {each.domain: each.version for each in model.opset_import}
-    version = versions.get("", versions.get("ai.onnx", 0))
-    if 0 < version < _OLDEST:
+def _read(model: Any, path: str, outputs: Sequence[str] | None, sizes: Mapping[str, Any]) -> Graph:
+    versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in model.opset_import}
+    if 0 < versions.get("", 0) < _OLDEST:
         raise error.UnsupportedError(
-            f"{path}: the operators are of version {version}; those from {_OLDEST} on are understood. "
+            f"{path}: the operators are of version {versions['']}; those from {_OLDEST} on are understood. "
             "onnx.version_converter converts models",
             path,
             "opset_import",
         )
     graph = model.graph
-    constants = {each.name: _constant(each, path) for each in graph.initializer}
-    inputs = [_input(each, path) for each in graph.input if each.name not in constants]
-    first = {each[1] for each in inputs}
-    nodes = _nodes(graph.node, set(constants), version, path)
-    _require_one_maker(path, [*constants, *(each[0] for each in inputs), *(name for node in nodes for name in node.outputs)])
+    constants = constants_of(graph, path)
+    inputs = [_input(each, path, sizes) for each in graph.input if each.name not in constants]
+    _require_sizes(path, sizes, graph.input)
+    nodes = nodes_of(graph.node, set(constants), versions, path)
+    _require_one_maker(path, [*constants, *(each.name for each in inputs), *(name for node in nodes for name in node.outputs)])
+    wanted = _outputs(path, graph, outputs, nodes)
+    needed = needs(nodes, wanted)
+    inputs = [each for each in inputs if each.name in needed]
+    first = {each.samples for each in inputs}
     return Graph(
         path,
-        [(name, sizes, dtype) for name, _, sizes, dtype in inputs],
-        [each.name for each in graph.output],
-        nodes,
+        inputs,
+        wanted,
+        [node for node in nodes if needed.intersection(node.outputs) or not any(node.outputs)],
         constants,
         set(constants),
         next(iter(first)) if len(first) == 1 else None,
+        versions,
         model,
     )
+
+
+def _outputs(path: str, graph: Any, names: Sequence[str] | None, nodes: Sequence[Node]) -> list[str]:
+    declared = [each.name for each in graph.output]
+    if names is None:
+        return declared
+    values = {name for node in nodes for name in node.outputs if name}
+    for name in names:
+        if name not in values and name not in declared:
+            listed = ", ".join(declared)
+            message = f'{path}: there is no value "{name}"; the outputs are {listed}{error.suggestion(name, values)}'
+            raise error.NotFoundError(message, path, name)
+    return list(names)
+
+
+def needs(nodes: Sequence[Node], wanted: Iterable[str]) -> set[str]:
+    """Returns the values that wanted ones depend on, themselves included. Others may be of any kind: they change nothing."""
+    needed = set(wanted)
+    for node in reversed(nodes):
+        if needed.intersection(node.outputs) or not any(node.outputs):  # without any it is damaged
+            needed.update(node.inputs)
+            needed.update(_outer(node.proto))
+    return needed
+
+
+def _outer(proto: Any) -> Iterator[str]:
+    """Returns the names that graphs inside of a node read, those of their own included."""
+    for graph in (graph for each in proto.attribute for graph in (each.g, *each.graphs)):
+        for node in graph.node:
+            yield from node.input
+            yield from _outer(node)
+        yield from (each.name for each in graph.output)
 
 
 def _require_one_maker(path: str, names: Sequence[str]) -> None:
     for name, count in Counter(name for name in names if name).items():
         if count > 1:
             raise error.BadDataError(f'{path}: {count} inputs, constants or nodes make the value "{name}"', path, name)
+
+
+def constants_of(graph: Any, path: str) -> dict[str, Array]:
+    """Returns the initializers of a graph by name."""
+    return {each.name: _constant(each, path) for each in graph.initializer}
 
 
 def _constant(tensor: Any, path: str) -> Array:
@@ -159,14 +213,25 @@ def _constant(tensor: Any, path: str) -> Array:
         return numpy_helper.to_array(tensor)
 
 
-def _input(value: Any, path: str) -> tuple[str, int | None, tuple[int, ...] | None, str]:
-    """Returns name, number of samples if it is fixed, sizes of a sample if they are, and type."""
+def _input(value: Any, path: str, sizes: Mapping[str, Any]) -> Input:
     tensor = value.type.tensor_type
-    dims = [each.dim_value if each.HasField("dim_value") else 0 for each in tensor.shape.dim]
-    known = len(dims) > 0 and all(size > 0 for size in dims[1:])
+    dims = [each.dim_value if each.HasField("dim_value") else int(sizes.get(each.dim_param, 0)) for each in tensor.shape.dim]
+    if value.name in sizes:
+        dims[1:] = [int(each) for each in sizes[value.name]]
+    fixed = len(dims) > 0 and all(size > 0 for size in dims[1:])
     with guarded(path, f'input "{value.name}"'):
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else "none"
-    return value.name, (dims[0] or None) if dims else None, tuple(dims[1:]) if known else None, str(dtype)
+    names = [str(size) if size else each.dim_param or "?" for size, each in zip(dims, tensor.shape.dim, strict=False)]
+    return Input(value.name, (dims[0] or None) if dims else None, tuple(dims[1:]) if fixed else None, str(dtype),
+                 f"[{', '.join(names)}]")  # fmt: skip
+
+
+def _require_sizes(path: str, sizes: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+    dims = {each.dim_param for value in inputs for each in value.type.tensor_type.shape.dim if each.dim_param}
+    for name in sizes:
+        if name not in dims and name not in {each.name for each in inputs}:
+            message = f'{path}: no input is called "{name}", and no dimension of one; the open ones are {sorted(dims)}'
+            raise error.NotFoundError(message, path, name)
 
 
 def _is_short(graph: Graph) -> bool:
@@ -181,7 +246,9 @@ def _is_short(graph: Graph) -> bool:
     return max(lengths.values(), default=0) <= _LONGEST_LIST
 
 
-def _nodes(protos: Sequence[Any], initializers: set[str], version: int, path: str) -> list[Node]:
+def nodes_of(
+    protos: Sequence[Any], initializers: set[str], versions: Mapping[str, int], path: str
+) -> list[Node]:
     nodes, counts = [], dict[str, int]()
     for proto in protos:
         op = proto.op_type
@@ -189,10 +256,10 @@ def _nodes(protos: Sequence[Any], initializers: set[str], version: int, path: st
         label = proto.name or f"{op}_{counts[op]}"
         with guarded(path, f'node "{label}" ({op})'):
             attributes = {each.name: onnx.helper.get_attribute_value(each) for each in proto.attribute}
-        title = _title(proto, label, initializers)
-        nodes.append(
-            Node(op, label, title, list(proto.input), list(proto.output), attributes, version, proto.domain, proto)
-        )
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        names = (list(proto.input), list(proto.output))
+        title, version = _title(proto, label, initializers), versions.get(domain, 0)
+        nodes.append(Node(op, label, title, *names, attributes, version, domain, proto))
     return nodes
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from tenon.onnx._build import Build, Made, Operator
 from tenon.onnx._graph import Node
-from tenon.onnx._values import Array, Refusal, Value, float32
+from tenon.onnx._values import Array, Refusal, Value
 
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
@@ -28,6 +30,22 @@ def _unary(type: str, **renamed: tuple[str, float]) -> Operator:
 def _of(build: Build, node: Node, type: str, attributes: Mapping[str, Any] | None = None) -> Value:
     value = build.value(node)
     return value.like(build.layer(node, type, [value.layer], attributes))
+
+
+_FORMULAS = {
+    "Ceil": "-floor(-x)", "Cosh": "0.5 * (exp(x) + exp(-x))", "Sinh": "0.5 * (expm1(x) - expm1(-x))",
+    "Tan": "sin(x) / cos(x)",
+}  # fmt: skip
+
+
+def _of_formula(formula: str) -> Operator:
+    """Returns the reader of a function that no layer is: of a formula of x."""
+
+    def make(build: Build, node: Node) -> Made:
+        value = build.value(node)
+        return value.like(build.formula(node, formula, [value.layer]))
+
+    return make
 
 
 def _gelu(build: Build, node: Node) -> Made:
@@ -61,13 +79,25 @@ def _clip(build: Build, node: Node) -> Made:
     return _of(build, node, "clip", bounds)
 
 
+_TRUNCATED = "where({0} < 0, -floor(-{0}), floor({0}))"
+
+
 def _cast(build: Build, node: Node) -> Made:
-    floats = {1: "float", 10: "float16", 11: "double", 16: "bfloat16"}
-    if node.get("to") not in floats:
-        raise Refusal(f"casts to element type {node.get('to')}; only floats are understood")
+    to = TensorProto.DataType.Name(int(node.get("to", 0))) if node.get("to") in TensorProto.DataType.values() else "?"
     for name in ("saturate", "round_mode"):  # of floats of 8 bits
         node.get(name)
-    return build.value(node)
+    value = build.value(node)
+    if to in ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"):
+        integers = value.layer.dtype.kind in "iub"
+        return replace(_scaled(build, node, value, 1.0, 0.0) if integers else value, kind="float")
+    if to == "BOOL":
+        kept = value.kind == "bool"
+        return replace(value.like(value.layer if kept else build.formula(node, "x != 0", [value.layer])), kind="bool")
+    if to.lstrip("U") not in ("INT8", "INT16", "INT32", "INT64"):
+        raise Refusal(f"casts to element type {node.get('to')}, {to}; floats, integers and truth values are understood")
+    if value.kind == "float":
+        value = value.like(build.formula(node, _TRUNCATED.format("x"), [value.layer]))
+    return replace(value, kind="int")
 
 
 def _identity(build: Build, node: Node) -> Made:
@@ -134,43 +164,80 @@ def _with_number(build: Build, node: Node, type: str, value: Value, number: floa
 
 
 def _with_numbers(build: Build, node: Node, type: str, value: Value, numbers: Array, first: bool) -> Value:
-    shaped = float32(value.broadcast(numbers))
+    shaped = value.broadcast(numbers)
     names = [name for name in node.inputs if name in build.constants]
-    if len(names) == 1 and names[0] in build.graph.learned:
-        name = names[0].strip("/").replace("/", ".")
-        other = build.named(name, "parameter", [value.layer], {"shape": list(shaped.shape)})
-        build.set(other, value=shaped)
-    else:
-        given = {"shape": list(shaped.shape), "value": shaped.ravel().tolist()}
-        other = build.layer(node, "constant", [value.layer], given, ".constant")
+    other = build.fixed(node, value.layer, shaped, names[0] if len(names) == 1 else "")
     return value.like(build.layer(node, type, [value.layer, other] if first else [other, value.layer]))
 
 
+def aligned(build: Build, node: Node, a: Value, b: Value) -> tuple[Value, Value]:
+    """Returns two values with as many dimensions and the samples at the same place, by NumPy's rules of broadcasting."""
+    rank = max(a.rank, b.rank)
+    if rank - a.rank + a.samples != rank - b.rank + b.samples:
+        raise Refusal(f"its inputs {a.text} and {b.text} have the samples in different dimensions")
+    if a.flat != b.flat or (a.flat and a.inner != b.inner) or a.rank != b.rank:
+        a, b = raised(build, node, a, rank), raised(build, node, b, rank)
+    return a, Value(build.ordered(node, b, a.order), a.order, b.flat, b.samples, b.kind)
+
+
+def raised(build: Build, node: Node, value: Value, rank: int) -> Value:
+    """Returns a value that is not flat with more dimensions before its own."""
+    value, before = build.unflattened(node, value), rank - value.rank
+    if before <= 0:
+        return value
+    reshaped = build.layer(node, "reshape", [value.layer], {"shape": [1] * before + list(value.sizes)}, ".rank")
+    order = (0, *range(1, before + 1), *(axis + before for axis in value.order[1:]))
+    return Value(reshaped, order, samples=value.samples + before, kind=value.kind)
+
+
 def _joined(build: Build, node: Node, type: str, a: Value, b: Value) -> Value:
-    if a.rank != b.rank:
-        raise Refusal(f"its inputs {a.text} and {b.text} have different numbers of dimensions")
-    if a.flat != b.flat or (a.flat and a.inner != b.inner):
-        a, b = build.unflattened(node, a), build.unflattened(node, b)
-    other = build.ordered(node, b, a.order)
-    return a.like(build.layer(node, type, [a.layer, other]))
+    a, b = aligned(build, node, a, b)
+    return a.like(build.layer(node, type, [a.layer, b.layer]))
 
 
-def _with_constant(build: Build, node: Node, type: str, value: Value, numbers: Array, first: bool) -> Value:
+def with_constant(build: Build, node: Node, type: str, value: Value, numbers: Array, first: bool) -> Value:
     """Returns value op numbers, or numbers op value where the value is not the first."""
     if numbers.size == 1 and numbers.ndim <= value.rank:
         return _with_number(build, node, type, value, float(numbers.reshape(())), first)
-    return _with_numbers(build, node, type, value, numbers, first)
+    if numbers.ndim > value.rank:
+        value = raised(build, node, value, numbers.ndim)
+    fits = value.flat and numbers.size > 1 and numbers.shape[-1] not in (1, value.dims[-1])
+    return _with_numbers(build, node, type, build.unflattened(node, value) if fits else value, numbers, first)
 
 
-def _binary(type: str) -> Operator:
+def binary(type: str) -> Operator:
+    """Returns the reader of an operator of two operands, one of which may be constant."""
+
     def make(build: Build, node: Node) -> Made:
         for number in (0, 1):
             if build.is_constant(node, number):
-                value, numbers = build.value(node, 1 - number), build.constant(node, number, "operand")
-                return _with_constant(build, node, type, value, numbers, number == 1)
+                value = build.value(node, 1 - number)
+                return with_constant(build, node, type, value, build.numbers(node, number, value), number == 1)
         return _joined(build, node, type, build.value(node, 0), build.value(node, 1))
 
     return make
+
+
+def _div(build: Build, node: Node) -> Made:
+    quotient = _DIVIDE(build, node)
+    value = quotient[0] if isinstance(quotient, list) else quotient
+    if all(_is_whole(build, name) for name in node.inputs):
+        return value.like(build.formula(node, _TRUNCATED.format("x"), [value.layer], ".whole"))
+    return value
+
+
+def _is_whole(build: Build, name: str) -> bool:
+    return build.constants[name].dtype.kind in "iu" if name in build.constants else build.values[name].kind == "int"
+
+
+def _mod(build: Build, node: Node) -> Made:
+    part = "x - y * where(x / y < 0, -floor(-x / y), floor(x / y))" if node.get("fmod", 0) else "x - y * floor(x / y)"
+    like = build.value(node, 1 if build.is_constant(node, 0) else 0)
+    a, b = aligned(build, node, build.operand(node, 0, like), build.operand(node, 1, like))
+    return a.like(build.formula(node, part, [a.layer, b.layer]))
+
+
+_DIVIDE = binary("div")
 
 
 def _variadic(type: str, function: Callable[[Array, Array], Array]) -> Operator:
@@ -178,19 +245,22 @@ def _variadic(type: str, function: Callable[[Array, Array], Array]) -> Operator:
 
     def make(build: Build, node: Node) -> Made:
         places = range(len(node.inputs))
-        constants = [build.constant(node, place, "operand") for place in places if build.is_constant(node, place)]
+        constants = [place for place in places if build.is_constant(node, place)]
         first, *others = [build.value(node, place) for place in places if not build.is_constant(node, place)]
         for each in others:
             first = _joined(build, node, type, first, each)
-        return _with_constant(build, node, type, first, reduce(function, constants), True) if constants else first
+        numbers = [build.numbers(node, place, first) for place in constants]
+        return with_constant(build, node, type, first, reduce(function, numbers), True) if numbers else first
 
     return make
 
 
 OPERATORS: dict[str, Operator] = {
     **{op: _unary(op.lower()) for op in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Mish", "Exp", "Log", "Sqrt",
-                                         "Abs", "Reciprocal", "Erf", "Sin", "Cos", "Floor", "Sign")},
-    **{op: _binary(op.lower()) for op in ("Add", "Sub", "Mul", "Div", "Pow")},
+                                         "Abs", "Reciprocal", "Erf", "Sin", "Cos", "Floor", "Round", "Sign")},
+    **{op: binary(op.lower()) for op in ("Add", "Sub", "Mul", "Pow")},
+    **{op: _of_formula(formula) for op, formula in _FORMULAS.items()},
+    "Div": _div, "Mod": _mod,
     "Sum": _variadic("add", np.add), "Max": _variadic("maximum", np.maximum), "Min": _variadic("minimum", np.minimum),
     "LeakyRelu": _unary("leaky_relu", slope=("alpha", 0.01)),
     "Elu": _unary("elu", alpha=("alpha", 1.0)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,11 @@ from tenon.onnx._graph import SAMPLES, Node
 from tenon.onnx._values import Refusal, Value, plain
 
 
-def _axis(number: int, rank: int, value: Value) -> int:
-    axis = number + rank if number < 0 else number
-    if not 0 < axis < rank:
-        raise Refusal(f"axis {number} of {value.text}; the dimensions of a sample begin with 1")
+def axis_of(value: Value, number: int) -> int:
+    """Returns which dimension of a value with its samples first a number of the file means; not the samples."""
+    axis = value.standard(number)
+    if axis < 1:
+        raise Refusal(f"axis {number} of {value.text}; it must be one of a sample")
     return axis
 
 
@@ -27,7 +30,7 @@ def _flatten(build: Build, node: Node) -> Made:
         raise Refusal(f"axis is {node.get('axis')} of {value.text}; only 1 is understood")
     if axis == value.rank:  # of samples of one number
         return reshaped(build, node, value, (1,))
-    return value if value.rank == 2 else Value(value.layer, value.order, True)
+    return value if value.rank == 2 else replace(value, flat=True)
 
 
 def _reshape(build: Build, node: Node) -> Made:
@@ -36,60 +39,63 @@ def _reshape(build: Build, node: Node) -> Made:
     if target is None:
         raise Refusal("the shape is missing")
     node.require("allowzero", 0, 0, neutral=0 not in target)
-    return reshaped(build, node, value, _target(build, value, target))
+    place, sizes = _target(build, value, target)
+    return replace(reshaped(build, node, value, sizes), samples=place)
 
 
-def _target(build: Build, value: Value, target: list[int]) -> tuple[int, ...]:
-    """Returns the sizes of a sample after Reshape. The first size must be that of the samples."""
-    elements = math.prod(value.dims)
-    if not target or (target[0] not in (0, -1, SAMPLES) and target[0] != build.graph.batch):
-        shown = ["samples" if size == SAMPLES else size for size in target]
-        raise Refusal(f"reshapes {value.text} to {shown}; the first dimension must stay that of the samples")
-    rest = [value.dims[i] if size == 0 and i < len(value.dims) else size for i, size in enumerate(target[1:])]
-    known = math.prod(size for size in rest if size != -1)
-    if -1 in rest and known:
-        rest[rest.index(-1)] = elements // known
-    if any(size < 1 for size in rest) or math.prod(rest) != elements:
-        raise Refusal(f"reshapes {value.text} to {target}, of another number of elements in a sample")
-    return tuple(rest)
+def _target(build: Build, value: Value, target: list[int]) -> tuple[int, tuple[int, ...]]:
+    """Returns which dimension the samples are after Reshape, and the sizes of a sample. What is before the samples must
+    stay before them."""
+    dims = list(value.dims)
+    dims.insert(value.samples, SAMPLES)
+    sizes = [dims[i] if size == 0 and i < len(dims) else size for i, size in enumerate(target)]
+    places = [place for kind in (SAMPLES, -1, build.graph.batch) for place, size in enumerate(sizes) if size == kind]
+    for place in places:
+        before, after = sizes[:place], sizes[place + 1 :]
+        for part, own in ((before, value.dims[: value.samples]), (after, value.dims[value.samples :])):
+            rest = math.prod(size for size in part if size != -1)
+            if part.count(-1) == 1 and rest > 0:
+                part[part.index(-1)] = math.prod(own) // rest
+            if any(size < 1 for size in part) or math.prod(part) != math.prod(own):
+                break
+        else:
+            return place, (*before, *after)
+    shown = ["samples" if size == SAMPLES else size for size in target]
+    reason = "the samples must stay a dimension, and what is before them" if places else "the samples must stay a dimension"
+    raise Refusal(f"reshapes {value.text} to {shown}; {reason}")
 
 
 def reshaped(build: Build, node: Node, value: Value, sizes: tuple[int, ...]) -> Value:
     """Returns a value with other sizes of a sample."""
     if sizes == value.dims:
         return value
-    if len(sizes) == 1:
-        return Value(value.layer, value.order, True)
+    if len(sizes) == 1 and value.dims:
+        return replace(value, flat=True)
     if value.flat and sizes == value.inner:
-        return Value(value.layer, value.order)
+        return replace(value, flat=False)
     layer = build.layer(node, "reshape", [build.plain(node, value)], {"shape": list(sizes)})
-    return Value(layer, plain(1 + len(sizes)))
+    return Value(layer, plain(1 + len(sizes)), samples=value.samples, kind=value.kind)
 
 
 def _squeeze(build: Build, node: Node) -> Made:
     value = build.value(node)
     axes = build.integers(node, 1, "axes")
     if axes is None and (build.graph.batch or 1) > 1:
-        axes = [axis for axis, size in enumerate(value.dims, 1) if size == 1]
+        axes = [axis for axis in range(value.rank) if value.standard(axis) and value.dims[value.standard(axis) - 1] == 1]
     if axes is None:
         raise Refusal("the axes are missing; all dimensions of size 1 might be the samples, too")
-    chosen = {_axis(axis, value.rank, value) for axis in axes}
+    chosen = {axis_of(value, axis) for axis in axes}
     if any(value.dims[axis - 1] != 1 for axis in chosen):
         raise Refusal(f"removes axes {axes} of {value.text}, which are not all of size 1")
-    return _without(build, node, build.unflattened(node, value), chosen)
+    return without(build, node, build.unflattened(node, value), chosen)
 
 
-def _without(build: Build, node: Node, value: Value, chosen: set[int]) -> Value:
-    """Returns a value without dimensions of size 1."""
+def without(build: Build, node: Node, value: Value, chosen: set[int]) -> Value:
+    """Returns a value that is not flat without dimensions of size 1."""
     if not chosen:
         return value
-    kept = [axis for axis in value.order if axis not in chosen]
     sizes = [value.sizes[i - 1] for i, axis in enumerate(value.order) if i > 0 and axis not in chosen]
-    if not sizes:
-        raise Refusal("leaves no dimension of a sample")
-    numbers = {axis: number for number, axis in enumerate(sorted(kept))}
-    layer = build.layer(node, "reshape", [value.layer], {"shape": sizes})
-    return Value(layer, tuple(numbers[axis] for axis in kept))
+    return value.without(build.layer(node, "reshape", [value.layer], {"shape": sizes}), chosen)
 
 
 def _unsqueeze(build: Build, node: Node) -> Made:
@@ -97,27 +103,41 @@ def _unsqueeze(build: Build, node: Node) -> Made:
     axes = build.integers(node, 1, "axes")
     if axes is None:
         raise Refusal("the axes are missing")
+    return unsqueezed(build, node, value, axes)
+
+
+def unsqueezed(build: Build, node: Node, value: Value, axes: Sequence[int]) -> Value:
+    """Returns a value with dimensions of size 1 where the file counts them."""
     rank = value.rank + len(axes)
-    chosen = {_axis(axis, rank, value) for axis in axes}
-    rest = iter(value.dims)
-    return reshaped(build, node, value, tuple(1 if axis in chosen else next(rest) for axis in range(1, rank)))
+    chosen = {axis + rank if axis < 0 else axis for axis in axes}
+    if len(chosen) != len(axes) or min(chosen, default=0) < 0 or max(chosen, default=0) >= rank:
+        raise Refusal(f"the axes are {list(axes)} of {value.text}")
+    dims = list(value.dims)
+    dims.insert(value.samples, SAMPLES)
+    rest = iter(dims)
+    sizes = [1 if axis in chosen else next(rest) for axis in range(rank)]
+    place = sizes.index(SAMPLES)
+    return replace(reshaped(build, node, value, (*sizes[:place], *sizes[place + 1 :])), samples=place)
 
 
 def _transpose(build: Build, node: Node) -> Made:
     value = build.value(node)
-    axes = list(node.get("perm") or reversed(range(value.rank)))
-    if sorted(axes) != list(range(value.rank)) or axes[0] != 0:
-        raise Refusal(f"perm is {axes} of {value.text}; the samples must stay the first dimension")
-    value = build.unflattened(node, value)
-    return Value(value.layer, tuple(axes.index(axis) for axis in value.order))
+    axes = [int(axis) for axis in node.get("perm") or reversed(range(value.rank))]
+    if sorted(axes) != list(range(value.rank)):
+        raise Refusal(f"perm is {axes} of {value.text}")
+    value, place = build.unflattened(node, value), axes.index(value.samples)
+    moved = [value.standard(axis) for axis in (axes[place], *axes[:place], *axes[place + 1 :])]
+    return Value(value.layer, tuple(moved.index(axis) for axis in value.order), samples=place, kind=value.kind)
 
 
 def _concat(build: Build, node: Node) -> Made:
-    values = [build.unflattened(node, build.value(node, number)) for number in range(len(node.inputs))]
-    first = values[0]
-    if any(each.rank != first.rank for each in values):
+    places = [number for number in range(len(node.inputs)) if not build.is_constant(node, number)]
+    first = build.unflattened(node, build.value(node, places[0]))
+    given = [build.operand(node, number, first) for number in range(len(node.inputs))]
+    values = [build.unflattened(node, each) for each in given]
+    if any(each.rank != first.rank or each.samples != first.samples for each in values):
         raise Refusal(f"its inputs are {', '.join(each.text for each in values)}")
-    axis = _axis(int(node.get("axis")), first.rank, first)
+    axis = axis_of(first, int(node.get("axis")))
     layers = [build.ordered(node, each, first.order) for each in values]
     return first.like(build.layer(node, "concat", layers, {"axis": first.axis(axis)}))
 
@@ -155,27 +175,35 @@ def _slice(build: Build, node: Node) -> Made:
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Refusal(f"starts are {starts}, ends {ends}, axes {axes}, steps {steps}; needed are as many of each")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        samples = axis % value.rank == 0 and start == 0 and step == 1
+        samples = value.standard(axis) == 0 and start == 0 and step == 1
         if samples and (end >= 2**31 - 1 or end in (SAMPLES, build.graph.batch)):
             continue
-        number = _axis(axis, value.rank, value)
+        number = axis_of(value, axis)
         size = value.dims[number - 1]
         places = range(size)[slice(start, end, step)]
+        if not places:
+            raise Refusal(f"leaves nothing of axis {axis} of {value.text}: start {start}, end {end}, step {step}")
         if step != 1 and len(places) > 1:
-            raise Refusal(f"the step of axis {axis} is {step}; only 1 is understood")
-        if places != range(size):
-            value = _part(build, node, value, number, places.start, len(places))
+            value = selected(build, node, value, number, list(places))
+        elif places != range(size):
+            value = part(build, node, value, number, places.start, len(places))
     return value
 
 
-def _part(build: Build, node: Node, value: Value, axis: int, start: int, length: int) -> Value:
+def part(build: Build, node: Node, value: Value, axis: int, start: int, length: int) -> Value:
+    """Returns a range along a dimension of a value that is not flat."""
     attributes = {"axis": value.axis(axis), "start": start, "length": length}
     return value.like(build.layer(node, "slice", [value.layer], attributes))
 
 
+def selected(build: Build, node: Node, value: Value, axis: int, places: list[int]) -> Value:
+    """Returns elements along a dimension of a value that is not flat."""
+    return value.like(build.layer(node, "index_select", [value.layer], {"axis": value.axis(axis), "indices": places}))
+
+
 def _split(build: Build, node: Node) -> Made:
     value = build.unflattened(node, build.value(node))
-    axis = _axis(int(node.get("axis", 0)), value.rank, value)
+    axis = axis_of(value, int(node.get("axis", 0)))
     size = value.dims[axis - 1]
     lengths, parts = build.integers(node, 1, "split"), len(node.outputs)
     node.require("num_outputs", parts, parts, neutral=lengths is not None)
@@ -185,35 +213,10 @@ def _split(build: Build, node: Node) -> Made:
     if len(lengths) != parts or sum(lengths) != size:
         raise Refusal(f"the lengths are {lengths} for {parts} outputs of {value.text}")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    return [_part(build, node, value, axis, start, length) for start, length in zip(starts, lengths, strict=True)]
-
-
-def _reduction(type: str) -> Operator:
-    def make(build: Build, node: Node) -> Made:
-        value = build.unflattened(node, build.value(node))
-        axes = build.integers(node, 1, "axes")
-        empty, keep = bool(node.get("noop_with_empty_axes", 0)), bool(node.get("keepdims", 1))
-        if not axes and empty:
-            return value
-        if not axes:
-            raise Refusal("reduces all dimensions, the samples, too")
-        chosen = {_axis(axis, value.rank, value) for axis in axes}
-        if not keep and len(chosen) == value.rank - 1:
-            raise Refusal("leaves no dimension of a sample; only keepdims is understood")
-        attributes = {"axes": [value.axis(axis) for axis in sorted(chosen)], "keep_dimensions": keep}
-        layer = build.layer(node, type, [value.layer], attributes)
-        if keep:
-            return value.like(layer)
-        kept = [axis for axis in value.order if axis not in chosen]
-        numbers = {axis: number for number, axis in enumerate(sorted(kept))}
-        return Value(layer, tuple(numbers[axis] for axis in kept))
-
-    return make
+    return [part(build, node, value, axis, start, length) for start, length in zip(starts, lengths, strict=True)]
 
 
 OPERATORS: dict[str, Operator] = {
     "Concat": _concat, "Flatten": _flatten, "Pad": _pad, "Reshape": _reshape, "Slice": _slice, "Split": _split,
     "Squeeze": _squeeze, "Transpose": _transpose, "Unsqueeze": _unsqueeze,
-    "ReduceMax": _reduction("max"), "ReduceMean": _reduction("mean"), "ReduceMin": _reduction("min"),
-    "ReduceSum": _reduction("sum"),
 }  # fmt: skip

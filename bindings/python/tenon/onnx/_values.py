@@ -2,7 +2,8 @@
 
 ONNX has images as [samples, channels, space...], Tenon as [samples, space..., channels]. A value therefore carries the
 order of its dimensions. What works element by element keeps the order, a transposition only renames it, and an operator
-that needs a certain one asks for it; so no elements are moved where none must be.
+that needs a certain one asks for it; so no elements are moved where none must be. The samples are the first dimension of every
+layer; of a value they may be another one, as in the recurrences of ONNX, which have [steps, samples, features].
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,6 +11,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,13 +52,17 @@ def moves(sizes: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 class Value:
     """A value of the graph.
 
-    order: dimension i of the layer is dimension order[i] of the value. flat: the value is [samples, rest], the elements
-    of a sample in the value's own order, while the layer still has the dimensions before that.
+    order: dimension i of the layer is dimension order[i] of the value with its samples first. flat: the value is [samples,
+    rest], the elements of a sample in the value's own order, while the layer still has the dimensions before that.
+    samples: which dimension of the value the samples are. kind: "float", "int" or "bool"; numbers that the file takes for
+    integers or truth values may be floats of a layer.
     """
 
     layer: Layer
     order: tuple[int, ...]
     flat: bool = False
+    samples: int = 0
+    kind: str = "float"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -83,8 +89,23 @@ class Value:
         return replace(self, layer=layer)
 
     def axis(self, number: int) -> int:
-        """Returns the dimension of the layer that is dimension `number` of the value, which is not flat."""
+        """Returns the dimension of the layer that is dimension `number` of the value, which is not flat, with its samples
+        first."""
         return self.order.index(number)
+
+    def standard(self, number: int) -> int:
+        """Returns what dimension `number` of the value is where its samples are first, -1 where there is none such."""
+        axis = number + self.rank if number < 0 else number
+        if not 0 <= axis < self.rank:
+            return -1
+        return 0 if axis == self.samples else axis + 1 if axis < self.samples else axis
+
+    def without(self, layer: Layer, axes: Collection[int]) -> Value:
+        """Returns the value of a layer that lacks dimensions, which are those of the value with its samples first."""
+        kept = [axis for axis in self.order if axis not in axes]
+        numbers = {axis: number for number, axis in enumerate(sorted(kept))}
+        before = sum(1 for axis in axes if axis <= self.samples)
+        return Value(layer, tuple(numbers[axis] for axis in kept), samples=self.samples - before, kind=self.kind)
 
     def rows(self, weight: Array) -> Array:
         """Returns a matrix [rest, columns] for the value flattened, with its rows in the order of the layer."""
@@ -95,10 +116,13 @@ class Value:
 
     def broadcast(self, numbers: Array) -> Array:
         """Returns numbers that are broadcast to the value, in the dimensions of a sample of the layer."""
-        if numbers.ndim > self.rank or (numbers.ndim == self.rank and numbers.shape[0] != 1):
+        before = self.rank - numbers.ndim
+        padded = numbers.reshape((1,) * before + numbers.shape) if before >= 0 else numbers
+        if before < 0 or padded.shape[self.samples] != 1:
             raise Refusal(f"numbers of shape {list(numbers.shape)} differ between samples, {self.text}")
-        padded = numbers.reshape((1,) * (self.rank - numbers.ndim) + numbers.shape)[0]
-        if any(have not in (1, size) for have, size in zip(padded.shape, self.dims, strict=True)):
+        padded = padded.squeeze(self.samples)
+        pairs = zip(padded.shape, self.dims, strict=True)
+        if any(size not in (1, own) and (own != 1 or self.flat) for size, own in pairs):
             raise Refusal(f"numbers of shape {list(numbers.shape)} do not fit {self.text}")
         if self.flat:
             padded = padded.reshape(self.inner if padded.size > 1 else (1,) * len(self.inner))
@@ -108,7 +132,8 @@ class Value:
     @property
     def text(self) -> str:
         """The shape for messages."""
-        return f"[samples, {', '.join(map(str, self.dims))}]"
+        sizes = list(map(str, self.dims))
+        return f"[{', '.join([*sizes[: self.samples], 'samples', *sizes[self.samples :]])}]"
 
 
 def float32(numbers: Any) -> Array:
