@@ -104,7 +104,7 @@ void StepGradients::set(const std::string& parameter, const ArrayView& values) {
   check_gradient("parameter \"" + parameter + "\"", parameter, values, like);
   if (!exist()) {
     machine_.zero_gradients();
-    accumulate();
+    set_accumulated();
   }
   access().write_by(machine_.model().calls->memory(use.gradient), element_bytes(like),
                     [&](std::byte* to) { copy_widened(values, like.dtype, to); });

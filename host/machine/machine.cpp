@@ -230,7 +230,7 @@ void Machine::run_backward() {
       for (const auto& machine : machines_) machine->access().finish();
       throw;
     }
-    step_.accumulate();
+    step_.set_accumulated();
   }
   values_ = Values::kDifferentiated;
 }

@@ -69,7 +69,7 @@ class StepGradients {
 
   // For the machine: a backward has added its gradients; it drops them if it fails; a forward ends the reading of those
   // that an update used.
-  void accumulate() { state_ = State::kAccumulated; }
+  void set_accumulated() { state_ = State::kAccumulated; }
   void drop() { state_ = State::kNone; }
   void forget_used() {
     if (state_ == State::kUsed) drop();

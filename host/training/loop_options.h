@@ -15,7 +15,8 @@ struct LoopOptions {
   int64_t pass_batches = 0;
 };
 
-inline int64_t at_least(int64_t minimum, int64_t value, const char* name) {
+template <typename Number>
+Number at_least(Number minimum, Number value, const char* name) {
   if (value < minimum)
     core::fail(TN_INVALID, core::SubjectName{name}, "options.", name, " is ", value, "; expected at least ", minimum);
   return value;
@@ -25,8 +26,8 @@ inline int64_t at_least(int64_t minimum, int64_t value, const char* name) {
 template <typename Options>
 LoopOptions loop_options(const Options& from, [[maybe_unused]] bool training) {
   LoopOptions to;
-  if (training) to.passes = at_least(0, from.passes, "passes");
-  to.pass_batches = at_least(0, from.pass_batches, "pass_batches");
+  if (training) to.passes = at_least<int64_t>(0, from.passes, "passes");
+  to.pass_batches = at_least<int64_t>(0, from.pass_batches, "pass_batches");
   return to;
 }
 

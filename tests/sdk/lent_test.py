@@ -68,7 +68,7 @@ class Lent(unittest.TestCase):
     def test_traits_that_came_later_are_told_from_the_first(self):
         base = (ROOT / "sdk/include/tenon/base.h").read_text(encoding="utf-8")
         for trait in set(re.findall(r"^  (TN_TRAIT_\w+) =", base.partition("#if TN_TARGET_MINOR >= 3")[2], re.MULTILINE)):
-            self.assertTrue(f'{{{trait}, "prepare sets {trait}",' in self.code, f"{trait} in other_host.cpp")
+            self.assertTrue(f'{{"prepare sets {trait}", {trait},' in self.code, f"{trait} in other_host.cpp")
 
 
 if __name__ == "__main__":

@@ -307,7 +307,7 @@ def loop_header(spec):
     for member in members:
         lines += comment(member.brief(), "  ", "// ", "// ")
         lines.append(f"  {TYPES[member.type].cpp} {member.name} = {literal(member)};")
-    lines += ["};", "", "inline int64_t at_least(int64_t minimum, int64_t value, const char* name) {",
+    lines += ["};", "", "template <typename Number>", "Number at_least(Number minimum, Number value, const char* name) {",
               "  if (value < minimum)",
               ('    core::fail(TN_INVALID, core::SubjectName{name}, "options.", name, " is ", value, '
                '"; expected at least ", minimum);'),
@@ -318,7 +318,7 @@ def loop_header(spec):
     for member in members:
         value = f"from.{member.name}"
         if member.minimum is not None:
-            value = f'at_least({member.minimum}, {value}, "{member.name}")'
+            value = f'at_least<{TYPES[member.type].cpp}>({member.minimum}, {value}, "{member.name}")'
         lines.append(f"  {'if (training) ' if member.train_only else ''}to.{member.name} = {value};")
     return [*lines, "  return to;", "}", "", "}  // namespace tenon::host"]
 

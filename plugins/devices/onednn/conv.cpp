@@ -84,8 +84,8 @@ void add_to(float* to, const float* from, int64_t count) {
 void reorder(const Run& run) {
   const Binding& b = *run.binding;
   const OneThread one(*b.library);
-  const dnnl_memory_t from = b.sums() ? b.ordered.get() : b.plain.get(),
-                      to = b.sums() ? b.plain.get() : b.ordered.get();
+  auto* const from = b.sums() ? b.ordered.get() : b.plain.get();
+  auto* const to = b.sums() ? b.plain.get() : b.ordered.get();
   run.note(b.reorder->execute(
       b.streams[0].get(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, b.reorder_scratch.get()}}));
 }
@@ -251,7 +251,7 @@ void make_memory_objects(Binding& b) {
   const int64_t most = b.sums() ? std::clamp<int64_t>(kPartsBytes / b.ordered_bytes, 1, kParts) : kTasks;
   b.tasks = std::clamp<int64_t>(kTasksBytes / std::max<int64_t>(each, 1), 1, most);
   for (Step& step : b.steps) {
-    if (std::memcmp(&step.primitive.form(weights), &ordered, sizeof ordered) != 0)
+    if (library.memory_desc_equal(&step.primitive.form(weights), &ordered) == 0)
       throw tn::Failure(TN_UNSUPPORTED, "", "oneDNN wants the weights in several orders");
     for (int64_t i = 0; i < b.tasks; ++i)
       step.tasks.push_back({make_memory(library, step.primitive.form(images)),
@@ -277,6 +277,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
     if (!is_faster(problem))
       throw tn::Failure(TN_UNSUPPORTED, "", "the device cpu itself is faster for images of this shape");
     const OneThread one(library);
+    // NOLINTNEXTLINE(modernize-make-unique): an aggregate
     auto binding = std::unique_ptr<Binding>(new Binding{&library,
                                                         problem,
                                                         problem.image_elements(),

@@ -34,6 +34,7 @@ Library::Library() {
   TENON_ONEDNN(engine_create);
   TENON_ONEDNN(engine_destroy);
   TENON_ONEDNN(memory_create);
+  TENON_ONEDNN(memory_desc_equal);
   TENON_ONEDNN(memory_desc_get_size);
   TENON_ONEDNN(memory_desc_init_by_strides);
   TENON_ONEDNN(memory_destroy);

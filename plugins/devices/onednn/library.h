@@ -23,13 +23,14 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-#define TENON_ONEDNN(name) decltype(&::dnnl_##name) name = nullptr
+#define TENON_ONEDNN(name) decltype(&::dnnl_##name) name = nullptr  // NOLINT(bugprone-macro-parentheses)
   TENON_ONEDNN(dilated_convolution_backward_data_desc_init);
   TENON_ONEDNN(dilated_convolution_backward_weights_desc_init);
   TENON_ONEDNN(dilated_convolution_forward_desc_init);
   TENON_ONEDNN(engine_create);
   TENON_ONEDNN(engine_destroy);
   TENON_ONEDNN(memory_create);
+  TENON_ONEDNN(memory_desc_equal);
   TENON_ONEDNN(memory_desc_get_size);
   TENON_ONEDNN(memory_desc_init_by_strides);
   TENON_ONEDNN(memory_destroy);

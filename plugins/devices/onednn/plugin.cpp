@@ -14,11 +14,11 @@ tn_status open(const tn_services*, const tn_errors* errors, const tn_device*, vo
 void close(void* shared) { delete static_cast<Library*>(shared); }
 
 constexpr tn_shared kShared = {sizeof(tn_shared), 0, &open, &close, nullptr};
-const tn_provider kConv = {sizeof(tn_provider), 100, "cpu", TN_CONV, "onednn_conv", &conv_table, &kShared};
-const tn_provider* const kProviders[] = {&kConv};
+constexpr tn_provider kConv = {sizeof(tn_provider), 100, "cpu", TN_CONV, "onednn_conv", &conv_table, &kShared};
+constexpr const tn_provider* kProviders[] = {&kConv};
 constexpr tn_library kOneDnn = {sizeof(tn_library), 0, kLibraryName, kLibraryHint};
 constexpr const tn_library* kLibraries[] = {&kOneDnn};
-const tn_plugin kPlugin = [] {
+constexpr tn_plugin kPlugin = [] {
   tn_plugin plugin = {};
   plugin.size = sizeof plugin;
   plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};

@@ -22,7 +22,7 @@ using tn::Logical;
 constexpr size_t kMostDepth = 200;
 constexpr size_t kMostCharacters = 1 << 16;
 
-struct Value {
+struct Value {  // NOLINT(bugprone-exception-escape): its parts move without one
   std::variant<Float, Logical> held;
   std::optional<double> literal = {};  // a number as it was written
 };

@@ -53,7 +53,7 @@ class Generator(unittest.TestCase):
         self.assertIn("  /* Steps of a probe. Of no use. Since 0.4. */\n  int64_t probe_steps;\n} tn_train_options;", c)
         self.assertIn("  // Steps of a probe.\n  int64_t probe_steps = 3;\n};",
                       files["host/include/tenon/tenon_training_options.hpp"])
-        self.assertIn('to.probe_steps = at_least(1, from.probe_steps, "probe_steps");',
+        self.assertIn('to.probe_steps = at_least<int64_t>(1, from.probe_steps, "probe_steps");',
                       files["host/training/loop_options.h"])
         self.assertIn('"probe_steps": Option("int64", 3, 1),', files["bindings/python/tenon/_run/options.py"])
 
