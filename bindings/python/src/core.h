@@ -95,6 +95,7 @@ void destroy(void* object) noexcept {
 
 void bind_errors(nb::module_& module);
 void bind_arrays(nb::module_& module);
+void bind_arrow(nb::module_& module);
 void bind_generation(nb::module_& module);
 void bind_kernels(nb::module_& module);
 void bind_model(nb::module_& module);

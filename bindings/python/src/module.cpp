@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   bind_interpreter(module);
   bind_errors(module);
   bind_arrays(module);
+  bind_arrow(module);
   bind_kernels(module);
   bind_model(module);
   bind_program(module);

@@ -226,6 +226,7 @@ void bind_readers(nb::module_& module) {
   nb::class_<tenon::Names>(module, "Names")
       .def_ro("slot", &tenon::Names::slot)
       .def_ro("columns", &tenon::Names::columns)
+      .def_ro("texts", &tenon::Names::texts)
       .def("of", [](const tenon::Names& names, const std::string& slot) {
         tenon::Names result = names;
         result.slot = slot;

@@ -222,11 +222,16 @@ void fill_slot(tenon::Sample& sample, const Slot& slot, nb::handle value) {
   with_numbers(slot, value, [&](const auto& numbers) { sample.set(slot.name, numbers); });
 }
 
+// "" of a slot that takes no place of a tuple.
+std::string at_place(const Slot& slot) {
+  return slot.place < 0 ? "" : ", place " + std::to_string(slot.place) + " of the tuple,";
+}
+
 void fill_checked(tenon::Sample& sample, const Slot& slot, nb::handle value, int64_t number) {
   const auto refuse = [&](const std::string& why) {
     throw tenon::Error(TN_BAD_DATA,
-                       "sample " + std::to_string(number) + ": slot \"" + slot.name + "\" is " + described(slot) +
-                           ", but its value is " + described(value) + ": " + why,
+                       "sample " + std::to_string(number) + ": slot \"" + slot.name + "\"" + at_place(slot) + " is " +
+                           described(slot) + ", but its value is " + described(value) + ": " + why,
                        "reader", slot.name);
   };
   try {
@@ -307,19 +312,20 @@ void fill_by_name(tenon::Sample& sample, const Slots& slots, nb::handle value, i
 }
 
 void check_places(const Slots& slots, size_t values, int64_t number) {
-  int64_t last = -1;
+  const auto last =
+      std::max_element(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.place < b.place; });
   std::string names;
-  for (const Slot& slot : slots) {
-    names += (names.empty() ? "\"" : ", \"") + slot.name + "\"";
-    last = std::max(last, slot.place);
-  }
-  const bool fits = last < 0 ? values == slots.size() : std::cmp_less(last, values);
+  for (const Slot& slot : slots) names += (names.empty() ? ", for \"" : ", \"") + slot.name + "\"";
+  const bool placed = last != slots.end() && last->place >= 0;
+  const bool fits = placed ? std::cmp_less(last->place, values) : values == slots.size();
   if (fits) return;
-  const std::string expected = last < 0 ? std::to_string(slots.size()) : "at least " + std::to_string(last + 1);
-  throw tenon::Error(TN_BAD_DATA,
-                     "sample " + std::to_string(number) + " has " + std::to_string(values) + " values; expected " +
-                         expected + ", for " + names,
-                     "reader");
+  const std::string expected = placed ? "at least " + std::to_string(last->place + 1) + ": \"" + last->name +
+                                            "\" takes place " + std::to_string(last->place)
+                                      : std::to_string(slots.size()) + names;
+  throw tenon::Error(
+      TN_BAD_DATA,
+      "sample " + std::to_string(number) + " has " + std::to_string(values) + " values; expected " + expected,
+      "reader");
 }
 
 }  // namespace

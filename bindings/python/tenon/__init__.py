@@ -28,11 +28,11 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse",
-    "StaticInput", "SubsequenceInput", "batch", "beam_search", "cases", "check_gradient", "cond", "data_type",
-    "dist_train", "draw", "error", "event", "formula", "generate", "host", "infer", "layer", "learned", "load",
-    "memory", "network", "parameters", "plan", "reader", "recurrent_group", "scan", "summary", "test", "train",
-    "trainer", "updater", "use",
+    "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Ragged",
+    "Reader", "Sparse", "StaticInput", "SubsequenceInput", "Table", "batch", "beam_search", "cases",
+    "check_gradient", "cond", "data_type", "dist_train", "draw", "error", "event", "formula", "generate", "host",
+    "infer", "layer", "learned", "load", "memory", "network", "parameters", "plan", "reader", "recurrent_group",
+    "scan", "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
@@ -44,6 +44,7 @@ _LATE_FUNCTIONS = {  # by module
     "IfElse": "_model.cond",
     "StaticInput": "_model.scan",
     "SubsequenceInput": "_model.scan",
+    "Table": "_base.table",
     "beam_search": "_run.generation",
     "cases": "_model.cond",
     "check_gradient": "_run.gradient_check",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from tenon import program as program
     from tenon import sklearn as sklearn
     from tenon import weights as weights
+    from tenon._base.table import Table
     from tenon._model.cond import IfElse, cases, cond
     from tenon._model.formula import formula, learned
     from tenon._model.scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan

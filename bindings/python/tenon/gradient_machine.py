@@ -131,9 +131,9 @@ class GradientMachine(Machine):
         """Computes the outputs of a minibatch and returns copies: one array, or a list for several outputs. Metrics have
         no output; `metrics` has their values.
 
-        minibatch: a dict by data layer, of which others are ignored; a list in the order of the data layers, in which a
-        dict stands for its slot of that name, or its only slot; or the values of the only data layer. The label of a
-        default cost may be missing.
+        minibatch: a dict by data layer, a frame or a table, of which other columns are ignored; a list in the order of
+        the data layers, in which a dict stands for its slot of that name, or its only slot; or the values of the only data
+        layer. The label of a default cost may be missing.
         """
         self._run(minibatch, needs_cost=False)
         results = [super(GradientMachine, self).output(each) for each in self.outputs if each.role != "metric"]
@@ -315,8 +315,11 @@ def _has_gradient(core: Any, name: str) -> bool:
 
 def _by_name(minibatch: Any, types: Mapping[str, DataType], label: str | None) -> dict[str, Any]:
     """Returns the values of a minibatch by data layer."""
+    minibatch = _arrays.opened(minibatch)
     if isinstance(minibatch, Mapping):
         return dict(minibatch)
+    if _arrays.is_frame(minibatch):
+        return _arrays.columns_of(minibatch)
     names = list(types)
     if not isinstance(minibatch, (list, tuple)):
         minibatch = [minibatch]
@@ -427,7 +430,7 @@ def compose(
 
 
 def _make(chosen: Sequence[Layer], reader: Any) -> None:
-    layers.make(chosen, None if reader is None else readers.types(reader))
+    layers.make(chosen, None if reader is None else readers.types(reader, None, layers.untyped(chosen)))
 
 
 def _options(

@@ -261,7 +261,7 @@ def create(
     layers that have no type by its slots of the same name; feeding: {slot: data layer} where the names differ.
     """
     chosen = layers.as_layers(outputs)
-    types = None if reader is None else readers.types(reader, feeding)
+    types = None if reader is None else readers.types(reader, feeding, layers.untyped(chosen))
     cores = layers.make(chosen, types)
     layers.require_host(cores, _host.host().core, "create")
     return ParameterSet(_host.host().core.parameters(cores, _check.seed(seed, "create")), chosen)

@@ -18,7 +18,7 @@ import numpy as np
 from tenon import _core, error
 from tenon._base import functions as _functions
 from tenon._base import host as _host
-from tenon._base.arrays import Sparse, from_core, is_frame
+from tenon._base.arrays import Sparse, from_core, is_frame, opened
 from tenon._base.columns import Types, Wanted, converted
 from tenon.data_type import DataType, layout_code, of_options
 
@@ -215,10 +215,14 @@ def _filled(types: Types | None, samples: Callable[[], Iterable[Any]]) -> Types:
     """Returns the types of all slots: those that are not known are guessed from a sample."""
     if not types:
         return _guessed(samples)
-    if isinstance(types, Wanted) and None in types.values():
-        guessed = _guessed(samples)
-        for name in [name for name, type in types.items() if type is None]:
-            types[name] = guessed[name]
+    unknown = [name for name, type in types.items() if type is None]
+    if isinstance(types, Wanted) and unknown:
+        guessed = _guessed(samples, unknown)
+        for name in unknown:
+            if name in guessed:
+                types[name] = guessed[name]
+            else:
+                del types[name]
     return types
 
 
@@ -240,8 +244,8 @@ def _guess(value: Any, name: str) -> DataType:
     )
 
 
-def _guessed(function: Callable[[], Iterable[Any]]) -> Types:
-    """Returns the types of the samples of a function by its first sample."""
+def _guessed(function: Callable[[], Iterable[Any]], names: Sequence[str] | None = None) -> Types:
+    """Returns the types of the samples of a function by its first sample. names: of the slots that are wanted."""
     for sample in function():
         if not isinstance(sample, Mapping):
             raise error.InvalidError(
@@ -249,7 +253,8 @@ def _guessed(function: Callable[[], Iterable[Any]]) -> Types:
                 "layers types, or the reader, as tenon.reader.typed(function, {...})",
                 "reader",
             )
-        return {name: _guess(value, name) for name, value in sample.items() if name != "end_pass"}
+        chosen = [name for name in sample if name != "end_pass"] if names is None else names
+        return {name: _guess(sample[name], name) for name in chosen if name in sample}
     raise error.BadDataError("the reader gave no samples", "reader")
 
 
@@ -285,8 +290,11 @@ def as_reader(value: ReaderLike) -> Reader:
     samples; an iterator, for one pass."""
     if isinstance(value, Reader):
         return value
-    if isinstance(value, Mapping) or is_frame(value):
-        return arrays(value)  # type: ignore[arg-type]
+    columns = opened(value)
+    if isinstance(columns, Mapping) or is_frame(columns):
+        return arrays(columns)
+    if columns is not value:
+        raise TypeError(f"expected a table, not one column of Arrow, {type(value).__name__}")
     if callable(value):
         function: Any = value
         return Reader(lambda types: _iterated(function, _filled(types, function), types))
@@ -301,6 +309,27 @@ def as_reader(value: ReaderLike) -> Reader:
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return Reader(_once(value))
     raise TypeError(f"expected a reader or a function that returns samples, not {type(value).__name__}")
+
+
+def samples_or_feeds(given: Any, types: Mapping[str, Any], feeding: Any = None) -> Any:
+    """Returns a reader, or feeds by data layer for values of all samples at once."""
+    if feeding and isinstance(given, (Mapping, list, tuple)):
+        return as_reader(given)
+    if isinstance(given, Mapping):
+        missing = [name for name in types if name not in given]
+        if missing:
+            raise error.InvalidError(
+                f'the input has nothing for data layer "{missing[0]}"; it has {list(given)}', "infer", missing[0]
+            )
+        return {name: value for name, value in given.items() if name in types}
+    arrays = not callable(given) and not isinstance(given, (Reader, Mapping))
+    if arrays and len(types) == 1 and not is_frame(given):
+        dense = all(type.storage == _core.DENSE for type in types.values())
+        if isinstance(given, (list, tuple)) and given and isinstance(given[0], (dict, tuple)) and dense:
+            return as_reader(given)
+        if not hasattr(given, "__next__"):
+            return {next(iter(types)): given}
+    return as_reader(given)
 
 
 def _once(iterable: Iterable[Any]) -> Callable[[Types | None], Any]:
@@ -325,10 +354,21 @@ def _once(iterable: Iterable[Any]) -> Callable[[Types | None], Any]:
     return open
 
 
-def types(reader: ReaderLike, feeding: Mapping[str, str | int] | None = None) -> dict[str, DataType]:
-    """Returns the types of the slots of a reader, by the data layers that they feed."""
-    names = {slot: layer for slot, layer in (feeding or {}).items() if isinstance(layer, str)}
-    return {names.get(name, name): type for name, type in as_reader(reader).types(Wanted({}, True, True)).items()}
+def types(
+    reader: ReaderLike, feeding: Mapping[str, str | int] | None = None, names: Iterable[str] | None = None
+) -> dict[str, DataType]:
+    """Returns the types of the slots of a reader, by the data layers that they feed. names: of the data layers whose types
+    are wanted; None: of all."""
+    slots = feeding.items() if isinstance(feeding, Mapping) else ()
+    layer_of = {slot: layer for slot, layer in slots if isinstance(layer, str)}
+    if names is None:
+        return {layer_of.get(name, name): type for name, type in as_reader(reader).types(Wanted({}, False, True)).items()}
+    slot_of = {layer: slot for slot, layer in layer_of.items()}
+    wanted = Wanted({slot_of.get(name, name): None for name in names}, True, True)
+    if not wanted:
+        return {}
+    found = as_reader(reader).types(wanted)
+    return {layer_of.get(name, name): type for name, type in found.items()}
 
 
 def shuffle(reader: ReaderLike, buffer: int = 0, seed: int = 0) -> Reader:

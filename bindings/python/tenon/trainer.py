@@ -163,8 +163,7 @@ class SGD:
         if reader is None:
             raise error.InvalidError("training needs a reader", "train", "reader")
         used = _set(parameters)
-        types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
-        cores = layers.make(chosen, types)
+        cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         self.updater = self._chosen(updater)
         given = {"seed": seed, "passes": passes, "pass_batches": pass_batches}
         options = _check.options(_options.TRAIN, given, "train")
@@ -174,8 +173,9 @@ class SGD:
         options.update(_parts(checkpoint, early_stop, average))
         handle = _handler(event_handler)
         opened = functools.partial(
-            open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=_arrays.allows_nan(nan, "train")
-        )
+            open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=_arrays.allows_nan(nan, "train"),
+            parameters=parameters,
+        )  # fmt: skip
         options.update(_readers(opened, reader, test))
         with parameters.training():
             _core.train(options, handle, _warn)
@@ -214,10 +214,10 @@ class SGD:
         chosen = layers.as_layers(topology)
         if reader is None:
             raise error.InvalidError("testing needs a reader", "test", "reader")
-        types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
-        cores = layers.make(chosen, types)
+        cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         known = _set(parameters).known()
-        opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, _arrays.allows_nan(nan, "test"), known)
+        allowed = _arrays.allows_nan(nan, "test")
+        opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, allowed, known, parameters)
         cost, samples, metrics, seconds, costs = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs,
              "devices": _check.devices(device, "test"), "compute": compute_code(compute, "test")}
@@ -335,7 +335,7 @@ def infer(
     """
     if isinstance(outputs, BeamSearch):
         return outputs.infer(parameters, input)
-    given = reader if reader is not None else input
+    given = _arrays.opened(reader if reader is not None else input)
     if given is None:
         raise error.InvalidError("inference needs an input", "infer", "input")
     single = isinstance(outputs, (layers.Layer, str))
@@ -343,8 +343,7 @@ def infer(
         raise error.InvalidError(f"batch_size is {batch_size!r}; expected an integer from 1 on", "infer", "batch_size")
     chosen = layers.as_layers(outputs)
     typed = isinstance(given, (Mapping, readers.Reader)) or _arrays.is_frame(given)  # by its slots
-    unknown = typed and any(each._core is None for each in chosen)
-    cores = layers.make(chosen, readers.types(given, feeding) if unknown else None)
+    cores = layers.make(chosen, readers.types(given, feeding, layers.untyped(chosen)) if typed else None)
     _set(parameters)
     layers.require_host(cores, parameters.host.core, "infer")
     for each in chosen:
@@ -365,14 +364,14 @@ def _infer(
     batch_size: int, nan: bool,
 ) -> list[Any]:  # fmt: skip
     parts: list[list[Any]] = []
-    recipe = _samples(given, types)
+    recipe = readers.samples_or_feeds(given, types, feeding)
     if not isinstance(recipe, readers.Reader):
-        feeds, samples = _arrays.feeds(recipe, types, nan)
+        feeds, samples = _arrays.feeds(recipe, types, nan, parameters.names())
         predictor = _with_parameters(
             parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
         )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
-    opened, pairs = open_reader(recipe, chosen, feeding, batch_size, nan, parameters.core.known())
+    opened, pairs = open_reader(recipe, chosen, feeding, batch_size, nan, parameters.core.known(), parameters)
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs}
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
     if not parts:
@@ -398,27 +397,5 @@ def _with_parameters(parameters: ParameterSet, cores: list[Any], call: Callable[
         ) from None
 
 
-def _samples(given: Any, types: Mapping[str, Any]) -> Any:
-    """Returns a reader, or feeds by data layer for values of all samples at once."""
-    if isinstance(given, Mapping):
-        missing = [name for name in types if name not in given]
-        if missing:
-            raise error.InvalidError(
-                f'the input has nothing for data layer "{missing[0]}"; it has {list(given)}', "infer", missing[0]
-            )
-        return {name: value for name, value in given.items() if name in types}
-    arrays = not callable(given) and not isinstance(given, (readers.Reader, Mapping))
-    if arrays and len(types) == 1 and not _arrays.is_frame(given):
-        if isinstance(given, (list, tuple)) and given and isinstance(given[0], (dict, tuple)) and _is_dense(types):
-            return readers.as_reader(given)
-        if not hasattr(given, "__next__"):
-            return {next(iter(types)): given}
-    return readers.as_reader(given)
-
-
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _is_dense(types: Mapping[str, Any]) -> bool:
-    return all(type.storage == _core.DENSE for type in types.values())

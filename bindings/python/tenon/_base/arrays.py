@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenon import _core, error
+from tenon._base import arrow
+from tenon._base.categories import numbered
 from tenon.data_type import DataType
 
 
@@ -149,8 +151,29 @@ def _is_scipy(value: Any) -> bool:
 
 
 def is_frame(value: Any) -> bool:
-    """Whether it is a frame of pandas or a table of Arrow, whose columns have names."""
+    """Whether it is a frame of pandas or polars, a table of Arrow, or a structured array: what has columns by name."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.names is not None and value.ndim == 1
     return hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "to_numpy"))
+
+
+def columns_of(frame: Any) -> dict[str, Any]:
+    """Returns the columns of a frame by name, each as it is."""
+    if isinstance(frame, np.ndarray):
+        return {name: frame[name] for name in frame.dtype.names or ()}
+    table = hasattr(frame, "column_names")
+    labels = list(frame.column_names if table else frame.columns)
+    names = [str(name) for name in labels]
+    for name in names:
+        if names.count(name) > 1:
+            raise error.InvalidError(f'{names.count(name)} columns are called "{name}"; expected one', "reader", name)
+    return {name: frame.column(number) if table else frame[labels[number]] for number, name in enumerate(names)}
+
+
+def opened(value: Any) -> Any:
+    """Returns the columns of what exports a table by the methods of Arrow alone, by name, and its column if it exports
+    one; other values as they are, frames too, whose columns are exported one by one."""
+    return arrow.read(value) if arrow.is_arrow(value) and not is_frame(value) else value
 
 
 def _refusal(where: str, what: str, expected: object, name: str) -> error.InvalidError:
@@ -225,34 +248,72 @@ def require_present(value: Any, where: str, name: str) -> Any:
         missing, what = np.ma.getmaskarray(value), "masked elements"
     elif hasattr(value, "isna") and not isinstance(getattr(value, "dtype", None), np.dtype):  # of pandas
         missing = np.asarray(value.isna())
-    elif hasattr(value, "null_count"):  # of Arrow
-        count = value.null_count() if callable(value.null_count) else value.null_count
-        missing = np.asarray(value.is_null()) if count else None
-    if (missing is None or not missing.any()) and _has_nulls_in_lists(arrow := _of_arrow(value)):
-        missing = np.array([_holds_none(each) for each in arrow.to_pylist()])
     if missing is not None and missing.any():
         row = int(missing.reshape(len(missing), -1).any(1).argmax()) if missing.ndim else 0
         raise error.BadDataError(f"sample {row}: {where} has {what}", "data", name)
     return value
 
 
-def _of_arrow(value: Any) -> Any:
+def of_arrow(value: Any) -> Any:
     """Returns the array of Arrow in a column of pandas; other values as they are."""
     return value.array.__arrow_array__() if hasattr(getattr(value, "dtype", None), "pyarrow_dtype") else value
 
 
-def _has_nulls_in_lists(value: Any) -> bool:
-    """Whether lists of Arrow have nulls in them, which become NaN in arrays of NumPy."""
-    if hasattr(value, "chunks"):
-        return any(_has_nulls_in_lists(chunk) for chunk in value.chunks)
-    if not hasattr(value, "null_count") or not hasattr(getattr(value, "type", None), "value_field"):  # of lists
-        return False
-    inner = value.flatten()
-    return inner.null_count > 0 or _has_nulls_in_lists(inner)
+def of_column(value: Any, type: DataType | None, where: str, name: str) -> Any:
+    """Returns the array, Ragged or Sparse of a column of Arrow, for a data layer of `type`; the array of a tensor or of
+    another column; other values as they are. BadDataError if a value is missing."""
+    value = of_arrow(value)
+    if not arrow.is_arrow(value):
+        return plain(require_present(value, where, name))
+    values, _ = arrow.values_of(value, where, name)
+    try:
+        return _shaped(values, type, where, name)
+    except ValueError as failure:
+        if isinstance(failure, error.Error):
+            raise
+        raise _refusal(where, f"has lists that do not fit: {failure}", type or "lists of one length", name) from None
 
 
-def _holds_none(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and any(map(_holds_none, value)))
+def _shaped(values: Any, type: DataType | None, where: str, name: str) -> Any:
+    """Returns lists of Arrow as sequences, sparse vectors or arrays."""
+    storage = _core.DENSE if type is None else type.storage
+    if isinstance(values, np.ndarray) and storage != _core.DENSE and values.ndim > 1:  # lists of one size
+        size = values.shape[1]
+        values = arrow.Sequences(values.reshape(-1, *values.shape[2:]), np.arange(len(values) + 1) * size)
+    if isinstance(values, np.ndarray):
+        if type is not None and values.ndim == 2 and values.shape[1:] != type.shape and _size(type) == values.shape[1]:
+            return values.reshape(-1, *type.shape)
+        return values
+    if type is not None and storage == _core.SPARSE and values.inner is None:
+        numbers = values.numbers if isinstance(values, arrow.Pairs) else None
+        return Sparse(type.shape[0], values.offsets, values.values, numbers)
+    if isinstance(values, arrow.Pairs):
+        raise _refusal(where, "has maps", type or "numbers", name)
+    if type is not None and storage == _core.RAGGED:
+        inner, rows = values.inner, values.values
+        if inner is not None and type.levels == 1:  # the inner lists are vectors
+            rows, inner = _even(rows, inner, where, name), None
+        return Ragged(rows, values.offsets, inner)
+    rows = values.values if values.inner is None else _even(values.values, values.inner, where, name)
+    return _even(rows, values.offsets, where, name)
+
+
+def _size(type: DataType) -> int:
+    return int(np.prod(type.shape))
+
+
+def _even(rows: NDArray[Any], offsets: NDArray[Any], where: str, name: str) -> NDArray[Any]:
+    """Returns lists of equal length as an array."""
+    lengths = np.diff(offsets)
+    uneven = np.flatnonzero(lengths != lengths[:1])
+    if len(uneven):
+        number = int(uneven[0])
+        raise error.BadDataError(
+            f"sample {number}: {where} has a list of {lengths[number]} numbers; expected {lengths[0]}, as in those before",
+            "data",
+            name,
+        )
+    return rows.reshape(len(lengths), -1, *rows.shape[1:]) if len(lengths) else rows
 
 
 def plain(value: Any) -> Any:
@@ -288,8 +349,9 @@ def _is_matrix(value: Any) -> bool:
     )
 
 
-def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
-    """Returns what the library is fed for a data layer. samples: of the minibatch, for constants.
+def to_core(value: Any, type: DataType, name: str, samples: int = 1, names: Sequence[str] = ()) -> Any:
+    """Returns what the library is fed for a data layer. samples: of the minibatch, for constants; names: those by which a
+    model knows categories.
 
     Arrays are taken whole. Everything else is a list of samples, each of which is converted as a sample of a reader is,
     with the same errors."""
@@ -299,9 +361,12 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
         return _core.dense(_constant(value, type, name, samples))
     if _is_scipy(value):
         value = of_scipy(value, _where(name), name)
+    value = of_arrow(value)
+    if (categories := numbered(value, _where(name), name, names)) is not None:
+        value = categories[0]
+    value = of_column(value, type, _where(name), name)
     if isinstance(value, (Ragged, Sparse)):
         return packed(value, type, _where(name), name)
-    value = plain(require_present(value, _where(name), name))
     if isinstance(value, np.ndarray) and (type.storage == _core.DENSE or value.ndim == 0) and value.dtype != object:
         return _core.dense(column(numbers(value, type, _where(name), name), type))
     check_storage(value, type, _where(name), name)
@@ -320,11 +385,18 @@ def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
 
 
 def feeds(
-    values: Mapping[str, Any], types: Mapping[str, DataType], nan: bool = False
-) -> tuple[list[tuple[str, Any]], int]:
-    """Returns what the library is fed for a minibatch, and its number of samples. nan: whether floats may be NaN."""
+    values: Mapping[str, Any], types: Mapping[str, DataType], nan: bool = False,
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[list[tuple[str, Any]], int]:  # fmt: skip
+    """Returns what the library is fed for a minibatch, and its number of samples. nan: whether floats may be NaN; names:
+    those of the categories of data layers."""
+    texts = names or {}
     constants = {name: value for name, value in values.items() if isinstance(value, Constant)}
-    made = {name: to_core(value, types[name], name) for name, value in values.items() if name not in constants}
+    made = {
+        name: to_core(value, types[name], name, names=texts.get(name, ()))
+        for name, value in values.items()
+        if name not in constants
+    }
     stated = [each.samples for each in constants.values() if each.samples is not None]
     samples: int = max((each.samples for each in made.values()), default=max(stated, default=1))
     for name, value in constants.items():

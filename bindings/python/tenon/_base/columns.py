@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from tenon._base.arrays import (
     check_storage,
     checked,
     column,
+    columns_of,
     is_frame,
+    of_arrow,
+    of_column,
     of_scipy,
     packed,
     plain,
-    require_present,  # fmt: skip
     type_of,
 )
+from tenon._base.categories import numbered
 from tenon.data_type import DataType
 
 Types = Mapping[str, DataType]
@@ -45,10 +49,12 @@ class Wanted(dict[str, Any]):
         super().__init__(types)
         self.alone, self.nan, self.places, self.no_tuples = alone, nan, places or {}, no_tuples
         self.by_place = False  # whether a reader has taken the places
+        self.columns: list[str] = []  # of frames, also those that were left as they are
 
     def renamed(self, pairs: Sequence[tuple[str, str]]) -> Wanted:
         """Returns the same for a source of slots with other names."""
         result = Wanted({old: self[new] for old, new in pairs if new in self}, self.alone, self.nan)
+        result.columns = self.columns
         slots = {new: old for old, new in pairs}
         result.known = [each.of(slots[each.slot]) for each in self.known if each.slot in slots]
         return result
@@ -56,83 +62,46 @@ class Wanted(dict[str, Any]):
     def and_slot(self, name: str) -> Wanted:
         """Returns the same with one more slot."""
         result = Wanted({**self, name: self.get(name)}, self.alone, self.nan)
-        result.known = self.known
+        result.known, result.columns = self.known, self.columns
         return result
 
 
 def converted(given: Any, types: Types) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """Returns the values and the options of slots. Of columns that no data layer takes those alone that have numbers, and
-    none if there are all that data layers take."""
-    columns = _columns(given)
+    """Returns the values and the options of slots: of the columns that data layers take, or else of all. The others stay
+    as they are, unless there is none that they take: then those of numbers are slots, for messages."""
+    columns = columns_of(given) if is_frame(given) else dict(given)
     if not isinstance(types, Wanted) or not types.alone:
         return {name: _column(name, values, types.get(name)) for name, values in columns.items()}
-    found, missing = {}, any(name not in columns for name in types)
-    for name, values in columns.items():
-        try:
-            if name in types or missing or not types:
-                found[name] = _column(name, values, types.get(name))
-        except error.Error:
-            if name in types:
-                raise
+    names = {each.slot: each.texts for each in types.known if each.texts}
+    found = {
+        name: _column(name, values, types[name], names.get(name, ())) for name, values in columns.items() if name in types
+    }
+    types.columns += columns
+    for name, values in columns.items() if not found else ():
+        with suppress(Exception):  # of whatever the column is made of
+            found[name] = _column(name, values, None)
     return found
 
 
-def _columns(columns: Any) -> dict[str, Any]:
-    """Returns the columns by slot."""
-    if not is_frame(columns):
-        return dict(columns)
-    table = hasattr(columns, "column_names")
-    given = list(columns.column_names if table else columns.columns)
-    names = [str(name) for name in given]
-    for name in names:
-        if names.count(name) > 1:
-            raise error.InvalidError(f'{names.count(name)} columns are called "{name}"; expected one', "reader", name)
-    return {name: columns.column(number) if table else columns[given[number]] for number, name in enumerate(names)}
-
-
-def _name(category: Any, slot: str) -> str:
-    """Returns a category as a text; bytes are UTF-8."""
-    try:
-        text = category.decode() if isinstance(category, bytes) else str(category)
-        text.encode()
-    except UnicodeError as fault:
-        raise error.BadDataError(
-            f'slot "{slot}": the category {category!r} is not UTF-8; .str.decode("latin1") of pandas reads ISO 8859-1',
-            "reader",
-            slot,
-        ) from fault
-    return text
-
-
-def _categories(slot: str, values: Any) -> tuple[NDArray[Any], list[str]] | None:
-    """Returns the numbers and names of categories of pandas, or of a dictionary of Arrow; None of anything else."""
-    if hasattr(values, "cat") and hasattr(values.cat, "codes"):
-        return values.cat.codes.to_numpy(), [_name(each, slot) for each in values.cat.categories]
-    if hasattr(values, "unify_dictionaries") and str(values.type).startswith("dictionary"):  # chunks of Arrow
-        values = values.unify_dictionaries().combine_chunks()
-    if hasattr(values, "indices") and hasattr(values, "dictionary"):
-        return values.indices.fill_null(-1).to_numpy(), [_name(each, slot) for each in values.dictionary.to_pylist()]
-    return None
-
-
-def _column(name: str, values: Any, known: DataType | None) -> tuple[Any, dict[str, Any]]:
-    """Returns the values of a slot, and its options. known: the type of the data layer that the slot feeds."""
+def _column(
+    name: str, values: Any, known: DataType | None, names: Sequence[str] = ()
+) -> tuple[Any, dict[str, Any]]:
+    """Returns the values of a slot, and its options. known: the type of the data layer that the slot feeds; names: by which
+    a model knows its categories."""
     where, limit = f'slot "{name}"', -1 if known is None else known.index_limit
     if _is_scipy(values):
         values = of_scipy(values, where, name)
+    values = of_arrow(values)
+    if (categories := numbered(values, where, name, names)) is not None:
+        numbers, texts = categories
+        type = DataType("int64", (), len(texts) if limit < 0 else limit)
+        return numbers, {**type.options(name), "texts": texts}
+    values = of_column(values, known, where, name)
     if isinstance(values, (Sparse, Ragged)):
         own = type_of(values)
         packed(values, own, where, name)  # refuses damaged ones
         dtype = own.dtype if known is None else known.dtype
         return values, DataType(dtype, own.shape, limit, own.storage, own.levels).options(name)
-    if (categories := _categories(name, values)) is not None:
-        numbers, texts = categories
-        if (numbers < 0).any():
-            first = int((numbers < 0).argmax())
-            raise error.BadDataError(f'sample {first}: slot "{name}" has no category', "reader", name)
-        type = DataType("int64", (), len(texts) if limit < 0 else limit)
-        return numbers, {**type.options(name), "texts": texts}
-    values = plain(require_present(values, where, name))
     array = values if isinstance(values, np.ndarray) else _array(values, known)
     foreign = array.dtype.kind not in "iufb" if known is None else known.storage != _core.DENSE
     if foreign or array.dtype == object:

@@ -366,6 +366,11 @@ def make(outputs: Sequence[Layer], types: Mapping[str, DataType] | None = None) 
     return [each._core for each in outputs]
 
 
+def untyped(outputs: Sequence[Layer]) -> list[str]:
+    """Returns the names of the data layers that have no type yet."""
+    return [each._name for each in walk(outputs) if each._core is None and each._type == "data"]
+
+
 def _number_of(layer: Layer) -> int:
     return layer._number if isinstance(layer, Data) else next(_definitions)
 

@@ -17,8 +17,11 @@ from tenon._base.columns import Wanted
 from tenon._model import layer as _layer
 
 
-def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Returns (slot, data layer) of {slot: data layer}, or the places of {data layer: place in the tuple}."""
+def _feeding(given: Any, data: Sequence[str], parameters: Any) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Returns (slot, data layer) of {slot: data layer}, or the places of {data layer: place in the tuple}, which a list of
+    data layers states as well. Places of data layers that only other topologies of the set have are left out."""
+    if isinstance(given, (list, tuple)):
+        given = {name: place for place, name in enumerate(_check.texts(given, "feeding", "feeding"))}
     _check.mapping(given or {}, "feeding", "feeding")
     pairs, places = [], {}
     for key, value in (given or {}).items():
@@ -34,6 +37,9 @@ def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list
             "feeding",
             "feeding",
         )
+    if not all(layer in data for layer in places) and parameters is not None:
+        elsewhere = _layer.data_types(parameters.outputs)
+        places = {layer: place for layer, place in places.items() if layer in data or layer not in elsewhere}
     for layer in places or [layer for _, layer in pairs]:
         if layer not in data:
             raise error.InvalidError(
@@ -48,19 +54,38 @@ def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> tuple[list
     return pairs, places
 
 
+def _require_slots(core: Any, wanted: Wanted, slot_of: Mapping[str, str], types: Iterable[str]) -> None:
+    """InvalidError if columns lack a slot that a data layer takes. The library names those that are open alone."""
+    if not wanted.columns:
+        return
+    slots = [each["name"] for each in core.slots()]
+    names = list(dict.fromkeys([*wanted.columns, *slots]))
+    for layer in types:
+        slot = slot_of.get(layer, layer)
+        if slot not in slots:
+            raise error.InvalidError(
+                f'data layer "{layer}": no slot of the reader feeds it; known: {", ".join(names)}'
+                f"{error.suggestion(slot, names)}",
+                "feeding",
+                layer,
+            )
+
+
 def open_reader(
-    reader: Any, chosen: Sequence[_layer.Layer], feeding: Any, batch_size: int, nan: bool, known: Iterable[Any] = ()
-) -> tuple[Any, list[Any]]:
+    reader: Any, chosen: Sequence[_layer.Layer], feeding: Any, batch_size: int, nan: bool, known: Iterable[Any] = (),
+    parameters: Any = None,
+) -> tuple[Any, list[Any]]:  # fmt: skip
     """Opens a reader for a topology, in minibatches. Returns it with its feeding. known: what a model knows of the data
-    layers."""
+    layers; parameters: the set."""
     types, no_tuples = _layer.defined_types(chosen)
-    pairs, places = _feeding(feeding, list(types))
+    pairs, places = _feeding(feeding, list(types), parameters)
     slots = {layer: slot for slot, layer in pairs}
     recipe = readers.as_reader(reader)
     named = {slots.get(name, name): type for name, type in types.items()}
     wanted = Wanted(named, True, nan, places, "" if places else no_tuples)
     wanted.known = [each.of(slots.get(each.slot, each.slot)) for each in known]
     core = recipe.open(wanted)
+    _require_slots(core, wanted, slots, types)
     if places and not wanted.by_place:
         raise error.InvalidError(
             f"feeding has places, {places}, but the slots of the reader have names; expected {{slot: data layer}}",
