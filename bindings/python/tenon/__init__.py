@@ -28,7 +28,7 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Ragged",
+    "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Predictor", "Ragged",
     "Reader", "Sparse", "StaticInput", "SubsequenceInput", "Table", "batch", "beam_search", "cases",
     "check_gradient", "cond", "data_type", "dist_train", "draw", "error", "event", "formula", "generate", "host",
     "infer", "layer", "learned", "load", "memory", "network", "parameters", "plan", "reader", "recurrent_group",
@@ -42,6 +42,7 @@ _LATE_FUNCTIONS = {  # by module
     "GeneratedInput": "_run.generation",
     "Generator": "_run.generation",
     "IfElse": "_model.cond",
+    "Predictor": "_run.predictor",
     "StaticInput": "_model.scan",
     "SubsequenceInput": "_model.scan",
     "Table": "_base.table",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from tenon._run.generation import GeneratedInput, Generator, beam_search, generate
     from tenon._run.gradient_check import check_gradient
     from tenon._run.network import dist_train, network
+    from tenon._run.predictor import Predictor
     from tenon.inspect import draw, plan, summary
 else:
 

@@ -66,6 +66,8 @@ def test_columns_that_nothing_needs_are_not_converted(line, data):
         line.train(reader, feeding=feeding)
         assert tenon.test(line.cost, line.parameters, reader, feeding=feeding).samples == 4
         assert tenon.infer(line.score, line.parameters, reader, feeding=feeding).shape == (4, 1)
+    if feeding is None:
+        assert tenon.Predictor(line.score, line.parameters)(data).shape == (4, 1)
     if isinstance(data, list):
         return
     assert tenon.gradient_machine.new(line.cost, line.parameters).forward(data).shape == (4,)
@@ -96,6 +98,7 @@ def test_places_of_tuples_serve_every_call(line):
         # Those of the label stay, where the outputs need none.
         assert np.array_equal(tenon.infer(line.score, line.parameters, data, feeding=places), expected)
         assert np.array_equal(tenon.infer(line.score, line.parameters, data, feeding={"x": 2}), expected)
+        assert np.array_equal(tenon.Predictor(line.score, line.parameters).predict(data, feeding=places), expected)
     line.train([(number, target) for _, _, number, _, target in rows], feeding=["x", "t"])
     line.train([(target, number) for _, _, number, _, target in rows], feeding=["t", "x"])
     assert tenon.infer(line.score, line.parameters, {"old": np.arange(4.0)}, feeding={"old": "x"}).shape == (4, 1)

@@ -9,7 +9,7 @@ import tenon
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = ["../README.md", *sorted(path.name for path in DOCS.glob("python*.md"))]
-PAGES += ["branches.md", "generation.md", "recurrence.md", "seeds.md"]
+PAGES += ["branches.md", "generation.md", "recurrence.md", "seeds.md", "serving.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
