@@ -1,10 +1,9 @@
 // The reader images: decoding, fitting, random crops, damage. SPDX-License-Identifier: Apache-2.0
-#include <png.h>
 #include <sys/stat.h>
-#include <turbojpeg.h>
 
 #include <set>
 
+#include "tests/support/image_files.h"
 #include "tests/support/reader_check.h"
 
 namespace tenon_tests {
@@ -16,37 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Pixels = std::vector<uint8_t>;
-
-// A PNG file of pixels [height, width, channels] with 1, 3 or 4 channels.
-Bytes png(int width, int height, const Pixels& pixels) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width);
-  image.height = static_cast<png_uint_32>(height);
-  const size_t channels = pixels.size() / static_cast<size_t>(width * height);
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-  png_alloc_size_t bytes = 0;
-  EXPECT_NE(png_image_write_to_memory(&image, nullptr, &bytes, 0, pixels.data(), 0, nullptr), 0);
-  Bytes result(bytes, '\0');
-  EXPECT_NE(png_image_write_to_memory(&image, result.data(), &bytes, 0, pixels.data(), 0, nullptr), 0);
-  result.resize(bytes);
-  return result;
-}
-
-Bytes jpeg(int width, int height, const Pixels& pixels) {
-  const tjhandle handle = tjInitCompress();
-  unsigned char* data = nullptr;
-  unsigned long bytes = 0;
-  const bool gray = pixels.size() == static_cast<size_t>(width * height);
-  EXPECT_EQ(tjCompress2(handle, pixels.data(), width, 0, height, gray ? TJPF_GRAY : TJPF_RGB, &data, &bytes,
-                        gray ? TJSAMP_GRAY : TJSAMP_444, 95, 0),
-            0);
-  Bytes result(reinterpret_cast<char*>(data), bytes);
-  tjFree(data);
-  tjDestroy(handle);
-  return result;
-}
 
 Pixels ramp(int count) {
   Pixels result;
@@ -207,6 +175,34 @@ TEST_F(Images, ChanceDependsOnSeedPassAndSample) {
   std::set<Bytes> different;
   for (const Sample& sample : all) different.insert(sample[0].values);
   EXPECT_EQ(different.size(), 12u);
+}
+
+// Each file is decoded as if it were the only one: a fault of the one before, or its tables, change nothing.
+TEST_F(Images, NothingIsLeftOfTheFileBefore) {
+  const Bytes photo = jpeg(64, 64, slopes(64, 64));
+  put("a/2.jpg", photo);
+  const Sample expected = all(of_size(8, 8)).at(0);
+  const size_t header = photo.find("\xff\xda");
+  ASSERT_LT(header, photo.size());
+  int refused = 0;
+  for (size_t at = 2; at < header; at += 3) {
+    Bytes changed = photo;
+    changed[at] = static_cast<char>(~changed[at]);
+    put("a/1.jpg", changed);
+    const auto reader = open(of_size(8, 8));
+    refused += error_of([&] { reader->next(1); }).code() == TN_OK ? 0 : 1;
+    EXPECT_TRUE(reader->next(1).at(0) == expected) << at;
+  }
+  EXPECT_GT(refused, 10);
+  Bytes without = photo;  // the tables of quantisation
+  for (size_t at = 0; (at = without.find("\xff\xdb")) != Bytes::npos;)
+    without.erase(at, 2 + size_t{256} * static_cast<unsigned char>(without[at + 2]) +
+                          static_cast<unsigned char>(without[at + 3]));
+  put("a/1.jpg", photo);
+  put("a/2.jpg", without);
+  const auto reader = open(of_size(8, 8));
+  EXPECT_EQ(reader->next(1).size(), 1u);
+  EXPECT_THAT(error_of([&] { reader->next(1); }).message(), HasSubstr("a/2.jpg: JPEG: "));
 }
 
 TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cstring>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "host/plugins/registry.h"
 #include "host/plugins/services.h"
 #include "tests/support/faults.h"
+#include "tests/support/gzip.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -27,23 +27,8 @@ namespace tenon_tests {
 
 using namespace tenon::host;
 
-using Bytes = std::string;
 using Strings = std::vector<std::string>;
 using Ints = std::vector<int64_t>;
-
-inline Bytes gzip(const Bytes& plain) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  Bytes result(deflateBound(&stream, plain.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(result.data());
-  stream.avail_out = static_cast<uInt>(result.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  result.resize(stream.total_out);
-  deflateEnd(&stream);
-  return result;
-}
 
 template <typename T>
 std::vector<T> as(const Bytes& bytes) {

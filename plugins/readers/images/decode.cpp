@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace tenon::images {
@@ -113,12 +114,7 @@ void reduce(const Png& from, std::vector<uint8_t>& pixels, std::vector<uint8_t>&
 
 }  // namespace
 
-Decoder::Decoder(int channels, int64_t most_pixels)
-    : channels_(channels), most_pixels_(most_pixels), jpeg_(tjInitDecompress(), &tjDestroy) {
-  if (jpeg_ == nullptr) throw std::bad_alloc();
-}
-
-void Decoder::decode(std::vector<uint8_t>& file, const Enough& enough, Image& to) {
+void Decoder::decode(std::vector<uint8_t>& file, const Enough& enough, Image& to) const {
   if (begins_with(file, {0xFF, 0xD8, 0xFF})) return decode_jpeg(file, enough, to);
   if (begins_with(file, {0x89, 'P', 'N', 'G'})) return decode_png(file, to);
   throw BadImage{file.empty() ? "the file is empty" : "neither JPEG nor PNG"};
@@ -137,11 +133,15 @@ void Decoder::set_size(Image& to, int64_t width, int64_t height) const {
   to.pixels.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels_));
 }
 
-void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to) {
-  const auto fail = [&] { throw BadImage{std::string("JPEG: ") + tjGetErrorStr2(jpeg_.get())}; };
+// A decoder of its own for each file: one that is used again keeps the tables of the file before, which a file without
+// tables would then be decoded by, and the place of a fault in its header, at which it goes on.
+void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to) const {
+  const std::unique_ptr<void, int (*)(void*)> jpeg(tjInitDecompress(), &tjDestroy);
+  if (jpeg == nullptr) throw std::bad_alloc();
+  const auto fail = [&] { throw BadImage{std::string("JPEG: ") + tjGetErrorStr2(jpeg.get())}; };
   const auto bytes = static_cast<unsigned long>(file.size());
   int width = 0, height = 0, sampling = 0, colors = 0;
-  if (tjDecompressHeader3(jpeg_.get(), file.data(), bytes, &width, &height, &sampling, &colors) != 0) fail();
+  if (tjDecompressHeader3(jpeg.get(), file.data(), bytes, &width, &height, &sampling, &colors) != 0) fail();
   if (width < 1 || height < 1) throw BadImage{"JPEG: ends before the picture begins"};
   check_pixels(width, height);
   const auto [least_width, least_height] = enough(width, height);
@@ -156,7 +156,7 @@ void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough
   to.full_height = height;
   const int format = channels_ == 1 ? TJPF_GRAY : TJPF_RGB;
   // Warnings count as failures: they are about missing or damaged pixels.
-  if (tjDecompress2(jpeg_.get(), file.data(), bytes, to.pixels.data(), best_width, 0, best_height, format,
+  if (tjDecompress2(jpeg.get(), file.data(), bytes, to.pixels.data(), best_width, 0, best_height, format,
                     TJFLAG_LIMITSCANS) != 0)
     fail();
 }

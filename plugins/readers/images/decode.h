@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,25 +24,24 @@ struct Image {
 // decoded at the smallest scale of at least that size.
 using Enough = std::function<std::pair<int, int>(int width, int height)>;
 
-// Decodes images; reuses the JPEG decoder.
+// Decodes images.
 class Decoder {
  public:
   // channels: 1 for grey, 3 for red, green, blue. Images of more than most_pixels pixels are refused.
-  Decoder(int channels, int64_t most_pixels);
+  Decoder(int channels, int64_t most_pixels) : channels_(channels), most_pixels_(most_pixels) {}
 
   // Decodes a file, whose bytes may change. Transparent pixels are blended with white. Throws BadImage with the
   // decoder's reason.
-  void decode(std::vector<uint8_t>& file, const Enough& enough, Image& to);
+  void decode(std::vector<uint8_t>& file, const Enough& enough, Image& to) const;
 
  private:
-  void decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to);
+  void decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to) const;
   void decode_png(std::vector<uint8_t>& file, Image& to) const;
   void set_size(Image& to, int64_t width, int64_t height) const;
   void check_pixels(int64_t width, int64_t height) const;
 
   int channels_;
   int64_t most_pixels_;
-  std::unique_ptr<void, int (*)(void*)> jpeg_;
 };
 
 }  // namespace tenon::images
