@@ -1,5 +1,6 @@
 // Names that readers make of texts and folders: encodings, and the order of their numbers.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/npy_files.h"
 #include "tests/support/reader_check.h"
 
 namespace tenon_tests {
@@ -146,6 +147,23 @@ TEST_F(ReaderNames, ClassFolders) {
   put("others/.\xE9/none.txt", "");
   put("others/caf\xC3\xA9/none.txt", "");
   EXPECT_THAT(names({{"folder", "others"}, {"size", Ints{1, 1}}}, "label"), ElementsAre("caf\xC3\xA9"));
+}
+
+// A wrong name of a slot is a fault of the caller, whatever the reader.
+TEST_F(ReaderNames, NamesOfSlotsAreUtf8) {
+  const Bytes images = Bytes{0, 0, 8, 1, 0, 0, 0, 1, 7};
+  const Bytes array = npy(header("|u1", "(1,)"), "7");
+  for (const auto& [type, content] :
+       std::map<std::string, Bytes>{{"csv", "1\n"}, {"idx", images}, {"npy", array}, {"text", "a\n"}}) {
+    type_ = type;
+    Values given = file(content, {{"names", Strings{"caf\xe9"}}}, "f.npy");
+    if (type == "csv") given["header"] = false;
+    const Error error = refusal(given);
+    EXPECT_EQ(error.code(), TN_INVALID) << type << ": " << error.message();
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("names"), HasSubstr("\"caf?\" is not UTF-8"))) << type;
+    given["names"] = Strings{"caf\xc3\xa9"};
+    EXPECT_EQ(refusal(given).code(), TN_OK) << type;
+  }
 }
 
 }  // namespace

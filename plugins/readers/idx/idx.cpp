@@ -6,6 +6,7 @@
 #include <tenon/plugin.hpp>
 #include <vector>
 
+#include "file.h"
 #include "idx_file.h"
 #include "inflation.h"
 #include "nan.h"
@@ -30,6 +31,7 @@ std::vector<std::string> slot_names(const tn::Attributes& attributes, size_t fil
         "expected " + std::to_string(files) + " names, one for each file, got " + std::to_string(names.size()));
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (name->empty()) throw tn::Failure(TN_INVALID, "names", "a name is empty");
+    if (!files::is_utf8(*name)) throw tn::Failure(TN_INVALID, "names", files::quoted(*name) + " is not UTF-8");
     if (std::find(names.begin(), name, *name) != name)
       throw tn::Failure(TN_INVALID, "names", "duplicate name \"" + *name + "\"");
   }

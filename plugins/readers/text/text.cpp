@@ -309,6 +309,7 @@ class Text : public tn::Records<Text> {
       const auto taken = [&](const tn::ReaderSlot& other) { return other.name == name; };
       if (name.empty() || std::any_of(slots_.begin(), slots_.end(), taken))
         throw tn::Failure(TN_INVALID, "names", "empty or duplicate name " + files::quoted(name));
+      if (!files::is_utf8(name)) throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " is not UTF-8");
       slots_.push_back(slot);
     }
     if (with_label_ && (names.front() == "label" || names.back() == "label"))
