@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tenon::base {
@@ -27,6 +28,14 @@ namespace tenon::base {
   for (size_t length = 0; !text.empty(); text.remove_prefix(length))
     if ((length = utf8_length(text)) == 0) return false;
   return true;
+}
+
+// Returns the text if it is UTF-8; else with "?" for each byte that is not ASCII, as messages quote foreign texts.
+[[nodiscard]] inline std::string readable_utf8(std::string text) {
+  if (!is_utf8(text))
+    for (char& each : text)
+      if (static_cast<unsigned char>(each) >= 0x80) each = '?';
+  return text;
 }
 
 }  // namespace tenon::base

@@ -6,18 +6,6 @@
 
 namespace tenon::host {
 
-namespace {
-
-// Texts of plugins reach terminals and JSON: bytes that are not ASCII become "?" unless the text is UTF-8.
-std::string readable(std::string given) {
-  if (!base::is_utf8(given))
-    for (char& each : given)
-      if (static_cast<unsigned char>(each) >= 0x80) each = '?';
-  return given;
-}
-
-}  // namespace
-
 ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names)
     : who_(std::move(who)), names_(names), errors_(tags, this, "error sink", who_, true) {
   errors_->report = [](void* self, const tn_error_report* report) {
@@ -74,7 +62,7 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
     message += " (expected " + shown(report.expected) + ")";
   else if (report.actual != nullptr)
     message += " (got " + shown(report.actual) + ")";
-  store(report.code, readable(std::move(message)), readable(std::move(subject)));
+  store(report.code, base::readable_utf8(std::move(message)), base::readable_utf8(std::move(subject)));
 } catch (...) {
 }
 

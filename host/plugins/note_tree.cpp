@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/utf8.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -308,7 +309,7 @@ const char* type_name(NoteTree::Kind kind) {
 }
 
 void refuse_note(const std::string& path, const std::string& reason) {
-  fail(TN_REFUSED, "its note at ", path, ": ", reason);
+  fail(TN_REFUSED, "its note at ", path, ": ", base::readable_utf8(reason));
 }
 
 }  // namespace tenon::host

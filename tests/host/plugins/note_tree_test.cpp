@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "base/utf8.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/sanitized.h"
 
@@ -200,6 +201,15 @@ TEST(NoteTree, RefusesWhatTheParserOfTheLibraryRefuses) {
   compare(std::string("[1]\0]", 5));  // a NUL ends the text
   compare(std::string("[1\0]", 4));
   compare(std::string("\"a\0b\"", 5));
+}
+
+// Messages reach terminals and JSON.
+TEST(NoteTree, MessagesAreUtf8) {
+  for (const char* const note : {"{\"a\":\"\xff\"}", "{\"a\xc3", "\xe9", "[\"\xed\xa0\x80\"]"}) {
+    const Error error = error_of([&] { const NoteTree tree(note); });
+    EXPECT_EQ(error.code(), TN_REFUSED) << note;
+    EXPECT_TRUE(tenon::base::is_utf8(error.message())) << error.message();
+  }
 }
 
 TEST(NoteTree, AgreesOnEveryChangeOfOneByteAndEveryCut) {
