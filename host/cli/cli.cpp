@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <new>
 #include <sstream>
+#include <string_view>
+
+#include "base/utf8.h"
 
 namespace tenon::cli {
 
@@ -13,12 +16,15 @@ std::string plain(const std::string& text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     const bool upper = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F, also control characters
-    if (!upper && byte >= 0x20 && byte != 0x7f) {
-      result += text[i];
+    const size_t length = base::utf8_length(std::string_view(text).substr(i));
+    if (!upper && length > 0 && byte >= 0x20 && byte != 0x7f) {
+      result.append(text, i, length);
+      i += length - 1;
       continue;
     }
     char spelled[8];
-    std::snprintf(spelled, sizeof spelled, "\\u%04x", static_cast<unsigned>(upper ? next : byte));
+    std::snprintf(spelled, sizeof spelled, length == 0 ? "\\x%02x" : "\\u%04x",
+                  static_cast<unsigned>(upper ? next : byte));
     result += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : byte == '\r' ? "\\r" : spelled;
     if (upper) ++i;
   }

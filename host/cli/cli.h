@@ -26,8 +26,8 @@ enum Exit : int {
   kSignalled = 128  // plus the signal's number: 130 for Ctrl-C
 };
 
-// Returns `text` with control characters escaped, as "\\n" and "\\u001b": texts from files must not control the
-// terminal or look like lines of the program.
+// Returns `text` with control characters and bytes that are not UTF-8 escaped, as "\\n", "\\u001b" and "\\x9b": texts
+// from files must not control the terminal or look like lines of the program.
 [[nodiscard]] std::string plain(const std::string& text);
 // The same for each line of a text, which ends with a line end.
 [[nodiscard]] std::string plain_lines(const std::string& text);

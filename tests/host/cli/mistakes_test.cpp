@@ -388,6 +388,8 @@ TEST_F(MistakesTest, NothingDrivesTheTerminal) {
               AllOf(HasSubstr("unknown key \"\\u001b[31m\""), Not(HasSubstr("\x1b"))));
   EXPECT_THAT(changed(78, "passes = 4", "\"a\\nb\\u009b\\u007f\" = 4"),
               HasSubstr("unknown key \"a\\nb\\u009b\\u007f\""));
+  EXPECT_THAT(failure(64, "train job.toml --set '\x9b' --set 'a\xc3\xa9\xc3'"), HasSubstr("--set \\x9b: expected"));
+  EXPECT_THAT(failure(66, "train 'a\xc3\xa9\xc3\xff'"), HasSubstr("a\xc3\xa9\\xc3\\xff"));
   std::filesystem::create_directory(path("folder"));
   write("folder/\x1b[31m\nb.so", "no plugin");
   const Outcome listed = run("plugins list --plugins folder");
