@@ -181,8 +181,8 @@ void CallArray::prepare(size_t number) {
   if (call.prepared->run == nullptr)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " prepared no function");
   if (call.prepared->workspace_bytes > kMostWorkspace)
-    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " asks for a workspace of ",
-         call.prepared->workspace_bytes, " bytes; at most ", kMostWorkspace);
+    fail(TN_INVALID, ComponentName{errors.who()}, call.kernel, " needs a workspace of ", call.prepared->workspace_bytes,
+         " bytes for values of this size; at most ", kMostWorkspace);
   if (loop != nullptr && (call.prepared->traits & TN_TRAIT_ANY_ALIGNMENT) == 0) align(call, *loop);
   const uint64_t own = call.prepared->workspace_bytes;
   workspace_bytes_ =

@@ -334,8 +334,10 @@ uint64_t packed_bytes(Device& device, const Graph& graph, const std::vector<int6
     return 0;
   }
   constexpr uint64_t kMost = uint64_t{1} << 46;
-  if (bytes == 0 || bytes > kMost)
-    fail(TN_PLUGIN_FAULT, ComponentName{device.who()}, "it packs a matrix into ", bytes, " bytes; expected 1 to ",
+  if (bytes == 0)
+    fail(TN_PLUGIN_FAULT, ComponentName{device.who()}, "it packs a matrix into 0 bytes; expected 1 or more");
+  if (bytes > kMost)
+    fail(TN_INVALID, ComponentName{device.who()}, "it packs a matrix of this size into ", bytes, " bytes; at most ",
          kMost);
   return bytes;
 }

@@ -27,6 +27,16 @@ TEST_F(PlanTest, AsksForNoMemory) {
   EXPECT_EQ(run("plan job.toml --inference --set layer.hidden.size=1073741824").exit, 0);
 }
 
+// A kernel may need more memory for a huge layer than any sum of sizes can hold. That is the size's fault, not the
+// plugin's.
+TEST_F(PlanTest, SizesBeyondAllMemoryAreRefused) {
+  for (const char* size : {"4398046511104", "17592186044416"}) {
+    const Outcome outcome = run(std::string("plan job.toml --set layer.hidden.size=") + size);
+    EXPECT_EQ(outcome.exit, 78) << outcome.error;
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("job.toml:"), HasSubstr("layer \"hidden"))) << size;
+  }
+}
+
 // A plugin that is refused when its code is loaded is left out with a warning; --why names what it would have done.
 TEST_F(PlanTest, SaysWhichPluginsAreRefusedWhenTheyAreLoaded) {
   const std::string file = test_plugin_folder() + "/nonconforming/provider_bytes.so";
