@@ -5,10 +5,11 @@
     reloads     a process that trains, saves, loads and infers again and again needs no more memory
     programs    random programs against the reference in NumPy (tests/differential)
     graphs      random graphs and pointwise programs against their interpreters
+    files       damaged models, jobs, plugin sets, notes and data are refused, or read as what they say
     big_data    a pass over a file of 10 GB needs as much memory as over one of 1 MB, and two bytes for each line
     big_model   parameters of 2 GB are trained, saved, loaded and saved again, byte for byte
 
---minutes: of each of the first five runs. --record appends a line for each run to docs/testing.md. Fails if a run found
+--minutes: of each of the first six runs. --record appends a line for each run to docs/testing.md. Fails if a run found
 a fault, with what reproduces it. SPDX-License-Identifier: Apache-2.0
 """
 import argparse
@@ -24,6 +25,7 @@ import time
 
 import jobs
 
+KINDS_OF_FILES = 12
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/testing.md"
 
@@ -105,6 +107,16 @@ class Runs:
                 self.told([str(self.build / "tests" / test), "--gtest_brief=1"], environment)
             count += size
         return f"{count} graphs, {count * 1500 // size} pointwise programs"
+
+    def files(self):
+        count, size = 0, 1000
+        for number in self.seeds():
+            begin = 1 + number * size
+            environment = self.environment | {"TENON_FILES": str(size), "TENON_FIRST_SEED": str(begin)}
+            for test in ("host_models", "host_records", "readers_files", "host_cli_jobs"):
+                self.told([str(self.build / "tests" / f"test_{test}_fuzz_test"), "--gtest_brief=1"], environment)
+            count += size
+        return f"{count} damaged files of each of {KINDS_OF_FILES} kinds"
 
     def big_data(self):
         peaks, lines = [], 0
