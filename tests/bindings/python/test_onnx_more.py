@@ -168,10 +168,16 @@ def test_constants_that_are_as_many_as_the_samples():
     kept = [*count, make("Equal", ["shape", "minus"], ["e"]), make("Where", ["e", "ones", "shape"], ["w"]),
             make("Expand", ["x", "w"], ["y"])]  # fmt: skip
     check(graph(kept, [(1, 5)], rest=ints(-1, 5), minus=ints(-1), ones=ints(1, 1, 1)))
-    moved = [*count, make("Expand", ["token", "shape"], ["e"]), make("Unsqueeze", ["e", "zero"], ["u"]),
-             make("Add", ["x", "u"], ["y"])]  # fmt: skip
-    with pytest.raises(tenon.error.UnsupportedError, match="have numbers for each sample"):
-        tenon.onnx.load(graph(moved, [(4, 5)], rest=ints(1, 5), token=numbers(1, 1, 5), zero=ints(0)))
+    turned = [*count, make("Expand", ["token", "shape"], ["e"]), make("Transpose", ["e"], ["t"], perm=[2, 0, 1]),
+              make("Slice", ["t", "zero", "two"], ["c"]), make("ReduceSum", ["c", "zero"], ["u"], keepdims=0),
+              make("Unsqueeze", ["u", "two"], ["v"]), make("Add", ["x", "v"], ["y"])]  # fmt: skip
+    check(graph(turned, [(4, 5)], rest=ints(4, 5), token=numbers(1, 1, 5), zero=ints(0), two=ints(2)))
+    for op, more, words in (("Add", {"c": ints(1, 0, 0)}, "calculates"), ("Range", {}, "calculates"),
+                            ("Mul", {"c": ints(2, 1, 1)}, "reshapes")):  # fmt: skip
+        inputs = ["zero", "n", "one"] if op == "Range" else ["shape", "c"]
+        nodes = [*count, make("Squeeze", ["s", "z"], ["n"]), make(op, inputs, ["r"]), make("Reshape", ["x", "r"], ["y"])]
+        with pytest.raises(tenon.error.UnsupportedError, match=words):
+            tenon.onnx.load(graph(nodes, [(4, 5)], rest=ints(4, 5), zero=np.int64(0), one=np.int64(1), z=ints(0), **more))
 
 
 def test_softmax_of_older_versions_is_over_all_dimensions():
@@ -206,3 +212,44 @@ def test_sizes_that_the_file_leaves_open():
         tenon.onnx.load(made)
     with pytest.raises(tenon.error.NotFoundError, match=r"the open ones are \['length', 'n'\]"):
         tenon.onnx.load(made, sizes={"width": 4})
+
+
+def test_rows_of_all_samples():
+    """Samples that are one dimension with others, before and after them, as a matrix or heads of attention."""
+    rows = [node("Reshape", "s", outputs=["r"]), make("MatMul", ["r", "w"], ["m"]), make("Add", ["m", "b"], ["a"]),
+            make("Relu", ["a"], ["q"]), make("Reshape", ["q", "back"], ["y"])]  # fmt: skip
+    given = {"s": ints(-1, 5), "w": numbers(5, 3), "b": numbers(3), "back": ints(-1, 4, 3)}
+    check(graph(rows, [(4, 5)], **given))
+    check(graph([node("Flatten", axis=2, outputs=["r"]), *rows[1:]], [(4, 5)], **given))
+    gemm = [rows[0], make("Gemm", ["r", "w", "b"], ["m"]), make("Softmax", ["m"], ["q"], axis=1), rows[-1]]
+    check(graph(gemm, [(4, 5)], **given))
+    heads = [node("Transpose", perm=[1, 0, 2], outputs=["t"]), make("Reshape", ["t", "apart"], ["h"]),
+             make("Transpose", ["h"], ["q"], perm=[1, 0, 2]), make("Transpose", ["q"], ["k"], perm=[0, 2, 1]),
+             make("MatMul", ["q", "k"], ["p"]), make("Mul", ["p", "mask"], ["o"]), make("Softmax", ["o"], ["c"]),
+             make("MatMul", ["c", "q"], ["v"]), make("Transpose", ["v"], ["u"], perm=[1, 0, 2]),
+             make("Reshape", ["u", "all"], ["f"]), make("Gemm", ["f", "w"], ["g"]), make("Reshape", ["g", "steps"], ["e"]),
+             make("Transpose", ["e"], ["y"], perm=[1, 0, 2])]  # fmt: skip
+    check(graph(heads, [(5, 6)], apart=ints(5, -1, 3), mask=numbers(1, 5, 5), all=ints(-1, 6), w=numbers(6, 2),
+                steps=ints(5, -1, 2)))  # fmt: skip
+    check(graph(heads, [(5, 6)], samples=2, apart=ints(5, 4, 3), mask=numbers(5, 5), all=ints(10, 6), w=numbers(6, 2),
+                steps=ints(5, 2, 2)))  # fmt: skip
+    for nodes, words in (([rows[0]], r'"r": is \[4 samples, 5\]'),
+                         ([rows[0], make("CumSum", ["r", "one"], ["r2"])], r"reads \[4 samples, 5\]; the samples must be"),
+                         ([rows[0], make("Add", ["r", "x"], ["r2"])], r"its inputs are \[4 samples, 5\] and")):  # fmt: skip
+        with pytest.raises(tenon.error.UnsupportedError, match=words):
+            tenon.onnx.load(graph(nodes, [(4, 5)], outputs=nodes[-1].output, one=np.int64(1), **given))
+
+
+def test_steps_are_reversed():
+    check(graph([node("ReverseSequence", "n", time_axis=1, batch_axis=0)], [(4, 5)], samples=2, n=ints(4, 4)))
+    with pytest.raises(tenon.error.UnsupportedError, match=r"reverses \[4, 2\] steps"):
+        tenon.onnx.load(graph([node("ReverseSequence", "n", time_axis=1, batch_axis=0)], [(4, 5)], samples=2, n=ints(4, 2)))
+
+
+def test_groups_of_an_older_version_have_one_scale():
+    given = {"s": numbers(2), "t": numbers(2)}
+    old = tenon.onnx.load(graph([node("GroupNormalization", "s", "t", num_groups=2)], version=18, **given))
+    new = graph([node("GroupNormalization", "s", "t", num_groups=2)], version=21, s=given["s"].repeat(2), t=given["t"].repeat(2))
+    images = numbers(2, 6, 5, 4)
+    parameters = tenon.onnx.load(new)
+    assert np.array_equal(tenon.infer(old.outputs[0], old, images), tenon.infer(parameters.outputs[0], parameters, images))

@@ -286,7 +286,7 @@ REFUSED = [
      {"scales": np.float32([1, 1, 0.5, 1])}),
     (node("Reshape", "s"), "the samples must stay a dimension", {"s": ints(4, -1)}),
     (node("Transpose", perm=[1, 0, 2, 3]), "the samples must be its first dimension", {}),
-    (node("Flatten", axis=2), "axis is 2", {}),
+    (node("Flatten", axis=2), r"is \[4 samples, 30\]; the samples", {}),
     (node("Concat", "x1", axis=0), "axis 0", {}),
     (node("ReduceMean"), "the samples, too", {}),
     (node("LRN", size=4), "size is 4", {}),

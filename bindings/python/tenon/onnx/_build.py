@@ -30,6 +30,7 @@ class Build:
         self.parameters: dict[str, Array] = {}
         self.aliases: dict[str, str] = {}  # outputs that a node before has made already
         self.spread: dict[str, int] = {}  # constants of one sample for all: which dimension, from the end, is the samples
+        self.rows = 0  # dimensions of the inputs of the node in work that the file has as one with the samples
         self.bodies = self.expanded = 0  # graphs inside of nodes, and their nodes, so far
         self.uses = Counter([name for node in graph.nodes for name in node.inputs] + graph.outputs)
         self._ordered: dict[tuple[Any, ...], Layer] = {}
@@ -187,7 +188,7 @@ class Build:
 
     def as_plain(self, node: Node, value: Value) -> Value:
         """Returns the same value with the dimensions of its layer unmoved."""
-        return Value(self.plain(node, value), plain(value.rank), samples=value.samples, kind=value.kind)
+        return Value(self.plain(node, value), plain(value.rank), samples=value.samples, kind=value.kind, merged=value.merged)
 
     def unflattened(self, node: Node, value: Value) -> Value:
         """Returns the value itself, or with its layer flattened where it is flat."""

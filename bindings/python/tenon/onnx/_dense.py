@@ -14,6 +14,8 @@ from tenon.onnx._values import Array, Refusal, Value, channels_last, plain
 
 def _gemm(build: Build, node: Node) -> Made:
     node.require("transA", 0, 0)
+    if build.value(node).rank - build.rows > 2:
+        raise Refusal(f"its input is {build.value(node).text}; a matrix is understood")
     weight = build.constant(node, 1, "matrix")
     if node.get("transB", 0):
         weight = weight.T
@@ -29,7 +31,14 @@ def _gemm(build: Build, node: Node) -> Made:
 
 
 def _fc(build: Build, node: Node, value: Value, weight: Array, bias: Array | None) -> Value:
-    """Returns value weight + bias for a value [samples, columns]."""
+    """Returns value weight + bias for a value [samples, columns], or for several such rows of a sample."""
+    if value.rank > 2 or value.samples:
+        value = build.unflattened(node, value)
+        if value.order[-1] != value.rank - 1:
+            value = build.as_plain(node, value)
+        layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None, "axis": -1})
+        build.set(layer, weight=weight, bias=bias)
+        return value.like(layer)
     if value.rank != 2 or weight.ndim != 2 or value.dims[0] != weight.shape[0]:
         raise Refusal(f"its input {value.text} does not fit a matrix of shape {list(weight.shape)}")
     layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None})
@@ -42,14 +51,7 @@ def _matmul(build: Build, node: Node) -> Made:
         return _product(build, node)
     value, weight = build.value(node), build.constant(node, 1, "matrix")
     bias = _bias_after(build, node, weight.shape[1])
-    if value.rank == 2 and not value.samples:
-        return _fc(build, node, value, weight, bias)
-    value = build.unflattened(node, value)
-    if value.order[-1] != value.rank - 1:
-        value = build.as_plain(node, value)
-    layer = build.layer(node, "fc", [value.layer], {"size": weight.shape[1], "bias": bias is not None, "axis": -1})
-    build.set(layer, weight=weight, bias=bias)
-    return value.like(layer)
+    return _fc(build, node, value, weight, bias)
 
 
 def _product(build: Build, node: Node) -> Value:
@@ -124,12 +126,13 @@ def _instance_norm(build: Build, node: Node) -> Made:
 
 
 def _group_norm(build: Build, node: Node) -> Made:
-    if node.version < 21:
-        raise Refusal(f"of version {node.version} has one scale for a group; versions from 21 on are understood")
     node.get("stash_type")
     attributes = {"epsilon": float(node.get("epsilon", 1e-5)), "groups": int(node.get("num_groups", 0))}
     value, layer = _by_channel(build, node, "group_norm", attributes)
-    build.set(layer, scale=build.constant(node, 1, "scale"), shift=build.constant(node, 2, "shift"))
+    numbers = [build.constant(node, number, what) for number, what in ((1, "scale"), (2, "shift"))]
+    if node.version < 21:  # one for each group
+        numbers = [each.repeat(value.dims[0] // max(1, each.size)) for each in numbers]
+    build.set(layer, scale=numbers[0], shift=numbers[1])
     return value
 
 

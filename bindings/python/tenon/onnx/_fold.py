@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from tenon.onnx._graph import MOVING, SAMPLES, Node
+from tenon.onnx import _samples
+from tenon.onnx._graph import Node
 from tenon.onnx._values import Array, Refusal
 
 _ELEMENTS, _TIMES = 2**23, 8  # that may be computed: a number, and so many times those that the file has
@@ -159,48 +160,6 @@ _COUNTS: dict[str, Count] = {
 }  # fmt: skip
 
 
-def _spread(node: Node, given: dict[str, Array], spread: dict[str, int]) -> None:
-    """Judges what depends on the number of samples. Lists of sizes may hold it where it stays as it is; what is made as
-    large as the samples are many is made once, and each sample has it."""
-    places = {spread[name] for name in given if name in spread}
-    if places:
-        if node.op not in _BY_ELEMENT or len(places) > 1:
-            raise Refusal("its inputs are constant, and have numbers for each sample")
-        spread[node.outputs[0]] = places.pop()
-    holding = [name for name, value in given.items() if value.dtype == np.int64 and (value == SAMPLES).any()]
-    if not holding or node.op in MOVING or _keeps_samples(node, list(given.values())):
-        return
-    name = holding[0]
-    if node.op not in ("ConstantOfShape", "Expand") or given[name].ndim != 1 or (given[name] == SAMPLES).sum() != 1:
-        raise Refusal("calculates with the number of samples")
-    place = int(np.flatnonzero(given[name] == SAMPLES)[0])
-    given[name] = np.where(given[name] == SAMPLES, 1, given[name])
-    spread[node.outputs[0]] = given[name].size - place
-
-
-def _keeps_samples(node: Node, given: Sequence[Array]) -> bool:
-    """Returns whether an operator leaves the number of samples as it is, whatever that is."""
-    if node.op == "Where":
-        return True
-    if len(given) != 2 or any(value.dtype.kind not in "iu" for value in given):
-        return False
-    with_samples = np.broadcast_arrays(*(value == SAMPLES for value in given))
-    a, b = np.broadcast_arrays(*given)
-    if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
-        # Of numbers below 1 samples are more; below, they are less: only equality has one answer.
-        return node.op == "Equal" and bool((with_samples[0] == with_samples[1])[(a > 0) | (b > 0)].all())
-    other = np.where(with_samples[0], b, np.where(with_samples[1], a, 0))[with_samples[0] | with_samples[1]]
-    if node.op in ("Mul", "Div"):
-        return bool((other == 1).all() and not (node.op == "Div" and with_samples[1].any()))
-    return node.op in ("Add", "Sub") and bool((other == 0).all() and not (node.op == "Sub" and with_samples[1].any()))
-
-
-_BY_ELEMENT = {op for op, count in _COUNTS.items() if count is _broadcast} | {
-    "Abs", "Cast", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round",
-    "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh",
-}  # fmt: skip
-
-
 def fold(node: Node, constants: Sequence[Array | None], budget: Budget, spread: dict[str, int]) -> list[Array]:
     """Computes a node whose inputs are constants. Refuses operators that are not in the list, and large results. spread:
     constants that stand for one sample; a result that does is added."""
@@ -209,17 +168,21 @@ def fold(node: Node, constants: Sequence[Array | None], budget: Budget, spread: 
         raise Refusal("its inputs are constant, and the operator is none of those that are computed")
     if any(each.type in (each.GRAPH, each.GRAPHS) for each in node.proto.attribute):
         raise Refusal("graphs inside of operators are not understood")
-    _spread(node, given, spread)
     if "sparse_value" in node.attributes:
         raise Refusal("sparse constants are not understood")
-    if node.op != "Constant":
-        if any(value.dtype.kind in "OSTU" for value in given.values()) or node.attributes.get("to") == 8:
-            raise Refusal("its inputs are constant, and its texts are not understood")
-        budget.take(_COUNTS[node.op](node, [given[name] for name in node.inputs if name in given]))
+    texts = any(value.dtype.kind in "OSTU" for value in given.values()) or node.attributes.get("to") == 8
+    if texts and node.op != "Constant":
+        raise Refusal("its inputs are constant, and its texts are not understood")
+    if node.op == "Cast" and any(_samples.holds(value) for value in given.values()):
+        return list(given.values())  # a size is a size, also where the file has it as another type
+    if _samples.depends(node, given, spread):
+        return _samples.compute(node, given, spread, lambda values: _computed(node, values, budget))
     return _computed(node, given, budget)
 
 
 def _computed(node: Node, given: dict[str, Array], budget: Budget) -> list[Array]:
+    if node.op != "Constant":
+        budget.take(_COUNTS[node.op](node, [given[name] for name in node.inputs if name in given]))
     inputs = [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in given]
     outputs = [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.outputs if name]
     graph = onnx.helper.make_graph([node.proto], "constant", inputs, outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from tenon.onnx import (
     _quantized,
     _recurrent,
     _reductions,
+    _rows,
     _select,
     _shapes,
 )  # fmt: skip
@@ -37,13 +39,14 @@ from tenon.parameters import ParameterSet
 
 _FIELDS = (_pointwise, _logic, _dense, _products, _images, _shapes, _select, _reductions, _recurrent, _quantized)
 OPERATORS: dict[str, Operator] = {op: operator for field in _FIELDS for op, operator in field.OPERATORS.items()}
-_DOMAINS: dict[str, Mapping[str, Operator]] = {"": OPERATORS, "ai.onnx.ml": _ml.OPERATORS, "com.microsoft": {}}
+_DOMAINS: dict[str, Mapping[str, Operator]] = {"": OPERATORS, "ai.onnx.ml": _ml.OPERATORS}
 _OF_IMAGES = {*_images.OPERATORS, "BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN"}
 _KEEPING = {*_pointwise.OPERATORS, *_quantized.OPERATORS, "Concat", "Pad", "Where"}
 # Operators that understand values whose samples are not the first dimension.
 _OF_ANY_PLACE = {
     *_pointwise.OPERATORS, *_logic.OPERATORS, *_reductions.OPERATORS, *_recurrent.OPERATORS, *_quantized.OPERATORS, "Concat",
-    "Einsum", "Expand", "Gather", "LayerNormalization", "LogSoftmax", "MatMul", "Reshape", "Slice", "Softmax", "Split",
+    "Einsum", "Expand", "Flatten", "Gather", "GatherND", "LayerNormalization", "LogSoftmax", "MatMul", "Reshape",
+    "ReverseSequence", "Slice", "Softmax", "Split",
     "Squeeze", "Transpose", "Unsqueeze",
 }  # fmt: skip
 _KINDS = {  # of results that are not of the kind of the first value that is read
@@ -190,10 +193,12 @@ def _make(build: Build, node: Node, operator: Operator) -> None:
         build.values[node.outputs[0]] = build.values[build.aliases[node.outputs[0]]]
         return
     inputs = [build.values[name] for name in node.inputs if name in build.values]
+    merged = any(value.fused for value in inputs)
     for value in inputs:
-        if value.samples and node.op not in _OF_ANY_PLACE:
+        if value.samples > value.merged[0] and node.op not in _OF_ANY_PLACE:
             build.first(node, value)
-    results = operator(build, node)
+    apart = merged and node.op not in _rows.OF_ROWS
+    results = _rows.apart(build, node, operator) if apart else operator(build, node)
     unread = [name for name in node.attributes if name not in node.read and not node.is_default(name)]
     if unread:
         raise Refusal(f"attributes that are not understood: {', '.join(sorted(unread))}")
@@ -211,7 +216,8 @@ def _stand_in(build: Build, node: Node) -> None:
 
 def _shape(node: Node, value: Value) -> Any:
     dims = list(value.dims)
-    dims.insert(value.samples, SAMPLES)
+    start, end = value.samples - value.merged[0], value.samples + value.merged[1]
+    dims[start:end] = [SAMPLES * math.prod(value.fused)]
     return np.array(dims, np.int64)[slice(node.get("start", 0), node.get("end"))]
 
 
@@ -223,7 +229,7 @@ def _outputs(build: Build, channels_first: bool, problems: list[str]) -> list[La
             continue
         value = build.values[name]
         rest = Node("output", name, name, [name], [], {}, 0)
-        if value.samples:
+        if value.samples or value.fused:
             problems.append(f'output "{name}": is {value.text}; the samples must be its first dimension')
             continue
         keeps = not channels_first and not value.flat and value.order == channels_last(value.rank)

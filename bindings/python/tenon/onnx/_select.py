@@ -41,6 +41,18 @@ def _gather(build: Build, node: Node) -> Made:
     return replace(reshaped(build, node, chosen, tuple(sizes)), samples=shifted)
 
 
+def _gather_nd(build: Build, node: Node) -> Made:
+    """Gather along the first dimension, as which alone the operator is understood."""
+    places = build.constant(node, 1, "places")
+    if node.get("batch_dims", 0) or places.shape[-1:] != (1,):
+        shape = list(places.shape)
+        batch = node.get("batch_dims", 0)
+        raise Refusal(f"batch_dims is {batch}, places have shape {shape}; 0 and one number a place are understood")
+    name = f"{node.inputs[1]}.single"
+    build.constants[name] = places.squeeze(-1)
+    return _gather(build, replace(node, inputs=[node.inputs[0], name], attributes={"axis": 0}))
+
+
 def _embedded(build: Build, node: Node, table: Array, axis: int) -> Value:
     """Returns rows of a constant table by ids."""
     ids = build.value(node, 1)
@@ -117,6 +129,18 @@ def _tile(build: Build, node: Node) -> Made:
     return value.like(build.layer(node, "tile", [value.layer], {"copies": [copies[axis - 1] for axis in value.order[1:]]}))
 
 
+def _reverse(build: Build, node: Node) -> Made:
+    """Whole sequences from their last step to their first."""
+    value = build.unflattened(node, build.value(node))
+    axis, lengths = axis_of(value, int(node.get("time_axis", 0))), build.constant(node, 1, "lengths")
+    size = value.dims[axis - 1]
+    if value.standard(int(node.get("batch_axis", 1))) != 0 or (lengths != size).any():
+        raise Refusal(
+            f"reverses {lengths.ravel()[:8].tolist()} steps of {value.text}; all of them, in each sample, are understood"
+        )
+    return selected(build, node, value, axis, list(reversed(range(size))))
+
+
 def _one_hot(build: Build, node: Node) -> Made:
     ids, depth = build.value(node), int(build.constant(node, 1, "depth").reshape(()))
     off, on = (float(each) for each in build.constant(node, 2, "values").ravel())
@@ -168,6 +192,7 @@ def _blocks(build: Build, node: Node, value: Value, split: list[int], axes: list
 
 
 OPERATORS: dict[str, Operator] = {
-    "DepthToSpace": _depth_to_space, "Expand": _expand, "Gather": _gather, "GatherElements": _gather_elements,
-    "OneHot": _one_hot, "SpaceToDepth": _space_to_depth, "Tile": _tile, "TopK": _top_k,
+    "DepthToSpace": _depth_to_space, "Expand": _expand, "Gather": _gather,
+    "GatherElements": _gather_elements, "GatherND": _gather_nd,
+    "OneHot": _one_hot, "ReverseSequence": _reverse, "SpaceToDepth": _space_to_depth, "Tile": _tile, "TopK": _top_k,
 }  # fmt: skip

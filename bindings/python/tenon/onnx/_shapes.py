@@ -11,6 +11,7 @@ import numpy as np
 
 from tenon.onnx._build import Build, Made, Operator
 from tenon.onnx._graph import SAMPLES, Node
+from tenon.onnx._samples import times
 from tenon.onnx._values import Refusal, Value, plain
 
 
@@ -24,10 +25,14 @@ def axis_of(value: Value, number: int) -> int:
 
 def _flatten(build: Build, node: Node) -> Made:
     value = build.value(node)
-    axis = int(node.get("axis", 1))
-    axis += value.rank if axis < 0 else 0
-    if not 0 < axis <= value.rank or math.prod(value.dims[: axis - 1]) != 1:
-        raise Refusal(f"axis is {node.get('axis')} of {value.text}; only 1 is understood")
+    more, start = sum(value.merged), value.samples - value.merged[0]
+    rank, axis = value.rank - more, int(node.get("axis", 1))
+    axis += rank if axis < 0 else 0
+    if not start < axis <= rank:
+        raise Refusal(f"axis is {node.get('axis')} of {value.text}; it must be one after the samples")
+    after = math.prod(value.dims[axis + more - 1 :])
+    if more or math.prod(value.dims[: axis - 1]) != 1:
+        return _reshaped_to(build, node, value, [-1, after])
     if axis == value.rank:  # of samples of one number
         return reshaped(build, node, value, (1,))
     return value if value.rank == 2 else replace(value, flat=True)
@@ -39,30 +44,52 @@ def _reshape(build: Build, node: Node) -> Made:
     if target is None:
         raise Refusal("the shape is missing")
     node.require("allowzero", 0, 0, neutral=0 not in target)
-    place, sizes = _target(build, value, target)
-    return replace(reshaped(build, node, value, sizes), samples=place)
+    return _reshaped_to(build, node, value, target)
 
 
-def _target(build: Build, value: Value, target: list[int]) -> tuple[int, tuple[int, ...]]:
-    """Returns which dimension the samples are after Reshape, and the sizes of a sample. What is before the samples must
-    stay before them."""
-    dims = list(value.dims)
-    dims.insert(value.samples, SAMPLES)
+def _reshaped_to(build: Build, node: Node, value: Value, target: list[int]) -> Value:
+    place, above, below, sizes = _target(build, value, target)
+    rows = (above,) * (above > 1), (below,) * (below > 1)
+    dims = (*sizes[:place], *rows[0], *rows[1], *sizes[place:])
+    return replace(reshaped(build, node, value, dims), samples=place + len(rows[0]), merged=(len(rows[0]), len(rows[1])))
+
+
+def _target(build: Build, value: Value, target: list[int]) -> tuple[int, int, int, tuple[int, ...]]:
+    """Returns which dimension the samples are after Reshape, how many rows before and after them are one with them, and the
+    sizes of the others. What is before the samples must stay before them."""
+    start, end = value.samples - value.merged[0], value.samples + value.merged[1]
+    dims = [*value.dims[:start], math.prod(value.fused) * SAMPLES, *value.dims[end:]]
     sizes = [dims[i] if size == 0 and i < len(dims) else size for i, size in enumerate(target)]
-    places = [place for kind in (SAMPLES, -1, build.graph.batch) for place, size in enumerate(sizes) if size == kind]
-    for place in places:
-        before, after = sizes[:place], sizes[place + 1 :]
-        for part, own in ((before, value.dims[: value.samples]), (after, value.dims[value.samples :])):
-            rest = math.prod(size for size in part if size != -1)
-            if part.count(-1) == 1 and rest > 0:
-                part[part.index(-1)] = math.prod(own) // rest
-            if any(size < 1 for size in part) or math.prod(part) != math.prod(own):
-                break
-        else:
-            return place, (*before, *after)
-    shown = ["samples" if size == SAMPLES else size for size in target]
-    reason = "the samples must stay a dimension, and what is before them" if places else "the samples must stay a dimension"
-    raise Refusal(f"reshapes {value.text} to {shown}; {reason}")
+    own = math.prod(value.dims[: value.samples]), math.prod(value.dims[value.samples :])
+    fits = []
+    for place, size in enumerate(sizes):
+        whole = build.graph.batch is not None and size > 0 and size % build.graph.batch == 0
+        rows = times(size) or (size // (build.graph.batch or 1) if whole else 0)
+        found = _parts(sizes[:place], sizes[place + 1 :], own, rows) if rows or size == -1 else None
+        if found:
+            above, below, others = found
+            fits.append((times(size) == 0, above * below, size != -1, place, above, below, others))
+    if fits:
+        return min(fits)[3:]
+    shown = [f"{times(size)} samples" if times(size) else size for size in target]
+    raise Refusal(f"reshapes {value.text} to {shown}; the samples must stay a dimension, and what is before them")
+
+
+def _parts(before: list[int], after: list[int], own: tuple[int, int], rows: int) -> tuple[int, int, tuple[int, ...]] | None:
+    """Returns how many rows before and after the samples are one with them, and the sizes before and after that, None where
+    these do not have the elements. rows: both together, 0 for any number."""
+    least = [math.prod(size for size in sizes if size != -1) for sizes in (before, after)]
+    if min(least) < 1 or own[0] % least[0] or own[1] % least[1]:
+        return None
+    above, below = own[0] // least[0], own[1] // least[1]
+    if -1 in before:
+        above = rows // below
+        before = [own[0] // least[0] // above if size == -1 else size for size in before] if above else before
+    elif -1 in after:
+        below = rows // above
+        after = [own[1] // least[1] // below if size == -1 else size for size in after] if below else after
+    fits = above * math.prod(before) == own[0] and below * math.prod(after) == own[1] and rows in (0, above * below)
+    return (above, below, (*before, *after)) if fits and min(above, below, *before, *after) > 0 else None
 
 
 def reshaped(build: Build, node: Node, value: Value, sizes: tuple[int, ...]) -> Value:

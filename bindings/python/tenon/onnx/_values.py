@@ -54,7 +54,8 @@ class Value:
 
     order: dimension i of the layer is dimension order[i] of the value with its samples first. flat: the value is [samples,
     rest], the elements of a sample in the value's own order, while the layer still has the dimensions before that.
-    samples: which dimension of the value the samples are. kind: "float", "int" or "bool"; numbers that the file takes for
+    samples: which dimension of the value the samples are. merged: how many dimensions before and after the samples are one
+    with them in the file, as rows of all samples are. kind: "float", "int" or "bool"; numbers that the file takes for
     integers or truth values may be floats of a layer.
     """
 
@@ -63,6 +64,7 @@ class Value:
     flat: bool = False
     samples: int = 0
     kind: str = "float"
+    merged: tuple[int, int] = (0, 0)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -130,9 +132,18 @@ class Value:
         return shaped
 
     @property
+    def fused(self) -> tuple[int, ...]:
+        """The sizes of the dimensions that are one with the samples."""
+        return self.dims[self.samples - self.merged[0] : self.samples + self.merged[1]] if sum(self.merged) else ()
+
+    @property
     def text(self) -> str:
         """The shape for messages."""
-        sizes = list(map(str, self.dims))
+        sizes, rows = list(map(str, self.dims)), self.fused
+        if rows:
+            start = self.samples - self.merged[0]
+            sizes[start : self.samples + self.merged[1]] = [f"{math.prod(rows)} samples"]
+            return f"[{', '.join(sizes)}]"
         return f"[{', '.join([*sizes[: self.samples], 'samples', *sizes[self.samples :]])}]"
 
 
