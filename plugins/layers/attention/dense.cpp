@@ -163,8 +163,8 @@ tn::Tensor biased(tn::Builder& body, const tn::Tensor& scores, const tn::Tensor&
 tn::Tensor weights(const tn::Attributes& attributes, tn::Builder& body, uint32_t mask, uint32_t bias) {
   const tn::Tensor query = body.input(kQuery), key = body.input(kKey);
   const int64_t heads = attributes.integer("heads");
-  const double depth = static_cast<double>(query.spec()[2].offset / heads);
-  const double scale = attributes.has("scale") ? attributes.number("scale") : 1 / std::sqrt(depth);
+  const int64_t depth = query.spec()[2].offset / heads;
+  const double scale = attributes.has("scale") ? attributes.number("scale") : 1 / std::sqrt(static_cast<double>(depth));
   tn::Tensor scores = body.gemm(split(body, query, heads), split(body, key, heads), TN_TRANSPOSE_B, scale);
   const std::optional<tn::Tensor> added = body.optional_input(bias);
   if (added) scores = biased(body, scores, *added);

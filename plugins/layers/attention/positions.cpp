@@ -69,9 +69,11 @@ struct PositionalEncoding {
     const tn::Spec shape = input.spec();
     const int64_t features = shape.back().offset;
     std::vector<double> frequencies;  // of each feature
-    for (int64_t d = 0; d < features; ++d)
+    for (int64_t d = 0; d < features; ++d) {
+      const int64_t even = d - d % 2;
       frequencies.push_back(
-          std::pow(attributes.number("base"), -static_cast<double>(d / 2 * 2) / static_cast<double>(features)));
+          std::pow(attributes.number("base"), -static_cast<double>(even) / static_cast<double>(features)));
+    }
     tn::Program add;
     const Float x = add.full();
     if (const std::optional<tn::Tensor> positions = positions_of(body)) {

@@ -120,13 +120,13 @@ using StripKernel = void (*)(const Product<T>&);
 template <class T>
 StripKernel<T> strip_kernel(int64_t rows, int64_t vectors, bool part) {
   static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    constexpr auto kernel = []<int kAt>(std::integral_constant<int, kAt>) {
+    constexpr auto kKernel = []<int kAt>(std::integral_constant<int, kAt>) {
       constexpr int kRows = kAt / 2 / kMostVectors + 1, kVectors = kAt / 2 % kMostVectors + 1;
       if constexpr (kRows <= strip_rows(kVectors))
         return StripKernel<T>{&multiply_strip<T, kRows, kVectors, kAt % 2 != 0>};
       return StripKernel<T>{nullptr};
     };
-    return std::array{kernel(std::integral_constant<int, kIndex>())...};
+    return std::array{kKernel(std::integral_constant<int, kIndex>())...};
   }
   (std::make_integer_sequence<int, kMostRows * kMostVectors * 2>());
   return kKernels[static_cast<size_t>(((rows - 1) * kMostVectors + vectors - 1) * 2 + (part ? 1 : 0))];

@@ -181,7 +181,7 @@ tn_status prepare_lambda(const tn_kernel_site* site, int32_t direction, tn_prepa
                  direction == TN_BACKWARD ? &backward : &forward, prepared);
 }
 
-const tn_kernel kKernel = kernel_of("lambda_cost", "lambda_cost_pairs", &supports, &query, &prepare_lambda);
+constexpr tn_kernel kKernel = kernel_of("lambda_cost", "lambda_cost_pairs", &supports, &query, &prepare_lambda);
 
 }  // namespace
 

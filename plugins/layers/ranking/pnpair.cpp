@@ -147,7 +147,7 @@ tn_status prepare_pairs(const tn_kernel_site* site, int32_t direction, tn_prepar
                  prepared);
 }
 
-const tn_kernel kKernel = kernel_of("pnpair", "pnpair_pairs", &supports, &query, &prepare_pairs);
+constexpr tn_kernel kKernel = kernel_of("pnpair", "pnpair_pairs", &supports, &query, &prepare_pairs);
 
 }  // namespace
 

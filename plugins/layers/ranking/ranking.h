@@ -70,8 +70,8 @@ tn_status prepare(const tn_errors* errors, const Binding& binding, uint64_t work
 constexpr tn_dtype kFloats[] = {TN_F32, TN_F64};
 
 // The table of a kernel on the device cpu, for both float types.
-inline tn_kernel kernel_of(const char* type, const char* name, decltype(tn_kernel::supports) supports,
-                           decltype(tn_kernel::query) query, decltype(tn_kernel::prepare) prepare) {
+constexpr tn_kernel kernel_of(const char* type, const char* name, decltype(tn_kernel::supports) supports,
+                              decltype(tn_kernel::query) query, decltype(tn_kernel::prepare) prepare) {
   tn_kernel kernel = {};
   kernel.size = sizeof kernel;
   kernel.score = 1;

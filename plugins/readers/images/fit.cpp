@@ -33,7 +33,7 @@ void Fitter::halve(Image& image) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c) {
-        const uint8_t* const from = image.pixels.data() + 2 * y * row + ptrdiff_t{2} * x * channels + c;
+        const uint8_t* const from = image.pixels.data() + ptrdiff_t{2} * y * row + ptrdiff_t{2} * x * channels + c;
         *to++ = static_cast<uint8_t>((from[0] + from[channels] + from[row] + from[row + channels] + 2) / 4);
       }
   image.width = width;
