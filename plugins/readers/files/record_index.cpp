@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kGroup = 32;
 constexpr int64_t kGroupsPerBlock = int64_t{1} << 12;
 constexpr uint64_t kBlockBytes = uint64_t{1} << 16;  // of codes
-constexpr uint64_t kMostBytes = 20;              // of a record: two numbers of 64 bits
+constexpr uint64_t kMostBytes = 20;                  // of a record: two numbers of 64 bits
 constexpr uint64_t kLongGap = 3;                     // the line end may have two characters
 constexpr int kGapBits = 2;
 constexpr int kBits = 7;
