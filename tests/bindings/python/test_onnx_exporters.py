@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import tenon
@@ -41,6 +42,21 @@ def test_a_file_answers_as_its_runtime(file):
     for got, each in zip(results, wanted, strict=True):
         assert got.shape == each.shape
         np.testing.assert_allclose(got, each, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_a_file_that_is_written_again_answers_the_same(file, tmp_path):
+    feeds, wanted, outputs = read(file)
+    parameters = tenon.onnx.load(file, channels_first=True, outputs=outputs)
+    tenon.onnx.save(parameters.outputs, parameters, tmp_path / "again.onnx", channels_first=False)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    by_others = onnxruntime.InferenceSession(tmp_path / "again.onnx", options).run(None, feeds)
+    again = tenon.onnx.load(tmp_path / "again.onnx", channels_first=True)
+    for results in (by_others, tenon.infer(again.outputs, again, feeds, nan="allow")):
+        for got, each in zip(results, wanted, strict=True):
+            assert got.shape == each.shape
+            np.testing.assert_allclose(got, each, rtol=1e-5, atol=1e-5)
 
 
 def test_the_set_has_what_users_bring():

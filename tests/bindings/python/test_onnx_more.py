@@ -249,7 +249,8 @@ def test_steps_are_reversed():
 def test_groups_of_an_older_version_have_one_scale():
     given = {"s": numbers(2), "t": numbers(2)}
     old = tenon.onnx.load(graph([node("GroupNormalization", "s", "t", num_groups=2)], version=18, **given))
-    new = graph([node("GroupNormalization", "s", "t", num_groups=2)], version=21, s=given["s"].repeat(2), t=given["t"].repeat(2))
+    each = node("GroupNormalization", "s", "t", num_groups=2)
+    new = graph([each], version=21, **{name: values.repeat(2) for name, values in given.items()})
     images = numbers(2, 6, 5, 4)
     parameters = tenon.onnx.load(new)
     assert np.array_equal(tenon.infer(old.outputs[0], old, images), tenon.infer(parameters.outputs[0], parameters, images))

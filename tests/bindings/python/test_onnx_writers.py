@@ -132,6 +132,82 @@ def other(image):
     return layer.transpose(layer.data("other", tenon.data_type.dense_array([CHANNELS, HEIGHT, WIDTH])), axes=[0, 2, 3, 1])
 
 
+def rows_of(r, size):
+    """A vector of numbers of both signs for each sample."""
+    return layer.fc(r, size=size, act="tanh")
+
+
+def both(x):
+    """The two outputs of a layer, beside each other."""
+    return layer.concat(x.output(0), x.output(1), axis=1)
+
+
+for each in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(layer.round(i), layer.floor(layer.abs(i))),
+                   lambda i, r, each=each: getattr(layer, each)(r, layer.constant(r, value=0.25))]  # fmt: skip
+for each in ("logical_and", "logical_or", "logical_xor"):
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(layer.greater(r, layer.sin(r)), layer.less(r, layer.cos(r)))]
+for each in ("argmax", "argmin", "argsort"):
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(r, axis=1), lambda i, r, each=each: getattr(layer, each)(i),
+                   lambda i, r, each=each: getattr(layer, each)(turned(i), axis=2)]  # fmt: skip
+for each in ("round", "hard_shrink", "soft_shrink", "expm1", "log_sigmoid", "tanh_shrink", "scaled_tanh"):
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(layer.scale_shift(i, scale=3.0)),
+                   lambda i, r, each=each: getattr(layer, each)(layer.scale_shift(r, scale=2.0, shift=0.1))]  # fmt: skip
+for each in ("product", "log_sum_exp"):
+    CASES[each] = [lambda i, r, each=each: getattr(layer, each)(i, axes=[1, 2]),
+                   lambda i, r, each=each: getattr(layer, each)(r, axis=-1, keep_dimensions=True)]  # fmt: skip
+CASES.update({
+    "formula": [lambda i, r: layer.formula(i, formula="a = x * tanh(log(1 + exp(x))); where(a > 0.2 and not x < 0.5, a, -a)"),
+                lambda i, r: layer.formula(r, layer.sin(r), formula="max(x, y) - clip(x, -0.3, y ** 2) / (1 + square(y))"),
+                lambda i, r: layer.formula(i, constant(i, [CHANNELS]), formula="x >= y", names=["x", "y"]),
+                lambda i, r: layer.formula(r, formula="expm1(x) + log1p(abs(x)) - stop(x) + is_finite(x) + (x != 0.0)")],
+    "where": [lambda i, r: layer.where(layer.greater(i, layer.sin(i)), i, layer.square(i)),
+              lambda i, r: layer.where(layer.less(r, constant(r, [FEATURES])), r, layer.constant(r, value=-2.0))],
+    "masked_fill": [lambda i, r: layer.masked_fill(r, layer.greater(r, layer.sin(r)), value=-1.5)],
+    "logical_not": [lambda i, r: layer.logical_not(layer.greater(r, layer.cos(r)))],
+    "threshold": [lambda i, r: layer.threshold(r, threshold=0.1, value=-0.4)],
+    "log1p": [lambda i, r: layer.log1p(layer.softplus(i))],
+    "norm": [lambda i, r: layer.norm(i, axes=[1, 3]), lambda i, r: layer.norm(r, axis=1, order=1, keep_dimensions=True)],
+    "cumsum": [lambda i, r: layer.cumsum(i), lambda i, r: layer.cumsum(r, axis=1, exclusive=True, reverse=True)],
+    "einsum": [lambda i, r: layer.einsum(r, layer.parameter(r, shape=[FEATURES, 2]), equation="ij,jk->ki"),
+               lambda i, r: layer.einsum(i, layer.sin(i), equation="hwc,hwd->cd")],
+    "matmul": [lambda i, r: layer.matmul(r, layer.sin(r), transpose_b=True, scale=0.5),
+               lambda i, r: layer.matmul(layer.parameter(r, shape=[2, ROWS]), r),
+               lambda i, r: layer.matmul(i, i, transpose_a=True)],
+    "embedding": [lambda i, r: layer.embedding(layer.argmax(i), vocabulary=CHANNELS, size=3),
+                  lambda i, r: layer.embedding(layer.argmax(r), vocabulary=FEATURES, size=2, reduce="mean"),
+                  lambda i, r: layer.embedding(layer.argmax(r), vocabulary=FEATURES, size=2, reduce="sum"),
+                  lambda i, r: layer.embedding(layer.argmax(r), vocabulary=FEATURES, size=2, reduce="concat")],
+    "one_hot": [lambda i, r: layer.one_hot(layer.argmax(turned(i)), classes=WIDTH)],
+    "gather": [lambda i, r: layer.gather(r, layer.argsort(r, axis=1, descending=True), axis=1),
+               lambda i, r: layer.gather(i, layer.argsort(i))],
+    "index_select": [lambda i, r: layer.index_select(i, indices=[2, -1, 2]),
+                     lambda i, r: layer.index_select(r, indices=[1], axis=1)],
+    "flip": [lambda i, r: layer.flip(i, axes=[1, 3])], "roll": [lambda i, r: layer.roll(i, axis=2, shift=3)],
+    "repeat": [lambda i, r: layer.repeat(i, axis=1, times=2)],
+    "tile": [lambda i, r: layer.tile(i, copies=[2, 3]), lambda i, r: layer.tile(r, copies=[2, 1])],
+    "expand": [lambda i, r: layer.expand(r, shape=[2, ROWS, FEATURES]),
+               lambda i, r: layer.expand(layer.mean(i, axes=[1], keep_dimensions=True), shape=[2, -1, -1])],
+    "sort": [lambda i, r: layer.sort(r, axis=1), lambda i, r: layer.sort(i, descending=True)],
+    "top_k": [lambda i, r: both(layer.top_k(r, k=2)), lambda i, r: both(layer.top_k(i, k=3, axis=2, smallest=True))],
+    "stack": [lambda i, r: layer.stack(r, layer.sin(r), axis=2), lambda i, r: layer.stack(i, layer.constant(i, value=0.5), i),
+              lambda i, r: layer.stack(r, layer.cos(r), axis=-1)],
+    "unstack": [lambda i, r: both(layer.unstack(r, axis=1)), lambda i, r: both(layer.unstack(i, axis=-1))],
+    "split": [lambda i, r: both(layer.split(layer.split(i, axis=1, sizes=[2, 4]).output(1), axis=1, parts=2)),
+              lambda i, r: both(layer.split(i, parts=2, axis=1))],
+    "squeeze": [lambda i, r: layer.squeeze(layer.mean(i, axes=[1, 2], keep_dimensions=True))],
+    "unsqueeze": [lambda i, r: layer.unsqueeze(r, axis=2), lambda i, r: layer.unsqueeze(i)],
+    "group_norm": [lambda i, r: layer.group_norm(i, groups=2),
+                   lambda i, r: layer.group_norm(r, groups=FEATURES, learnable=False)],
+    "lstm_step": [lambda i, r: both(layer.lstm_step(rows_of(r, 8), rows_of(r, 2), rows_of(r, 2), peepholes=True,
+                                                       forget_bias=0.5)),
+                  lambda i, r: both(layer.lstm_step(rows_of(r, 8), constant(r, [2])))],
+    "gru_step": [lambda i, r: layer.gru_step(rows_of(r, 6), rows_of(r, 2))],
+    "rnn_step": [lambda i, r, each=each: layer.rnn_step(rows_of(r, 2), rows_of(r, 2), activation=each)
+                 for each in ("tanh", "relu", "sigmoid")],
+})  # fmt: skip
+
+
 def test_every_writer_has_cases():
     assert set(CASES) == set(_save.WRITERS)
 
@@ -186,3 +262,43 @@ def test_a_resize_of_any_size_is_written(given, tmp_path):
         for by_others, back, each in zip(got, tenon.infer(again.outputs, again, feeds), wanted, strict=True):
             for found in (by_others, back):
                 np.testing.assert_allclose(found, each, rtol=1e-4, atol=2e-5)
+
+
+def test_integers_are_written(tmp_path):
+    """Ids to a table, bytes with a scale, truth values, places as outputs."""
+    kinds = {"ids": ("int64", [3], 5), "more": ("int32", [], 5), "pixels": ("uint8", [2, 4], 256), "flags": ("bool", [3], 2)}
+    scaled = {"uint8": {"scale": 0.5, "offset": -3.0}}
+    types = {name: tenon.data_type.dense_array(shape, kind, **scaled.get(kind, {})) for name, (kind, shape, _) in kinds.items()}
+    data = {name: layer.data(name, type) for name, type in types.items()}
+    table = layer.embedding(data["ids"], vocabulary=5, size=2)
+    outputs = [layer.fc(layer.mean(table, axis=1), layer.embedding(data["more"], vocabulary=5, size=3), size=2),
+               layer.fc(data["pixels"], layer.where(data["flags"], data["ids"], data["flags"]), size=2),
+               layer.slice(data["ids"], axis=1, start=1, length=2), layer.argmax(layer.sin(data["pixels"]), axis=1),
+               layer.top_k(layer.sin(data["pixels"]), k=2).output(1)]  # fmt: skip
+    parameters = signed(tenon.parameters.create(outputs))
+    random = np.random.default_rng(3)
+    feeds = {name: random.integers(0, most, (2, *shape)).astype(kind) for name, (kind, shape, most) in kinds.items()}
+    wanted = tenon.infer(outputs, parameters, feeds)
+    tenon.onnx.save(outputs, parameters, tmp_path / "whole.onnx", channels_first=False)
+    by_others = onnxruntime.InferenceSession(tmp_path / "whole.onnx").run(None, feeds)
+    again = tenon.onnx.load(tmp_path / "whole.onnx", channels_first=True)
+    for results in (by_others, tenon.infer(again.outputs, again, feeds)):
+        for got, each in zip(results, wanted, strict=True):
+            assert got.dtype == each.dtype
+            np.testing.assert_allclose(got, each, rtol=1e-4, atol=1e-5)
+    whole = layer.embedding(layer.slice(data["pixels"], axis=1, start=0, length=1), vocabulary=256, size=2)
+    with pytest.raises(tenon.error.UnsupportedError, match="reads integers that have a scale, as they are"):
+        tenon.onnx.save(whole, tenon.parameters.create(whole), tmp_path / "none.onnx")
+
+
+def test_constants_are_as_many_as_the_samples(tmp_path):
+    """A token before the rows, and an output that no input changes."""
+    rows = layer.data("rows", tenon.data_type.dense_array([ROWS, FEATURES]))
+    token = layer.parameter(rows, shape=[1, FEATURES], name="token")
+    outputs = [layer.concat(token, rows, axis=1), layer.fc(layer.constant(rows, value=0.5, shape=[2]), size=3)]
+    parameters = signed(tenon.parameters.create(outputs))
+    feeds = {"rows": np.random.default_rng(4).normal(size=(4, ROWS, FEATURES)).astype(np.float32)}
+    wanted = tenon.infer(outputs, parameters, feeds)
+    tenon.onnx.save(outputs, parameters, tmp_path / "token.onnx", channels_first=False)
+    for got, each in zip(onnxruntime.InferenceSession(tmp_path / "token.onnx").run(None, feeds), wanted, strict=True):
+        np.testing.assert_allclose(got, each, rtol=1e-5, atol=1e-6)

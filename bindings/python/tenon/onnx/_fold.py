@@ -135,6 +135,12 @@ def _product(node: Node, given: Sequence[Array]) -> int:
     return int(outer * rows * columns * (1 + a.shape[-1] // _PRODUCTS))
 
 
+def _gemm(node: Node, given: Sequence[Array]) -> int:
+    a, b = given[:2]
+    inner = a.shape[0] if node.get("transA", 0) else a.shape[-1]
+    return int(a.size // max(1, inner) * (b.size // max(1, inner)) * (1 + inner // _PRODUCTS))
+
+
 def _sizes(shape: Array) -> list[int]:
     sizes = [int(each) for each in shape.ravel()]
     if min(sizes, default=0) < 0:
@@ -155,7 +161,7 @@ _COUNTS: dict[str, Count] = {
         "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"), _broadcast),
     "Concat": _concat, "ConstantOfShape": _of_shape, "DequantizeLinear": _quantized, "Expand": _expand, "EyeLike": _first,
     "GatherElements": lambda node, given: given[1].size, "QuantizeLinear": _quantized,
-    "Gather": _gather, "MatMul": _product, "NonZero": _places, "Range": _range, "ScatterND": _scatter,
+    "Gather": _gather, "Gemm": _gemm, "MatMul": _product, "NonZero": _places, "Range": _range, "ScatterND": _scatter,
     "Shape": lambda node, given: given[0].ndim, "Split": _split, "Tile": _tile,
 }  # fmt: skip
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from tenon import error
 from tenon._base import check as _check
 from tenon._base.arrays import allows_nan
 from tenon._model import layer as layers
 from tenon._model.layer import Layer, LayerLike
-from tenon.onnx import _values, _write_dense, _write_images
+from tenon.onnx import _values, _write_dense, _write_formula, _write_images, _write_recurrent, _write_select
 from tenon.onnx._emit import Emit, Item, Writer, Written, model
 from tenon.onnx._values import Refusal, plain
 from tenon.parameters import ParameterSet
 
-WRITERS: dict[str, Writer] = {**_write_dense.WRITERS, **_write_images.WRITERS}
+_FIELDS = (_write_dense, _write_formula, _write_images, _write_recurrent, _write_select)
+WRITERS: dict[str, Writer] = {type: writer for field in _FIELDS for type, writer in field.WRITERS.items()}
 _SAMPLES = "samples"
 
 
@@ -66,7 +69,7 @@ class _Writing:
         self.problems: list[str] = []
         self.inputs: list[Any] = []
         self._parameters = parameters
-        self._values: dict[str, Written] = {}
+        self._values: dict[tuple[str, int], Written] = {}
         order = layers.in_order(chosen)
         images = _images(order) if first else set()
         for layer in order:
@@ -77,19 +80,32 @@ class _Writing:
 
     def _add(self, layer: Layer, images: set[str]) -> None:
         name = layer.name
-        given = [self._values.get(each.name) for each in layer.inputs]
+        given = [self._values.get(_key(each)) for each in layer.inputs]
         try:
             if layer.type == "data":
-                self._values[name] = self._input(layer, name in images)
+                self._values[name, 0] = self._input(layer, name in images)
             elif layer.type not in WRITERS or layer.role != "layer":
                 raise Refusal("unsupported type")
             else:
                 item = self._item(layer)
                 inputs = [value for value in given if value is not None]
                 if len(inputs) == len(given):
-                    self._values[name] = self.emit.write(item, inputs)
+                    self._write(layer, item, inputs)
         except Refusal as refusal:
             self.problems.append(f'layer "{name}" ({layer.type}): {refusal}')
+
+    def _write(self, layer: Layer, item: Item, inputs: Sequence[Written]) -> None:
+        outputs = [layer.output(number) for number in range(layer._made().info()[5])]
+        kept = _write_select.OF_INTEGERS.get(item.type, ())
+        if item.type in _write_select.MOVING and outputs[0].dtype.kind in "iub":
+            kept = (0,)
+        if any(number in kept and (value.scale != 1 or value.offset) for number, value in enumerate(inputs)):
+            raise Refusal("reads integers that have a scale, as they are")
+        given = [value if number in kept else self.emit.floats(value) for number, value in enumerate(inputs)]
+        results = self.emit.write_all(item, given)
+        for number, (output, value) in enumerate(zip(outputs, results, strict=True)):
+            whole = output.dtype.kind in "iub" and value.numbers is None
+            self._values[layer.name, number] = replace(value, dtype=str(output.dtype) if whole else "float32")
 
     def _item(self, layer: Layer) -> Item:
         attributes = layer.describe()["attributes"]
@@ -99,22 +115,22 @@ class _Writing:
             if each["name"] not in self._parameters:
                 raise Refusal(f'the set has no parameter "{each["name"]}"')
             values[each["name"][start:]] = self._parameters.read(each["name"])
-        return Item(layer.name, layer.type, attributes, values, _sizes(layer))
+        return Item(layer.name, layer.type, attributes, values, _sizes(layer.output(0)))
 
     def _input(self, layer: Layer, image: bool) -> Written:
         sizes = _sizes(layer)
-        if layer.dtype.kind != "f":
-            raise Refusal(f"is fed with numbers of type {layer.dtype}; floats are needed")
-        if not sizes or layer.shape[0] != _SAMPLES:
+        if not layer.shape or layer.shape[0] != _SAMPLES:
             raise Refusal(f"has the shape {list(layer.shape)}; a sample of dense numbers is needed")
         order = _values.channels_first(1 + len(sizes)) if image else plain(1 + len(sizes))
         dims: list[str | int | None] = [_SAMPLES, *(sizes[axis - 1] for axis in order[1:])]
         name = self.emit.free(layer.name)
-        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, dims))
-        return Written(name, order, sizes)
+        self.emit.first = self.emit.first or name
+        type, dtype = layer.data_types[layer.name], "float32" if layer.dtype.kind == "f" else str(layer.dtype)
+        self.inputs.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims))
+        return Written(name, order, sizes, dtype=dtype, scale=type.scale, offset=type.offset)
 
     def _add_output(self, layer: Layer, first: bool) -> None:
-        value = self._values[layer.name]
+        value = self._values[_key(layer)]
         if value.numbers is not None:
             self.problems.append(f'layer "{layer.name}" ({layer.type}): an output must depend on the inputs')
             return
@@ -123,7 +139,13 @@ class _Writing:
         dims: list[str | int | None] = [_SAMPLES, *(value.sizes[axis - 1] for axis in value.order[1:])]
         # A name of its own: an output must not be an input, nor be stated twice.
         name = self.emit.node("Identity", [value.name], f"{layer.name}.output")
-        self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, dims))
+        dtype = helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
+        self.outputs.append(helper.make_tensor_value_info(name, dtype, dims))
+
+
+def _key(layer: Layer) -> tuple[str, int]:
+    """Returns a layer's name, and which of its outputs it stands for."""
+    return layer.name, int(layer._made().info()[3])
 
 
 def _sizes(layer: Layer) -> tuple[int, ...]:

@@ -151,4 +151,4 @@ def float32(numbers: Any) -> Array:
     """Returns the numbers of a parameter."""
     if np.asarray(numbers).dtype.kind == "c":
         raise Refusal("complex numbers are not understood")
-    return np.ascontiguousarray(np.asarray(numbers).astype(np.float32))
+    return np.array(numbers, np.float32, order="C")  # np.ascontiguousarray makes a list of a single number

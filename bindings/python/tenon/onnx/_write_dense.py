@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ def _name(value: Written) -> str:
     return value.name
 
 
-def _chain(*steps: tuple[str, Any]) -> Writer:
+def _chain(*steps: tuple[str, Any]) -> Callable[[Emit, Item, Sequence[Written]], Written]:
     """Returns the writer of operators one after the other. A step has an operator and its second operand: a number, "x"
     for the input itself, or None."""
 
@@ -118,28 +118,14 @@ def _constant(suffix: str) -> Writer:
 
 def _arithmetic(op: str) -> Writer:
     def write(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
-        values = [value if value.numbers is not None else emit.unflattened(value) for value in inputs]
-        real = [value for value in values if value.numbers is None]
-        if not real or any(len(value.order) != len(real[0].order) for value in real):
-            raise Refusal("its inputs have different numbers of dimensions")
-        order, name = max(real, key=lambda value: math.prod(value.sizes)).order, ""
-        for number, value in enumerate(values):
-            operand = _operand(emit, value, order)
-            step = item.name if number == len(values) - 1 else f"{item.name}.{number}"
-            name = operand if number == 0 else emit.node(op, [name, operand], step)
-        return Written(name, order, item.sizes or real[0].sizes)
+        operands, value = emit.together(item, inputs)
+        name = operands[0]
+        for number, operand in enumerate(operands[1:], 1):
+            step = item.name if number == len(operands) - 1 else f"{item.name}.{number}"
+            name = emit.node(op, [name, operand], step)
+        return value.like(name)
 
     return write
-
-
-def _operand(emit: Emit, value: Written, order: tuple[int, ...]) -> str:
-    if value.numbers is None:
-        return emit.ordered(value, order).name
-    rank = len(order)
-    if value.numbers.ndim > rank - 1:
-        raise Refusal("a constant has more dimensions than the values")
-    numbers = value.numbers.reshape((1,) * (rank - value.numbers.ndim) + value.numbers.shape)
-    return emit.numbers(numbers.transpose(order), value.name)
 
 
 def fc(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
@@ -206,10 +192,11 @@ def _transpose(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
 
 
 def _concat(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
-    values = [emit.unflattened(value) for value in inputs]
-    names = [emit.ordered(value, values[0].order).name for value in values]
-    axis = values[0].axis(item.attributes["axis"])
-    return Written(emit.node("Concat", names, item.name, axis=axis), values[0].order, item.sizes)
+    values = [emit.unflattened(emit.many(value)) for value in inputs]
+    order = next((value.order for value, given in zip(values, inputs, strict=True) if given.numbers is None), values[0].order)
+    names = [emit.ordered(value, order).name for value in values]
+    axis = order.index(item.attributes["axis"] % len(order))
+    return Written(emit.node("Concat", names, item.name, axis=axis), order, item.sizes)
 
 
 def _slice(emit: Emit, item: Item, inputs: Sequence[Written]) -> Written:
@@ -258,9 +245,13 @@ def _reduction(op: str) -> Writer:
     return write
 
 
+def _norm(emit: Emit, item: Item, inputs: Sequence[Written]) -> Any:
+    return _reduction("ReduceL1" if item.attributes["order"] == 1 else "ReduceL2")(emit, item, inputs)
+
+
 WRITERS: dict[str, Writer] = {
     **{op.lower(): _unary(op) for op in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu", "Exp", "Log", "Sqrt",
-                                         "Abs", "Reciprocal", "Erf", "Sin", "Cos", "Floor", "Sign")},
+                                         "Abs", "Reciprocal", "Erf", "Sin", "Cos", "Floor", "Round", "Sign")},
     "leaky_relu": _unary("LeakyRelu", alpha="slope"), "elu": _unary("Elu", alpha="alpha"),
     "celu": _unary("Celu", alpha="alpha"), "hard_swish": _unary("HardSwish"),
     "hard_sigmoid": _unary("HardSigmoid", alpha="slope", beta="shift"),
@@ -274,5 +265,6 @@ WRITERS: dict[str, Writer] = {
     "dropout": _same, "spatial_dropout": _same,
     "reshape": _reshape, "transpose": _transpose, "concat": _concat, "slice": _slice, "pad": _pad,
     "mean": _reduction("ReduceMean"), "sum": _reduction("ReduceSum"), "max": _reduction("ReduceMax"),
-    "min": _reduction("ReduceMin"),
+    "min": _reduction("ReduceMin"), "product": _reduction("ReduceProd"), "log_sum_exp": _reduction("ReduceLogSumExp"),
+    "norm": _norm, "squeeze": _reshape, "unsqueeze": _reshape,
 }  # fmt: skip
