@@ -170,6 +170,9 @@ void check(const CheckpointRecord& record, const RecordInput& input) {
   at_least_0("tests.batches", loop.tests.batches);
   at_least_0("early_stop.misses", loop.early_stop.misses);
   at_least_0("data.pass", loop.data.pass);
+  const std::string& digest = loop.data.xxh3;
+  if (!digest.empty() && (digest.size() != 32 || digest.find_first_not_of("0123456789abcdef") != std::string::npos))
+    input.fail_record("field \"data.xxh3\": expected 32 hexadecimal digits or none");
 }
 
 }  // namespace

@@ -141,6 +141,36 @@ void Checkpoints::lock() {
   files->remove_leftovers(options_.folder);
 }
 
+namespace {
+
+// Checks the slots of the reader against the names of a checkpoint, as the loop does again.
+void check_slots(const CheckpointedTraining& training, const DataNames& names) {
+  const nlohmann::json feeding = training.run.value("feeding", nlohmann::json::object());
+  for (const Slot& slot : training.reader.slots()) {
+    const std::string layer = feeding.value(slot.name, slot.name);
+    if (const auto stored = names.find(layer); stored != names.end())
+      require_known("data layer \"" + layer + "\"", slot, *stored->second);
+  }
+}
+
+// Returns the names of the topology of a checkpoint, and checks that the loop will take its state: what a training
+// reads after the parameters have their values must not fail. Sets the states that layers carry, as the loop does
+// again.
+DataNames names_and_checked_loop(const CheckpointedTraining& training, const CheckpointFile& checkpoint,
+                                 const std::string& file) {
+  try {
+    const LoopState& state = checkpoint.record().loop;
+    training.machine.set_carried(state.carried);
+    ResultSums(training.machine, training.registry).set(state.sums);
+    return names_of_topology(checkpoint.topology());
+  } catch (const Error& error) {
+    if (error.code() != TN_BAD_DATA) throw;
+    fail(TN_BAD_DATA, SubjectName{file}, file, ": damaged checkpoint: ", error.message());
+  }
+}
+
+}  // namespace
+
 void Checkpoints::resume(const std::vector<Found>& found) {
   const fs::path file = options_.from.empty() ? options_.folder / found.back().name() : options_.from;
   const auto naming_the_one_before = [&](const Error& error) -> Error {
@@ -182,6 +212,8 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   std::shared_ptr<Averages::Restored> averages;
   if (training_.averages != nullptr)
     averages = training_.averages->read([&](const Updater::StateValues& each) { checkpoint.read_average(each); });
+  const DataNames names = names_and_checked_loop(training_, checkpoint, file.string());
+  check_slots(training_, names);
   // The reader may refuse the place, its data may have changed, and load the values: if one fails, it goes back.
   Reader& reader = training_.reader;
   const TrainingPlace& place = record.loop.place;
@@ -202,7 +234,7 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
     throw;
   }
   set->set_updates(record.updates);
-  set->set_names(names_of_topology(checkpoint.topology()));
+  set->set_names(names);
   training_.updater.adopt(states, progress);
   if (averages != nullptr) {
     training_.averages->adopt(*averages, record.averaged);

@@ -19,37 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kRecord = "tenon.checkpoint/record";
-
 // ---- checkpoints
-
-// The span of a tensor in the data of a model file.
-std::pair<size_t, size_t> span_of(const json& header, const std::string& tensor) {
-  const json& offsets = header.at(tensor).at("data_offsets");
-  return {offsets.at(0).get<size_t>(), offsets.at(1).get<size_t>()};
-}
-
-// A checkpoint whose record is damaged, with the length that the header states.
-std::string damaged_record(Draw& draw, const std::vector<std::string>& files) {
-  const std::string& file = draw.one_of(files);
-  json header = json::parse(model_header(file));
-  std::string data = file.substr(model_header_end(file));
-  const auto [begin, end] = span_of(header, kRecord);
-  const std::string record = data.substr(begin, end - begin);
-  const size_t text = record.find('}') + 1;  // the record begins with a text of JSON
-  std::string changed = draw.once_in(2) ? mutated_bytes(draw, record, draw.one_of(files))
-                                        : record.substr(0, text) + mutated_bytes(draw, record.substr(text), record);
-  if (draw.once_in(2)) changed.resize(record.size());
-  const auto more = static_cast<int64_t>(changed.size()) - static_cast<int64_t>(record.size());
-  data.replace(begin, end - begin, changed);
-  for (auto& [name, tensor] : header.items())
-    if (tensor.contains("data_offsets"))
-      for (json& offset : tensor.at("data_offsets"))
-        if (offset.get<size_t>() >= end && (name == kRecord || offset.get<size_t>() > begin))
-          offset = offset.get<int64_t>() + more;
-  header.at(kRecord)["shape"] = json::array({changed.size()});
-  return checked_model(header, data);
-}
 
 // Reads everything that a training which resumes reads.
 void read_checkpoint(const std::string& bytes) {
@@ -59,7 +29,8 @@ void read_checkpoint(const std::string& bytes) {
   (void)file.run().dump();
   (void)file.topology().dump();
   for (size_t group = 1; group < 3; ++group)
-    if (json::parse(model_header(bytes)).contains(kRecord + ("/" + std::to_string(group)))) (void)file.group(group);
+    if (json::parse(model_header(bytes)).contains(kCheckpointRecord + ("/" + std::to_string(group))))
+      (void)file.group(group);
   for (const Updater::StateValues& state : file.states()) EXPECT_FALSE(state.parameter.empty());
 }
 
@@ -68,7 +39,7 @@ TEST(RecordsFuzz, Checkpoints) {
   const std::vector<std::string> files = [] {
     std::vector<std::string> result;
     for (const std::string& file : source_files("tests/data", ".safetensors"))
-      if (json::parse(model_header(file)).contains(kRecord)) result.push_back(file);
+      if (json::parse(model_header(file)).contains(kCheckpointRecord)) result.push_back(file);
     return result;
   }();
   const auto make = [&](Draw& draw) {
@@ -78,8 +49,7 @@ TEST(RecordsFuzz, Checkpoints) {
     try {
       read_checkpoint(bytes);
       const json header = json::parse(model_header(bytes));
-      const auto [begin, end] = span_of(header, kRecord);
-      const std::string record = bytes.substr(model_header_end(bytes) + begin, end - begin);
+      const std::string record = checkpoint_record(bytes);
       const std::string version = header.at("__metadata__").at("tenon.checkpoint");
       const CheckpointRecord read = decode(record, "file", version);
       if (version == version_of(read) && encode(read) != record)

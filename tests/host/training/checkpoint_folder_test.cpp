@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <tenon/tenon_topology.hpp>
 #include <thread>
 
 #include "tests/host/training/line_model.h"
+#include "tests/support/fuzz/model_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -35,6 +38,16 @@ class CheckpointFolder : public LineModel {
     std::vector<std::string> found;
     for (const fs::directory_entry& entry : fs::directory_iterator(path_)) found.push_back(entry.path().filename());
     return found;
+  }
+
+  // The bytes of all parameters.
+  static std::string values(const Parameters& parameters) {
+    std::string bytes;
+    for (const ParameterInfo& info : entries(parameters)) {
+      const Array array = parameters.get(info.name);
+      bytes.append(static_cast<const char*>(array.data), static_cast<size_t>(array.count()) * sizeof(float));
+    }
+    return bytes;
   }
 
   const TemporaryFolder folder_;
@@ -155,6 +168,37 @@ TEST_F(CheckpointFolder, ACheckpointThatCannotBeReadNamesTheOneBefore) {
   EXPECT_THAT(refusal([&] { train(saving(path_, TN_START_RESUME_OR_FRESH)); }, TN_BAD_DATA),
               HasSubstr("the checkpoint before it is"))
       << "all are damaged: not a reason to begin anew";
+}
+
+// What only the loop takes of a record is checked, too, before the parameters get their values.
+TEST_F(CheckpointFolder, ARecordOfAnotherTrainingChangesNothing) {
+  train(saving(path_));
+  const fs::path file = path_ / "checkpoint-2-0.safetensors";
+  const std::string sound = file_bytes(file), record = checkpoint_record(sound);
+  const auto number_at = [&](size_t at) {
+    uint64_t value = 0;
+    std::memcpy(&value, &record.at(at), sizeof value);
+    return value;
+  };
+  // docs/checkpoints.md has the fields.
+  const size_t metrics = 8 * 11 + number_at(0);
+  ASSERT_EQ(number_at(metrics), 1U);
+  const size_t carried = metrics + 16 + 8 * number_at(metrics + 8);
+  const auto number = [](uint64_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto refused = [&](const std::string& changed, const char* message) {
+    std::ofstream(file, std::ios::binary) << with_record(sound, changed);
+    const TrainOptions options = saving(path_, TN_START_RESUME);
+    const std::string before = values(options.parameters);
+    EXPECT_THAT(refusal([&] { train(options); }, TN_BAD_DATA),
+                AllOf(HasSubstr(file.string() + ": "), HasSubstr(message)));
+    EXPECT_EQ(values(options.parameters), before) << message;
+  };
+  refused(std::string(record).replace(carried, 8, number(uint64_t{1} << 40)),
+          "carried states of 1099511627776 samples");
+  refused(std::string(record).replace(carried + 8, 8, number(1) + number(3) + "abc"), "1 carried states");
+  refused(std::string(record).replace(metrics, 8, number(2) + number(0)), "sums of 2 metrics; expected 1");
+  std::ofstream(file, std::ios::binary) << with_record(sound, record);
+  train(saving(path_, TN_START_RESUME));
 }
 
 }  // namespace

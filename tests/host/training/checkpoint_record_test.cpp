@@ -144,6 +144,8 @@ TEST(CheckpointRecord, NumbersThatNoTrainingHasAreRefused) {
     }
   };
   using Record = CheckpointRecord;
+  for (const char* digest : {"0", "0123456789abcdef0123456789abcdeF", "\xff"})
+    refused([&](Record& r) { r.loop.data.xxh3 = digest; }, "data.xxh3\": expected 32 hexadecimal digits or none");
   refused([](Record& r) { r.learning_rate = -0.5; }, "learning_rate\": expected at least 0, got -0.5");
   refused([](Record& r) { r.learning_rate = double{NAN}; }, "learning_rate\": expected at least 0, got nan");
   refused([](Record& r) { r.learning_rate = double{INFINITY}; }, "learning_rate\": expected a finite number");

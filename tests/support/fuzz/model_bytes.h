@@ -82,4 +82,41 @@ inline std::string damaged_model(Draw& draw, const std::vector<std::string>& fil
   }
 }
 
+inline constexpr const char* kCheckpointRecord = "tenon.checkpoint/record";
+
+// The span of a tensor in the data of a model file.
+inline std::pair<size_t, size_t> tensor_span(const nlohmann::json& header, const std::string& tensor) {
+  const nlohmann::json& offsets = header.at(tensor).at("data_offsets");
+  return {offsets.at(0).get<size_t>(), offsets.at(1).get<size_t>()};
+}
+
+inline std::string checkpoint_record(const std::string& file) {
+  const auto [begin, end] = tensor_span(nlohmann::json::parse(model_header(file)), kCheckpointRecord);
+  return file.substr(model_header_end(file) + begin, end - begin);
+}
+// A checkpoint with another record, of the length that the header then states.
+inline std::string with_record(const std::string& file, const std::string& record) {
+  nlohmann::json header = nlohmann::json::parse(model_header(file));
+  std::string data = file.substr(model_header_end(file));
+  const auto [begin, end] = tensor_span(header, kCheckpointRecord);
+  const auto more = static_cast<int64_t>(record.size()) - static_cast<int64_t>(end - begin);
+  data.replace(begin, end - begin, record);
+  for (auto& [name, tensor] : header.items())
+    if (tensor.contains("data_offsets"))
+      for (nlohmann::json& offset : tensor.at("data_offsets"))
+        if (offset.get<size_t>() >= end && (name == kCheckpointRecord || offset.get<size_t>() > begin))
+          offset = offset.get<int64_t>() + more;
+  header.at(kCheckpointRecord)["shape"] = nlohmann::json::array({record.size()});
+  return checked_model(header, data);
+}
+inline std::string damaged_record(Draw& draw, const std::vector<std::string>& files) {
+  const std::string& file = draw.one_of(files);
+  const std::string record = checkpoint_record(file);
+  const size_t text = record.find('}') + 1;  // the record begins with a text of JSON
+  std::string changed = draw.once_in(2) ? mutated_bytes(draw, record, draw.one_of(files))
+                                        : record.substr(0, text) + mutated_bytes(draw, record.substr(text), record);
+  if (draw.once_in(2)) changed.resize(record.size());
+  return with_record(file, changed);
+}
+
 }  // namespace tenon_tests
