@@ -124,7 +124,7 @@ class ModelsFuzz : public testing::Test {
 };
 
 TEST_F(ModelsFuzz, Files) {
-  Trials trials("model", 150);
+  Trials trials("model", 120);
   put(folder_.file("sound"), files_.front());
   const std::string sound = saved(folder_.file("sound"));
   const uint64_t held = host_.count().bytes_now;
@@ -162,6 +162,104 @@ TEST_F(ModelsFuzz, Topologies) {
     }
   };
   trials.run(make, check, 10);
+}
+
+// A training of a few minibatches, whose checkpoint another one resumes.
+class ResumesFuzz : public testing::Test {
+ protected:
+  ResumesFuzz() {
+    std::string table = "a,b,kind\n";
+    for (int i = 0; i < 12; ++i)
+      table += std::to_string(i % 5) + "," + std::to_string(i % 7) + ".5," + std::to_string(i % 3) + "\n";
+    put(folder_.file("data.csv"), table);
+    sound_ = table;
+    const Layer x = host_.data({"x", TN_F32, {2}}), kind = host_.data({"kind", TN_I32, {}, 3});
+    const Layer hidden = host_.layer("batch_norm", {host_.layer("fc", {x}, {{"size", 4}, {"act", "tanh"}}, "hidden")});
+    const Layer score = host_.layer("fc", {hidden}, {{"size", 3}}, "score");
+    outputs_ = {host_.layer("cross_entropy", {score, kind}, {{"from_logits", true}}, "cost"),
+                host_.layer("accuracy", {score, kind}, {}, "accuracy")};
+  }
+  // Trains for so many passes of three minibatches, from a checkpoint if there is one.
+  [[nodiscard]] TrainOptions training(const std::string& from, int64_t passes) const {
+    TrainOptions options;
+    options.outputs = outputs_;
+    options.parameters = host_.parameters(outputs_, 5);
+    options.updater = host_.updater("adam");
+    options.reader = host_
+                         .reader("csv",
+                                 {{"files", std::vector<std::string>{"data.csv"}},
+                                  {"columns", std::vector<std::string>{"x = *: f32", "kind: i32 < 3"}}},
+                                 folder_.path().string())
+                         .shuffle(3)
+                         .batch(4);
+    options.passes = passes;
+    options.average = AverageOptions{host_.parameters(outputs_, 5), 0.9};
+    CheckpointOptions checkpoint;
+    checkpoint.folder = folder_.file("checkpoints");
+    checkpoint.every_batches = from.empty() ? 2 : 0;
+    checkpoint.start = from.empty() ? TN_START_FRESH : TN_START_RESUME;
+    checkpoint.from = from;
+    options.checkpoint = checkpoint;
+    return options;
+  }
+  static std::string values_of(const Parameters& parameters) {
+    std::string bytes;
+    for (const ParameterInfo& info : entries(parameters)) {
+      const Array array = parameters.get(info.name);
+      bytes.append(static_cast<const char*>(array.data), static_cast<size_t>(array.count()) * 4);
+    }
+    return bytes;
+  }
+
+  const TemporaryFolder folder_;
+  const Host host_ = make_host(2);
+  Layers outputs_;
+  std::string sound_;  // the data
+};
+
+TEST_F(ResumesFuzz, Checkpoints) {
+  Trials trials("resume", 60);
+  train(training({}, 2));
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.file("checkpoints")))
+    if (entry.path().extension() == ".safetensors") files.push_back(file_bytes(entry.path()));
+  std::sort(files.begin(), files.end());
+  ASSERT_GE(files.size(), 2U);
+  const std::string path = folder_.file("damaged.safetensors");
+  const std::string before = values_of(host_.parameters(outputs_, 5));
+  const auto make = [&](Draw& draw) {
+    return draw.once_in(3) ? damaged_model(draw, files) : damaged_record(draw, files);
+  };
+  const auto check = [&](const std::string& bytes, Draw& /*draw*/) {
+    put(path, bytes);
+    const TrainOptions options = training(path, 3);
+    try {
+      train(options);
+    } catch (const Error& error) {
+      const Ending ending = refused(error, {TN_BAD_DATA, TN_INVALID, TN_UNSUPPORTED, TN_REFUSED});
+      if (ending.fault.empty() && values_of(options.parameters) != before)
+        return Ending{false, std::string("refused, but parameters have changed: ") + error.what()};
+      return ending;
+    }
+    return Ending{true, {}};
+  };
+  trials.run(make, check, 10);
+}
+
+// The same numbers in a column of another name.
+TEST_F(ResumesFuzz, OtherColumnsChangeNothing) {
+  train(training({}, 1));
+  put(folder_.file("data.csv"), std::string(sound_).replace(0, 3, "a,c"));
+  const TrainOptions options = training(folder_.file("checkpoints/checkpoint-1-0.safetensors"), 2);
+  const std::string before = values_of(options.parameters);
+  try {
+    train(options);
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_INVALID);
+    EXPECT_NE(std::string(error.what()).find("column 1 is \"c\""), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(values_of(options.parameters), before);
 }
 
 }  // namespace

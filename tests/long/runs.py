@@ -147,7 +147,7 @@ class Runs:
     def told(self, command, environment=None):
         """The output of a command. Fault if it fails."""
         done = subprocess.run(command, env=environment or self.environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+                              stderr=subprocess.STDOUT, text=True, errors="backslashreplace", check=False)
         if done.returncode != 0:
             raise Fault(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}")
         return done.stdout

@@ -169,7 +169,7 @@ TEST_F(SetsFuzz, Signatures) {
     Ending ending = {true, {}};
     try {
       verify_plugin(folder_.file("fc.so"), folder_.file("key.pub"));
-      if (name == "fc.so" && bytes != sound[name]) ending.fault = "another file verifies";
+      if (bytes != sound[name]) ending.fault = "another file verifies";
     } catch (const Error& error) {
       ending = refused(error, {TN_REFUSED, TN_BAD_DATA, TN_BAD_CONFIG, TN_INVALID});
     }
