@@ -149,6 +149,7 @@ CHANGED = [
      {"scales": np.float32([1, 1, 1, 1])}),
     (node("ConvTranspose", "w", auto_pad="OTHER"), "auto_pad", {"w": numbers(4, 3, 3, 3)}),
     (node("ConvTranspose", "w", pads=[1, 1]), "pads has 2 numbers", {"w": numbers(4, 3, 3, 3)}),
+    (node("ReduceMax", axes=[1], keepdims=7), "keepdims is 7; 0 or 1 is understood", {}),
     (node("Relu", other=1), "attributes that are not understood: other", {}),
 ]  # fmt: skip
 

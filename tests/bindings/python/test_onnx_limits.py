@@ -69,6 +69,38 @@ LARGE = {
                               q=np.ones((4, 4), np.int8), s=np.ones((4, 4), np.float32)),
     "Split": model([made("Split", "a", num_outputs=2**40), ADD], a=np.ones(4, np.float32)),
 }  # fmt: skip
+WIDE = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2**40])
+BODY = helper.make_graph([helper.make_node("Neg", ["v"], ["w"])], "body", [helper.make_tensor_value_info("v", 1, [])],
+                         [helper.make_tensor_value_info("w", 1, [])])  # fmt: skip
+
+
+def wide(*nodes, **constants):
+    """A model whose input has so many columns that they cannot be counted one by one."""
+    found = model(list(nodes), **constants)
+    found.graph.input[0].CopyFrom(WIDE)
+    return found
+
+
+LARGE |= {
+    "OneHot of values": model([helper.make_node("OneHot", ["x", "d", "v"], ["y"])], d=np.int64(2**40), v=np.float32([0, 1])),
+    "Slice backwards": wide(helper.make_node("Slice", ["x", "a", "b", "o", "s"], ["y"]), a=np.int64([-1]),
+                            b=np.int64([-(2**50)]), o=np.int64([1]), s=np.int64([-1])),
+    "ReverseSequence": wide(helper.make_node("ReverseSequence", ["x", "l"], ["y"], time_axis=1, batch_axis=0),
+                            l=np.int64([2**40])),
+    "Scan": wide(helper.make_node("Transpose", ["x"], ["t"]),
+                 helper.make_node("Scan", ["t"], ["y"], body=BODY, num_scan_inputs=1)),
+    "LSTM": wide(helper.make_node("Unsqueeze", ["x", "two"], ["u"]),
+                 helper.make_node("Transpose", ["u"], ["t"], perm=[1, 0, 2]),
+                 helper.make_node("LSTM", ["t", "w", "r"], ["", "y"], hidden_size=1), two=np.int64([2]),
+                 w=np.ones((1, 4, 1), np.float32), r=np.ones((1, 4, 1), np.float32)),
+    "constants of samples": model([helper.make_node("Shape", ["x"], ["s"]), made("Expand", "a", "s"), ADD],
+                                  a=np.ones((1, 2**22), np.float32)),
+    "Gather and Loop": model([helper.make_node("Loop", ["m", ""], ["c"], body=helper.make_graph(
+        [helper.make_node("Identity", ["on"], ["more"]), helper.make_node("Concat", ["k"] * 64, ["row"], axis=0)], "body",
+        [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, [])],
+        [helper.make_tensor_value_info("more", 9, []), helper.make_tensor_value_info("row", 1, None)])), ADD],
+        m=np.int64(2**40), k=np.ones(2**10, np.float32)),
+}  # fmt: skip
 nodes, given = chain(8, 16, np.ones(4, np.float32))
 LARGE["Concat"] = model([*nodes, helper.make_node("Add", ["x", "c8"], ["y"])], **given)
 nodes, given = chain(8, 16, np.ones(4, np.int64))

@@ -15,7 +15,7 @@ from tenon.onnx._graph import Node, constants_of, nodes_of
 from tenon.onnx._values import Refusal
 
 OPERATORS = ("If", "Loop", "Scan")
-_MOST_NODES = 20_000  # that all branches and steps together become
+_MOST_NODES = 5_000  # that all branches and steps together become
 
 
 def expand(build: Build, node: Node) -> list[Node]:
@@ -129,6 +129,8 @@ def _scan(build: Build, node: Node) -> list[Node]:
     if len(set(backward)) > 1:
         raise Refusal("its inputs run in different directions")
     steps = build.size(node, carried, axes[0])
+    if steps * (count + len(graph.node)) > _MOST_NODES:
+        raise Refusal(f"its {steps} steps are more than {_MOST_NODES} nodes")
     state, nodes = list(node.inputs[:carried]), list[Node]()
     rows: list[list[str]] = [[] for _ in node.outputs[carried:]]
     for step in reversed(range(steps)) if backward and backward[0] else range(steps):

@@ -194,9 +194,9 @@ def _computed(node: Node, given: dict[str, Array], budget: Budget) -> list[Array
     graph = onnx.helper.make_graph([node.proto], "constant", inputs, outputs)
     opsets = [onnx.helper.make_opsetid("", node.version)]
     try:
-        if node.op in _OWN:
-            return [_OWN[node.op](node, [given[name] for name in node.inputs if name in given])]
         with np.errstate(all="ignore"):
+            if node.op in _OWN:
+                return [_OWN[node.op](node, [given[name] for name in node.inputs if name in given])]
             results = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets)).run(None, given)
     except Refusal:
         raise

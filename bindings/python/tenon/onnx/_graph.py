@@ -45,6 +45,13 @@ class Node:
         value = self.attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
 
+    def flag(self, name: str, default: int) -> bool:
+        """Returns an attribute that is 0 or 1. Runtimes differ in what they make of another number."""
+        value = self.get(name, default)
+        if value not in (0, 1):
+            raise Refusal(f"{name} is {value!r}; 0 or 1 is understood")
+        return bool(value)
+
     def is_default(self, name: str) -> bool:
         """Returns whether an attribute has the value that the operator takes where it is absent."""
         try:

@@ -118,7 +118,7 @@ def _extractor(build: Build, node: Node) -> Made:
     indices = [int(each) for each in places.ravel()]
     if not indices or min(indices) < 0 or max(indices) >= value.dims[axis - 1]:
         raise Refusal(f"chooses places {indices} of {value.text}")
-    return value if indices == list(range(value.dims[axis - 1])) else selected(build, node, value, axis, indices)
+    return selected(build, node, value, axis, indices)
 
 
 def _looked_up(build: Build, node: Node) -> Value:

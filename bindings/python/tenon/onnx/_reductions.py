@@ -17,7 +17,7 @@ def _reduction(type: str, alone: str = "", before: str = "", after: str = "", **
     def make(build: Build, node: Node) -> Made:
         value = build.unflattened(node, build.value(node))
         axes = build.integers(node, 1, "axes")
-        empty, keep = bool(node.get("noop_with_empty_axes", 0)), bool(node.get("keepdims", 1))
+        empty, keep = node.flag("noop_with_empty_axes", 0), node.flag("keepdims", 1)
         if not axes and empty:
             return value.like(build.formula(node, alone, [value.layer])) if alone else value
         if before:
@@ -42,7 +42,7 @@ def _place(type: str) -> Operator:
         axis = axis_of(value, int(node.get("axis", 0)))
         node.require("select_last_index", 0, 0, neutral=value.dims[axis - 1] == 1)
         layer = build.layer(node, type, [value.layer], {"axis": value.axis(axis)})
-        if not node.get("keepdims", 1):
+        if not node.flag("keepdims", 1):
             return value.without(layer, {axis})
         sizes = [1 if i == value.axis(axis) else size for i, size in enumerate(value.sizes, 1)]
         return value.like(build.layer(node, "reshape", [layer], {"shape": sizes}, ".kept"))
@@ -55,8 +55,8 @@ def _cumsum(build: Build, node: Node) -> Made:
     axis = axis_of(value, int(build.constant(node, 1, "axis").reshape(())))
     attributes = {
         "axis": value.axis(axis),
-        "exclusive": bool(node.get("exclusive", 0)),
-        "reverse": bool(node.get("reverse", 0)),
+        "exclusive": node.flag("exclusive", 0),
+        "reverse": node.flag("reverse", 0),
     }
     return value.like(build.layer(node, "cumsum", [value.layer], attributes))
 

@@ -33,7 +33,7 @@ def _gather(build: Build, node: Node) -> Made:
         return without(build, node, part(build, node, value, number, indices[0], 1), {number})
     if not indices:
         raise Refusal("chooses nothing")
-    chosen = value if indices == list(range(size)) else selected(build, node, value, number, indices)
+    chosen = selected(build, node, value, number, indices)
     if places.ndim == 1:
         return chosen
     sizes = [*chosen.dims[: number - 1], *places.shape, *chosen.dims[number:]]
@@ -138,12 +138,14 @@ def _reverse(build: Build, node: Node) -> Made:
         raise Refusal(
             f"reverses {lengths.ravel()[:8].tolist()} steps of {value.text}; all of them, in each sample, are understood"
         )
-    return selected(build, node, value, axis, list(reversed(range(size))))
+    return selected(build, node, value, axis, range(size)[::-1])
 
 
 def _one_hot(build: Build, node: Node) -> Made:
     ids, depth = build.value(node), int(build.constant(node, 1, "depth").reshape(()))
     off, on = (float(each) for each in build.constant(node, 2, "values").ravel())
+    if not 0 < depth <= _MOST_CLASSES:
+        raise Refusal(f"depth is {depth}; 1 to {_MOST_CLASSES} are understood")
     axis = int(node.get("axis", -1))
     value = unsqueezed(build, node, ids, [axis])
     value = value.like(build.formula(node, f"where(x < 0, x + {depth}, x)", [value.layer], ".ids"))

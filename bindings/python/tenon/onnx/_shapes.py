@@ -14,6 +14,8 @@ from tenon.onnx._graph import SAMPLES, Node
 from tenon.onnx._samples import times
 from tenon.onnx._values import Refusal, Value, plain
 
+_MOST_PLACES = 2**20  # that a file chooses along a dimension
+
 
 def axis_of(value: Value, number: int) -> int:
     """Returns which dimension of a value with its samples first a number of the file means; not the samples."""
@@ -211,7 +213,7 @@ def _slice(build: Build, node: Node) -> Made:
         if not places:
             raise Refusal(f"leaves nothing of axis {axis} of {value.text}: start {start}, end {end}, step {step}")
         if step != 1 and len(places) > 1:
-            value = selected(build, node, value, number, list(places))
+            value = selected(build, node, value, number, places)
         elif places != range(size):
             value = part(build, node, value, number, places.start, len(places))
     return value
@@ -223,8 +225,13 @@ def part(build: Build, node: Node, value: Value, axis: int, start: int, length: 
     return value.like(build.layer(node, "slice", [value.layer], attributes))
 
 
-def selected(build: Build, node: Node, value: Value, axis: int, places: list[int]) -> Value:
+def selected(build: Build, node: Node, value: Value, axis: int, places: Sequence[int]) -> Value:
     """Returns elements along a dimension of a value that is not flat."""
+    if len(places) > _MOST_PLACES:
+        raise Refusal(f"chooses {len(places)} places of {value.text}; at most {_MOST_PLACES} are understood")
+    if len(places) == value.dims[axis - 1] and all(place == number for number, place in enumerate(places)):
+        return value
+    places = list(places)
     return value.like(build.layer(node, "index_select", [value.layer], {"axis": value.axis(axis), "indices": places}))
 
 
