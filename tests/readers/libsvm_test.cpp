@@ -44,7 +44,7 @@ TEST_F(Libsvm, WidthAndFirstId) {
   EXPECT_THAT(open(file("1 0:1 4:1\n", {{"first_id", int64_t{0}}}))->shape(1), ElementsAre(5));
   EXPECT_THAT(open(file("1 1:1\n", {{"width", int64_t{100}}}))->shape(1), ElementsAre(100));
   EXPECT_THAT(open(file("1\n"))->shape(1), ElementsAre(1));
-  expect_damage(file("1 0:1\n"), "f: line 1: the id 0 is not from 1 to the width");
+  expect_damage(file("1 0:1\n"), "f: line 1: the id 0 is not from 1 to the width; first_id = 0 takes ids from 0");
   expect_damage(file("1 1:1\n2 5:1\n", {{"width", int64_t{4}}}), "f: line 2: the id 5 is not from 1 to 4");
   expect_damage(file("1 1:1\n2 -5:1\n"), "f: line 2: the id -5");
   expect_damage(file("1 300000000000000:1\n"), "is too large");

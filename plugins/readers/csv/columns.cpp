@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "elements.h"
 #include "file.h"
+#include "number.h"
 
 namespace tenon::csv {
 
@@ -49,7 +51,11 @@ class Entry {
       if (slot_.is_vector) fail("a slot of several columns needs a name: \"x = " + text_ + "\"");
       slot_.name = first;
     }
-    if (accept(":")) slot_.type = type();
+    if (accept(":")) {
+      slot_.type = type();
+      options();
+      check();
+    }
     if (at_ != text_.size()) fail("cannot make sense of \"" + text_.substr(at_) + "\"");
   }
 
@@ -73,7 +79,11 @@ class Entry {
   // Finds the columns of a vector that a model was trained with, in their order.
   SlotColumns by_model(const std::vector<std::string_view>& learned, const std::vector<std::string>& names,
                        const Numbers& numbers) {
-    const std::vector<std::string> known(learned.begin(), learned.end());
+    Elements elements = elements_of(learned, slot_);
+    if (!elements.fit)
+      fail("the model was trained with other options of these columns; it has: " + files::listed(elements.columns));
+    const std::vector<std::string>& known = elements.columns;
+    slot_.fills = std::move(elements.fills);
     const auto check = [&](const std::string& column) {
       if (!column.empty() && std::find(known.begin(), known.end(), column) == known.end())
         fail("the model was trained without the column " + files::quoted(column) + "; it has: " + files::listed(known));
@@ -148,26 +158,36 @@ class Entry {
     items_.push_back({column, ""});
     if (!column.empty() && accept("..")) items_.back().last = name();
   }
-  Type type() {
+  // The next letters and digits.
+  std::string word() {
     skip_spaces();
-    Type result;
-    if (accept("category")) {
-      result.kind = Kind::kCategory;
-      result.dtype = TN_I32;
-      if (accept("(")) {
-        const size_t end = text_.rfind(')');
-        if (end == std::string::npos || end <= at_) fail("expected category(FILE)");
-        result.vocabulary = text_.substr(at_, end - at_);
-        at_ = end + 1;
-      }
-      return result;
-    }
     std::string word;
     while (at_ < text_.size() && std::isalnum(static_cast<unsigned char>(text_[at_])) != 0) word += text_[at_++];
+    return word;
+  }
+  Type type() {
+    const size_t begin = at_;
+    const std::string word = this->word();
+    Type result;
+    if (word == "missing" || word == "indicator") {
+      at_ = begin;
+      return result;
+    }
+    if (word == "category" || word == "words" || word == "characters") {
+      if (word == "category")
+        result.kind = Kind::kCategory;
+      else
+        result.kind = word == "words" ? Kind::kWords : Kind::kCharacters;
+      result.dtype = TN_I32;
+      if (accept("(")) result.vocabulary = in_brackets(text_.rfind(')'), word + "(FILE)");
+      return result;
+    }
+    if (word == "date") return date();
     const auto* const named =
         std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NamedType& t) { return word == t.name; });
     if (named == std::end(kTypes))
-      fail("unknown type \"" + word + "\"; known: f32, f64, i8, i16, i32, i64, u8, u16, u32, category");
+      fail("unknown type \"" + word +
+           "\"; known: f32, f64, i8, i16, i32, i64, u8, u16, u32, category, date, words, characters");
     result.kind = named->kind;
     result.dtype = named->dtype;
     if (accept("<")) {
@@ -180,6 +200,115 @@ class Entry {
     }
     skip_spaces();
     return result;
+  }
+  // The text up to a closing bracket at `end`, behind which it moves.
+  std::string in_brackets(size_t end, const std::string& form) {
+    if (end == std::string::npos || end <= at_) fail("expected " + form);
+    std::string result = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return result;
+  }
+  Type date() {
+    Type result;
+    result.kind = Kind::kDate;
+    result.dtype = TN_F64;
+    if (accept("(")) result.format = in_brackets(text_.find(')', at_), "date(FORMAT)");
+    if (const std::string why = format_fault(result.format); !why.empty()) fail("date: " + why);
+    for (size_t begin = at_;; begin = at_) {
+      const std::optional<DatePart> part = date_part(word());
+      if (!part) {
+        at_ = begin;
+        return result;
+      }
+      result.parts.push_back(*part);
+      result.dtype = TN_F32;
+    }
+  }
+  void options() {
+    for (size_t begin = at_;; begin = at_) {
+      const std::string option = word();
+      Type& type = slot_.type;
+      if (option == "missing") {
+        missing();
+      } else if (option == "indicator") {
+        slot_.treatment.indicator = true;
+      } else if (option == "list") {
+        type.separator = accept("(") ? in_brackets(text_.find(')', at_ + 1), "list(SEPARATOR)") : " ";
+      } else if (option == "size") {
+        type.size = number_behind("size");
+      } else if (option == "lower") {
+        type.lower_case = true;
+      } else if (option == "most") {
+        type.most_words = number_behind("most");
+      } else if (option == "least") {
+        type.least_count = number_behind("least");
+      } else {
+        at_ = begin;
+        return;
+      }
+    }
+  }
+  int64_t number_behind(const char* option) {
+    skip_spaces();
+    int64_t result = 0;
+    const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), result);
+    constexpr int64_t kMost = int64_t{1} << 30;
+    if (error != std::errc() || result < 1 || result > kMost)
+      fail(std::string("expected a whole number from 1 to 1073741824 after \"") + option + "\"");
+    at_ = static_cast<size_t>(stop - text_.data());
+    return result;
+  }
+  // What follows "missing".
+  void missing() {
+    static const std::unordered_map<std::string_view, Missing> kWords = {
+        {"error", Missing::kError}, {"value", Missing::kValue},   {"skip", Missing::kSkip},
+        {"mean", Missing::kMean},   {"median", Missing::kMedian}, {"frequent", Missing::kFrequent}};
+    Treatment& treatment = slot_.treatment;
+    skip_spaces();
+    if (accept("\"")) {
+      treatment.text = in_brackets(text_.find('"', at_), "missing \"TEXT\"");
+      treatment.policy = Missing::kValue;
+      return;
+    }
+    const size_t end = std::min(text_.find(' ', at_), text_.size());
+    const std::string value = text_.substr(at_, end - at_);
+    at_ = end;
+    const auto policy = kWords.find(value);
+    treatment.policy = policy == kWords.end() ? Missing::kValue : policy->second;
+    if (policy != kWords.end()) return;
+    treatment.text = value;
+    double number = 0;
+    if (files::read_float(value.data(), value.data() + value.size(), &number) != value.data() + value.size())
+      fail("expected error, skip, value, mean, median, frequent, a number or a text in quotes after \"missing\", got " +
+           files::quoted(value));
+  }
+  // Refuses options that the type does not have.
+  void check() {
+    Type& type = slot_.type;
+    const Treatment& treatment = slot_.treatment;
+    const bool average = treatment.policy == Missing::kMean || treatment.policy == Missing::kMedian;
+    if (average && type.kind == Kind::kInferred) type.kind = Kind::kFloat, type.dtype = TN_F32;
+    const bool numbers = type.kind == Kind::kInferred || type.kind == Kind::kFloat || type.kind == Kind::kInteger;
+    if (average && (type.kind != Kind::kFloat || !type.separator.empty()))
+      fail("a mean or median needs a column of the type f32 or f64");
+    if (treatment.indicator && type.kind != Kind::kFloat && type.kind != Kind::kDate && (!numbers || type.limit >= 0))
+      fail(
+          "an indicator stands beside numbers without a limit; a category has a number of its own for what is "
+          "missing, with \"missing value\"");
+    if (treatment.policy == Missing::kFrequent &&
+        (!type.separator.empty() || (!numbers && type.kind != Kind::kCategory)))
+      fail("\"missing frequent\" needs a column of numbers or a category");
+    if (treatment.policy == Missing::kFrequent && !type.vocabulary.empty())
+      fail("\"missing frequent\" makes the most frequent category number 0, so it takes no file");
+    if (!type.separator.empty() && !numbers && type.kind != Kind::kCategory) fail("a list holds numbers or categories");
+    if (!type.separator.empty() && type.kind == Kind::kInferred) fail("a list needs a type, such as f32");
+    if (type.size > 0 && type.separator.empty()) fail("\"size\" is the number of values of a list");
+    const bool ragged = type.is_ragged();
+    if ((!type.separator.empty() || type.is_text()) && slot_.is_vector) fail("a list or text must be one column");
+    if (ragged && (treatment.indicator || (treatment.policy && *treatment.policy != Missing::kSkip)))
+      fail("a list or text that is missing is empty; it has no other treatment than \"missing skip\"");
+    const bool counted = type.lower_case || type.most_words > 0 || type.least_count > 1;
+    if (counted && !type.is_text()) fail("\"lower\", \"most\" and \"least\" are options of words and characters");
   }
 
   const std::string& text_;

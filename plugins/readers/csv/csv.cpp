@@ -32,20 +32,34 @@ char delimiter_of(const tn::Attributes& attributes) {
   return text[0];
 }
 
+files::LineRules line_rules(const tn::Attributes& attributes) {
+  files::LineRules rules;
+  rules.quote = '"';
+  rules.comment = attributes.text("comment");
+  rules.skipped = static_cast<uint64_t>(attributes.integer("skip_lines"));
+  if (rules.comment.empty()) return rules;
+  const auto first = static_cast<unsigned char>(rules.comment[0]);
+  const bool sign = rules.comment.size() == 1 && std::strchr("+-.", first) != nullptr;
+  if (std::isalnum(first) != 0 || first <= ' ' || first == '"' || sign || rules.comment == attributes.text("delimiter"))
+    throw tn::Failure(
+        TN_INVALID, "comment",
+        "expected a text that begins no record, such as \"#\", \"%\" or \"//\", got " + files::quoted(rules.comment));
+  return rules;
+}
+
 // The type of a column, inferred from some of its values.
 struct Guess {
   bool integer = true;
   std::string number, text;  // the first value that is a number, and the first that is not; "": none yet
   files::Line at;            // the line of `text`, without its contents
 
-  void see(const std::string& field, const files::Line& line) {
-    const std::string_view digits = files::without_plus(field);
+  void see(const std::string& field, std::string_view digits, const files::Line& line) {
     const char* const end = digits.data() + digits.size();
     int64_t whole = 0;
     const auto [stop, error] = std::from_chars(digits.data(), end, whole);
     integer = integer && error == std::errc() && stop == end;
     double value = 0;
-    const bool is_number = integer || files::read_float(digits.data(), end, &value) == end;
+    const bool is_number = !digits.empty() && (integer || files::read_float(digits.data(), end, &value) == end);
     std::string& first = is_number ? number : text;
     if (!first.empty()) return;
     first = field;
@@ -74,8 +88,16 @@ void Csv::describe(tn::ReaderDescription& d) {
       "names of the columns of files without a header; without it they are c0, c1, ..."));
   d.attribute(tn::strings_attribute("columns").doc(
       "the slots, each \"column\", \"column:type\" or \"slot = column, first..last, *:type\"; types are "
-      "f32 f64 i8 i16 i32 i64 u8 u16 u32, \"i32<10\" and category; without it a slot for each column"));
+      "f32 f64 i8 i16 i32 i64 u8 u16 u32, \"i32<10\", category, date, words and characters, with options such as "
+      "\"missing mean\"; without it a slot for each column"));
   d.attribute(tn::string_attribute("delimiter", ",").doc("the character between two fields"));
+  NumberForm::describe(d);
+  d.attribute(tn::string_attribute("comment", "")
+                  .doc("what a line that is a comment begins with, such as \"#\"; comments are left out like empty "
+                       "lines; \"\": none"));
+  d.attribute(tn::int_attribute("skip_lines", 0)
+                  .at_least(0)
+                  .doc("lines at the beginning of each file that are not read, such as a title"));
   d.attribute(
       tn::string_attribute("sequence_by")
           .doc("a column: the records with one value of it, which follow one another, are one sample, and slots are "
@@ -100,22 +122,23 @@ void Csv::describe(tn::ReaderDescription& d) {
 }
 
 Csv::Csv(const tn::ReaderOpen& open)
-    : lines_(open, '"'),
+    : lines_(open, line_rules(open.attributes())),
       shard_(open.shard()),
       header_(open.attributes().flag("header")),
-      parser_(delimiter_of(open.attributes()), files::Encoding(open.attributes()), missing_rules(open.attributes())) {
-  const tn::Attributes attributes = open.attributes();
+      parser_(delimiter_of(open.attributes()), files::Encoding(open.attributes()), NumberForm(open.attributes()),
+              missing_rules(open.attributes())) {
   find_columns(open);
-  const std::vector<std::string> entries =
-      attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>();
-  std::vector<std::string> names;
-  for (size_t i = 0; i < first_columns_; ++i) names.push_back(parser_.columns[i].name);
-  const std::vector<SlotColumns> slots = inferred(slot_columns(entries, names, open), open);
+  check_names(open);
+  const std::vector<SlotColumns> slots = inferred(needed_slots(open), open);
   for (const SlotColumns& slot : slots) add_slot(slot);
+  parser_.lists.resize(slots_.size());
   check_layouts(std::any_of(slots.begin(), slots.end(), [](const SlotColumns& slot) { return slot.rest; }));
   find_sequences(open);
   find_vocabularies(slots, open);
-  if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
+  find_fills(slots);
+  parser_.check_fills();
+  for (const SlotColumns& slot : slots)
+    if (slot.has_dimension() && slot.type.size == 0) name_elements(slot);
   parser_.prepare();
   index(open.shard());
   to_.resize(slots_.size());
@@ -131,11 +154,12 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, const tn:
   if (std::none_of(slots.begin(), slots.end(), open)) return slots;
   std::vector<Guess> guesses(parser_.columns.size());
   int64_t seen = 0;
+  std::string room;
   for_each_record([&](const files::Line& line) {
     std::vector<std::string> texts;
     parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
     for (size_t i = 0; i < texts.size(); ++i)
-      if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i], line);
+      if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i], parser_.form().plain(texts[i], room), line);
     return ++seen < most;
   });
   for (SlotColumns& slot : slots) {
@@ -153,7 +177,7 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, const tn:
       if (!guess.number.empty())  // as a category, the codes of texts among numbers would go unnoticed
         throw lines_.failure(guess.at, "column " + files::quoted(column.name) + ": " + files::quoted(guess.text) +
                                            " is not a number, unlike " + files::quoted(guess.number) + ": " +
-                                           column.advice(guess.text));
+                                           column.advice(guess.text, {}) + NumberForm::hint(guess.text));
       if (slot.is_vector)
         throw tn::Failure(
             TN_INVALID, "columns",
@@ -166,91 +190,56 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, const tn:
 }
 
 void Csv::add_slot(const SlotColumns& slot) {
-  uint64_t offset = 0;
-  for (const size_t number : slot.columns) {
-    Column& column = parser_.columns[number];
+  const uint64_t bytes = tn_dtype_bytes(slot.type.dtype), values = slot.type.values();
+  const size_t count = slot.columns.size();
+  for (size_t i = 0; i < count; ++i) {
+    Column& column = parser_.columns[slot.columns[i]];
     column.slot = static_cast<int32_t>(slots_.size());
-    column.offset = offset;
+    column.offset = i * values * bytes;
+    if (slot.treatment.indicator) column.flag = static_cast<int64_t>((count * values + i) * bytes);
     column.set_type(slot.type);
-    offset += tn_dtype_bytes(slot.type.dtype);
   }
+  treat_missing(slot);
   tn::ReaderSlot made{slot.name, slot.type.dtype, {}, slot.type.limit};
-  if (slot.is_vector) {
-    std::vector<std::string_view> names;
-    for (const size_t number : slot.columns) names.emplace_back(parser_.columns[number].name);
-    made.shape = {static_cast<int64_t>(slot.columns.size())};
-    made.names = std::make_shared<const tn::Names>(std::vector<std::string_view>(), names);
-  }
+  if (slot.has_dimension()) made.shape = {static_cast<int64_t>(count * (values + (slot.treatment.indicator ? 1 : 0)))};
+  is_list_.push_back(slot.type.is_ragged());
+  if (is_list_.back()) made.storage = TN_RAGGED;
   slots_.push_back(made);
 }
 
-void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open) {
-  std::vector<size_t> built;
-  const bool unknown = open.attributes().flag("unknown_category");
-  for (const SlotColumns& slot : slots) {
-    if (slot.type.kind != Kind::kCategory) continue;
-    Column& column = parser_.columns[slot.columns.front()];
-    column.vocabulary = parser_.vocabularies.size();
-    const bool given = !slot.type.vocabulary.empty();
-    const std::string path = open.path(slot.type.vocabulary);
-    files::Vocabulary own = given ? files::Vocabulary(path, open) : files::Vocabulary();
-    files::Vocabulary learned(open.names(slot.name));
-    if (learned.size() > 0) learned.require_known(own.texts(), path);
-    if (!given && (learned.size() == 0 || !unknown)) built.push_back(slot.columns.front());
-    parser_.vocabularies.push_back(learned.size() > 0 ? std::move(learned) : std::move(own));
+// Gives the columns of a slot what they make of missing values.
+void Csv::treat_missing(const SlotColumns& slot) {
+  const Treatment& treatment = slot.treatment;
+  const bool category = slot.type.kind == Kind::kCategory;
+  if (treatment.indicator && category)
+    throw tn::Failure(TN_INVALID, "columns",
+                      files::quoted(slot.name) + " holds texts, not numbers, and a category has no indicator");
+  double fill = parser_.missing().value;
+  if (treatment.text && !category) {
+    const char *const from = treatment.text->data(), *const end = from + treatment.text->size();
+    if (files::read_float(from, end, &fill) != end)
+      throw tn::Failure(TN_INVALID, "columns",
+                        files::quoted(slot.name) + ": missing " + files::quoted(*treatment.text) + " is not a number");
   }
-  if (!built.empty()) build_vocabularies(built);
-  const bool missing = parser_.missing().policy == Missing::kValue;
-  for (Column& column : parser_.columns) {
-    if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
-    const files::Vocabulary& vocabulary = parser_.vocabularies[column.vocabulary];
-    const int32_t size = vocabulary.size();
-    if (missing) column.absent = size;
-    if (unknown) column.unknown = size;
-    tn::ReaderSlot& slot = slots_[static_cast<size_t>(column.slot)];
-    slot.index_limit = std::max(size + (missing || unknown ? 1 : 0), 1);
-    slot.names = vocabulary.names();
+  for (size_t i = 0; i < slot.columns.size(); ++i) {
+    Column& column = parser_.columns[slot.columns[i]];
+    column.missing = treatment.policy.value_or(parser_.missing().policy);
+    column.own_fill = treatment.text || treatment.is_derived();
+    column.fill = slot.fills.empty() ? fill : slot.fills[i];
+    if (treatment.text) column.fill_text = *treatment.text;
   }
-  if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
 
-// Builds vocabularies from the data of all shards, in order. If the model has names for a column, refuses other
-// texts instead.
-void Csv::build_vocabularies(const std::vector<size_t>& columns) {
-  std::vector<std::set<std::string>> found(columns.size());
-  const auto left_out = [&](const files::Line& line) {
-    return parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text, layout_of_[line.file]);
-  };
-  for_each_record([&](const files::Line& line) {
-    std::vector<std::string> texts;
-    parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const Column& column = parser_.columns[columns[i]];
-      const std::string& text = texts[columns[i]];
-      if (parser_.missing().is_missing(text)) continue;
-      const files::Vocabulary& learned = parser_.vocabularies[column.vocabulary];
-      if (!files::is_utf8(text))
-        throw lines_.failure(line, "column " + files::quoted(column.name) + ": " + files::not_utf8(text));
-      if (learned.size() == 0)
-        found[i].insert(text);
-      else if (learned.find(text) < 0 && !left_out(line))
-        throw lines_.failure(line, "column " + files::quoted(column.name) + ": " + learned.not_known(text));
-    }
-    return true;
-  });
-  for (size_t i = 0; i < columns.size(); ++i)
-    for (const std::string& text : files::in_order(found[i]))
-      parser_.vocabularies[parser_.columns[columns[i]].vocabulary].add(text);
-}
-
-void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
-  const std::string folder = open.path(open.attributes().text("save_vocabularies"));
-  for (const Column& column : parser_.columns) {
-    if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
-    if (column.name.find('/') != std::string::npos || column.name[0] == '.')
-      throw tn::Failure(TN_INVALID, "save_vocabularies", "the column " + files::quoted(column.name) + " names no file");
-    const std::string path = folder + "/" + column.name + ".txt";
-    parser_.vocabularies[column.vocabulary].write(path, "read it with the type category(FILE)", open);
+std::vector<SlotColumns> Csv::needed_slots(const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < first_columns_; ++i) names.push_back(parser_.columns[i].name);
+  try {
+    return slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
+                        open);
+  } catch (const tn::Failure& failure) {
+    if (delimiter_hint_.empty()) throw;
+    throw tn::Failure(failure.code(), "columns", failure.what() + ("; " + delimiter_hint_));
   }
 }
 

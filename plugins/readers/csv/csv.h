@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,14 +42,23 @@ class Csv : public tn::Records<Csv> {
   void check_header(const files::Line& line, const std::vector<std::string>& names);
   std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, const tn::ReaderOpen& open);
   void add_slot(const SlotColumns& slot);
+  void treat_missing(const SlotColumns& slot);
+  void find_fills(const std::vector<SlotColumns>& slots);
+  void name_elements(const SlotColumns& slot);
+  std::vector<SlotColumns> needed_slots(const tn::ReaderOpen& open);
+  void warn(const tn::ReaderOpen& open, const std::string& message) const;
+  void check_names(const tn::ReaderOpen& open);
   void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
   void build_vocabularies(const std::vector<size_t>& columns);
+  void use_vocabulary(Column& column, bool unknown);
   void save_vocabularies(const tn::ReaderOpen& open) const;
   void index(const tn::Shard& shard);
   void find_sequences(const tn::ReaderOpen& open);
   bool begins_sequence(const files::Line& line);
   void leave_out(const files::Line& line);
   void read_sequence(int64_t index, tn::Samples& to);
+  void add_row(size_t slot, bool first);
+  [[nodiscard]] uint64_t row_bytes(size_t slot) const;
   // Calls each(line) for the records, without headers, until it returns false, and blank() for empty lines among them.
   template <typename Each, typename Blank>
   void for_each_record(const Each& each, const Blank& blank);
@@ -64,8 +74,11 @@ class Csv : public tn::Records<Csv> {
   bool header_;
   RecordParser parser_;
   std::vector<tn::ReaderSlot> slots_;
-  std::vector<uint8_t*> to_;  // of each slot
-  int64_t key_ = -1;          // number of the column whose value the records of a sequence share; -1: no sequences
+  std::vector<uint8_t*> to_;   // of each slot
+  std::vector<bool> is_list_;  // of each slot: a record has a sequence of values
+  std::deque<std::vector<std::string>> element_names_;
+  std::string delimiter_hint_;  // what ends messages about unknown columns
+  int64_t key_ = -1;            // number of the column whose value the records of a sequence share; -1: no sequences
   files::Sequences<std::string> sequences_;
   files::RecordNumbers numbers_;            // of the samples
   std::vector<size_t> layout_of_;           // of each file: a number in RecordParser::layouts
@@ -73,6 +86,7 @@ class Csv : public tn::Records<Csv> {
   std::optional<std::string> pending_;      // the key of records that were left out, whose sequence has no others yet
   std::string text_;                        // what text returned
   std::vector<std::vector<uint8_t>> rows_;  // of each slot: the records of the sequence that is read
+  std::vector<std::vector<int64_t>> lengths_;  // of the lists among them
 };
 
 template <typename Each, typename Blank>

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "csv.h"
+#include "number.h"
 
 namespace tenon::csv {
 
@@ -101,12 +102,48 @@ void Csv::check_line_end(const files::Line& line) {
   }
 }
 
+void Csv::warn(const tn::ReaderOpen& open, const std::string& message) const {
+  const tn_services& services = *open.get()->services;
+  const auto* const log = static_cast<const tn_log*>(services.extension(services.self, TN_LOG));
+  constexpr int32_t kWarning = 2;
+  if (log != nullptr && open.shard().number == 0)
+    log->write(log->self, kWarning, (lines_.path(0) + ": " + message).c_str());
+}
+
+// Warns of a header that is a record, and of one whose fields another delimiter separates.
+void Csv::check_names(const tn::ReaderOpen& open) {
+  if (!header_) return;
+  const auto is_number = [&](const Column& column) {
+    std::string room;
+    const std::string_view digits = parser_.form().plain(column.name, room);
+    double value = 0;
+    const char* const end = digits.data() + digits.size();
+    return !digits.empty() && files::read_float(digits.data(), end, &value) == end;
+  };
+  const std::vector<Column>& columns = parser_.columns;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < first_columns_; ++i) names.push_back(columns[i].name);
+  if (std::all_of(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(first_columns_), is_number))
+    warn(open, "line 1 names the columns, but its fields are numbers: " + files::listed(names) +
+                   "; if it is a record, set header = false");
+  if (first_columns_ != 1) return;
+  for (const char other : {';', ',', '\t', '|'}) {
+    const auto count = std::count(names[0].begin(), names[0].end(), other);
+    if (other == parser_.delimiter() || count == 0) continue;
+    delimiter_hint_ = std::string("delimiter = \"") + (other == '\t' ? "\\t" : std::string(1, other)) + "\" makes " +
+                      std::to_string(count + 1) + " columns of the header " + files::quoted(names[0]);
+    return warn(open, "has one column; " + delimiter_hint_);
+  }
+}
+
 // Refuses names that cannot be names of slots, which hosts read as C strings and write as JSON, or of files.
 void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i)
     if (const char* const fault = files::name_fault(names[i]))
-      throw lines_.failure(line, "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " +
-                                     fault + (files::is_utf8(names[i]) ? "" : files::kOtherEncoding));
+      throw lines_.failure(
+          line, "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault +
+                    (files::is_utf8(names[i]) ? "" : files::kOtherEncoding) +
+                    (names[i].find('\t') == std::string::npos ? "" : "; delimiter = \"\\t\" separates fields at tabs"));
 }
 
 }  // namespace tenon::csv

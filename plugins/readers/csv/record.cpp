@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "number.h"
+#include "words.h"
 
 namespace tenon::csv {
 
@@ -60,9 +61,11 @@ struct NoRead {
 
 // Calls with(read) with what reads the column.
 template <typename With>
-auto with_quick_read(const Column& column, const With& with) {
+auto with_quick_read(const Column& column, const NumberForm& form, const With& with) {
   const Type& type = column.type;
-  if (column.slot < 0 || type.kind == Kind::kCategory) return with(NoRead());
+  const bool number = type.kind == Kind::kFloat || type.kind == Kind::kInteger;
+  if (column.slot < 0 || !number || !type.separator.empty()) return with(NoRead());
+  if (type.kind == Kind::kFloat && !form.is_plain()) return with(NoRead());
   if (type.dtype == TN_F32) return with(FloatRead<float>());
   if (type.kind == Kind::kFloat) return with(FloatRead<double>());
   switch (tn_dtype_bytes(type.dtype)) {
@@ -81,11 +84,30 @@ auto with_quick_read(const Column& column, const With& with) {
   throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
 }
 
-// Throws for a text that does not fit the column's type; says so if the type was inferred.
-[[noreturn]] void fail_text(const Column& column, std::string_view text, const std::string& why) {
+// Throws for a text that does not fit the column's type; says so if the type was inferred. digits: the text as a
+// number.
+[[noreturn]] void fail_text(const Column& column, std::string_view text, std::string_view digits,
+                            const std::string& why) {
   if (column.sampled == 0) fail(column, why);
   fail(column, why + "; its type was inferred from the first " + std::to_string(column.sampled) +
-                   " records: " + column.advice(text));
+                   " records: " + column.advice(text, digits));
+}
+
+// The whole number that `digits` is, also with zeros as decimals, as programs write integers among missing values.
+std::errc read_whole(std::string_view digits, int64_t* value) {
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, *value);
+  if (error == std::errc::invalid_argument || stop == end) return error;
+  const std::string_view rest(stop, static_cast<size_t>(end - stop));
+  return rest.size() > 1 && rest[0] == '.' && rest.find_first_not_of('0', 1) == std::string_view::npos
+             ? error
+             : std::errc::invalid_argument;
+}
+
+void store_number(double value, const Type& type, uint8_t* to) {
+  if (type.kind == Kind::kInteger) return store_integer(static_cast<int64_t>(value), type.dtype, to);
+  if (type.dtype == TN_F32) return store_as<float>(value, to);
+  store_as<double>(value, to);
 }
 
 }  // namespace
@@ -100,11 +122,10 @@ void Column::set_type(const Type& resolved) {
   if (type.limit >= 0) low = 0, high = std::min(high, type.limit - 1);
 }
 
-std::string Column::advice(std::string_view text) const {
-  const std::string_view digits = files::without_plus(text);
+std::string Column::advice(std::string_view text, std::string_view digits) const {
   const char* const end = digits.data() + digits.size();
   double value = 0;
-  const bool number = files::read_float(digits.data(), end, &value) == end && std::isfinite(value);
+  const bool number = !digits.empty() && files::read_float(digits.data(), end, &value) == end && std::isfinite(value);
   const char* const fitting = std::isfinite(static_cast<float>(value)) || !number ? "f32" : "f64";
   constexpr size_t kMost = 200;  // of a name: the type behind it must be seen
   const auto declared = [&](const char* as) { return files::quoted(entry + ": " + as, kMost); };
@@ -112,6 +133,17 @@ std::string Column::advice(std::string_view text) const {
   if (number) return result;
   result += ", with missing_texts = [" + files::quoted(text) + "] where that means missing";
   return joined ? result : result + ", or as " + declared("category");
+}
+
+void for_each_word(const Column& column, std::string_view text, std::string& room,
+                   const std::function<void(std::string_view)>& each) {
+  const bool characters = column.type.kind == Kind::kCharacters;
+  try {
+    files::for_each_word(text, {column.type.lower_case, characters ? files::Split::kCharacters : files::Split::kWords},
+                         room, each);
+  } catch (const files::BadLine& bad) {
+    fail(column, bad.why);
+  }
 }
 
 bool MissingRules::is_missing(std::string_view text) const {
@@ -144,7 +176,9 @@ std::vector<std::string> RecordParser::by_column(std::string_view text, size_t l
   return result;
 }
 
-bool RecordParser::lacks_value(std::string_view text, size_t layout) {
+bool RecordParser::leaves_out(std::string_view text, size_t layout) {
+  const auto skips = [](const Column& column) { return column.slot >= 0 && column.missing == Missing::kSkip; };
+  if (std::none_of(columns.begin(), columns.end(), skips)) return false;
   Fields fields(text, delimiter_);
   bool lacks = false;
   const std::vector<size_t>& of = layouts[layout];
@@ -154,7 +188,7 @@ bool RecordParser::lacks_value(std::string_view text, size_t layout) {
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) return false;
-    lacks = lacks || (columns[of[i]].slot >= 0 && missing_.is_missing(utf8(field)));
+    lacks = lacks || (skips(columns[of[i]]) && missing_.is_missing(utf8(field)));
   }
   return lacks && fields.done();
 }
@@ -177,6 +211,8 @@ size_t RecordParser::parse_quickly(const Column& column, const Run& run, size_t 
 }
 
 void RecordParser::prepare() {
+  for (const Column& column : columns)
+    if (column.slot >= 0 && column.flag >= 0) flags_.push_back(&column);
   runs_.assign(layouts.size(), {});
   for (size_t i = 0; i < layouts.size(); ++i) prepare(layouts[i], runs_[i]);
 }
@@ -186,11 +222,12 @@ void RecordParser::prepare(const std::vector<size_t>& layout, std::vector<Run>& 
     const Column& column = columns[layout[i]];
     const Column* const before = i == 0 ? nullptr : &columns[layout[i - 1]];
     const bool goes_on = before != nullptr && column.slot == before->slot &&
-                         (column.slot < 0 || column.offset == before->offset + tn_dtype_bytes(column.type.dtype));
+                         (column.slot < 0 || (column.type.values() == 1 &&
+                                              column.offset == before->offset + tn_dtype_bytes(column.type.dtype)));
     if (!goes_on)
-      runs.push_back({i, i,
-                      with_quick_read(column, [](auto read) { return &RecordParser::parse_quickly<decltype(read)>; }),
-                      layout.size()});
+      runs.push_back(
+          {i, i, with_quick_read(column, form_, [](auto read) { return &RecordParser::parse_quickly<decltype(read)>; }),
+           layout.size()});
     ++runs.back().end;
   }
 }
@@ -198,6 +235,7 @@ void RecordParser::prepare(const std::vector<size_t>& layout, std::vector<Run>& 
 void RecordParser::parse(std::string_view text, size_t layout, uint8_t* const* slots) {
   const std::vector<size_t>& of = layouts[layout];
   Fields fields(text, delimiter_);
+  for (const Column* const column : flags_) store_number(0, column->type, slots[column->slot] + column->flag);
   for (const Run& run : runs_[layout]) {
     const auto to = [&](size_t i) {
       const Column& column = columns[of[i]];
@@ -211,69 +249,154 @@ void RecordParser::parse(std::string_view text, size_t layout, uint8_t* const* s
   if (!fields.done()) fail_count(text, of.size());
 }
 
-// Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null to skip the
-// field.
+// Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null for a list or
+// text, and to skip the field.
 void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* to) {
   const char* why = nullptr;
   const std::string_view text = fields.take(room_, &why);
   if (why != nullptr) fail(column, why);
-  if (to != nullptr) put_text(column, utf8(text), to);
+  if (column.slot >= 0) put_field(column, utf8(text), to);
 }
 
-void RecordParser::put_text(const Column& column, std::string_view text, uint8_t* to) const {
-  if (missing_.is_missing(text)) {
-    if (missing_.policy != Missing::kValue)
+void RecordParser::put_field(const Column& column, std::string_view text, uint8_t* to) {
+  const bool missing = missing_.is_missing(text);
+  if (column.type.is_ragged()) lists[static_cast<size_t>(column.slot)].clear();
+  if (column.type.is_ragged() && missing) return;
+  if (column.type.is_text()) return put_words(column, text);
+  if (missing) {
+    if (column.missing == Missing::kError || column.missing == Missing::kSkip)
       fail(column, "the value is missing; missing = \"value\" or \"skip\" says what to do with it");
-    if (column.type.limit >= 0) fail(column, "the value is missing, and missing_value fills no column with a limit");
+    if (column.type.limit >= 0 && !column.own_fill)
+      fail(column, "the value is missing, and missing_value fills no column with a limit");
     return put_missing(column, to);
   }
-  if (column.type.kind == Kind::kCategory) {
-    int32_t number = vocabularies[column.vocabulary].find(text);
-    if (number < 0 && !files::is_utf8(text)) fail(column, files::not_utf8(text));
+  if (!column.type.separator.empty()) return put_list(column, text, to);
+  put_text(column, text, to);
+}
+
+// Writes the values of a list to `to`, or to lists if it may have any number of them.
+void RecordParser::put_list(const Column& column, std::string_view text, uint8_t* to) {
+  const Type& type = column.type;
+  const size_t bytes = tn_dtype_bytes(type.dtype);
+  size_t count = 0;
+  for_each_value(text, type.separator, [&](std::string_view value) {
+    ++count;
+    std::vector<uint8_t>& list = lists[static_cast<size_t>(column.slot)];
+    if (type.size == 0) list.resize(count * bytes);
+    if (type.size == 0 || count <= type.values())
+      put_text(column, value, (type.size == 0 ? list.data() : to) + (count - 1) * bytes);
+  });
+  if (type.size > 0 && count != type.values())
+    fail(column, "expected a list of " + std::to_string(type.size) + " values, got " + std::to_string(count));
+}
+
+// Writes the numbers of the words of a text to lists.
+void RecordParser::put_words(const Column& column, std::string_view text) {
+  std::vector<uint8_t>& list = lists[static_cast<size_t>(column.slot)];
+  const files::Vocabulary& vocabulary = vocabularies[column.vocabulary];
+  for_each_word(column, text, word_room_, [&](std::string_view word) {
+    int32_t number = vocabulary.find(word);
     if (number < 0) number = column.unknown;
-    if (number < 0) fail(column, files::quoted(text) + " is not in the vocabulary");
-    return store_integer(number, TN_I32, to);
-  }
-  const std::string_view digits = files::without_plus(text);
+    if (number < 0) fail(column, files::quoted(word) + " is not in the vocabulary, which has no <unk> either");
+    list.resize(list.size() + sizeof number);
+    std::memcpy(list.data() + list.size() - sizeof number, &number, sizeof number);
+  });
+}
+
+void RecordParser::put_text(const Column& column, std::string_view text, uint8_t* to) {
+  if (column.type.kind == Kind::kDate) return put_date(column, text, to);
+  if (column.type.kind != Kind::kCategory) return put_number(column, text, to);
+  int32_t number = vocabularies[column.vocabulary].find(text);
+  if (number < 0 && !files::is_utf8(text)) fail(column, files::not_utf8(text));
+  if (number < 0) number = column.unknown;
+  if (number < 0) fail(column, files::quoted(text) + " is not in the vocabulary");
+  store_integer(number, TN_I32, to);
+}
+
+void RecordParser::put_number(const Column& column, std::string_view text, uint8_t* to) {
+  const std::string_view digits = form_.plain(text, digits_room_);
   const char* const end = digits.data() + digits.size();
+  const auto hint = [&] { return form_.is_plain() ? NumberForm::hint(text) : std::string(); };
   if (column.type.kind == Kind::kFloat) {
     double value = 0;
-    if (files::read_float(digits.data(), end, &value) != end)
-      fail_text(column, text, "expected a number, got " + files::quoted(text));
+    if (digits.empty() || files::read_float(digits.data(), end, &value) != end)
+      fail_text(column, text, digits, "expected a number, got " + files::quoted(text) + hint());
     const bool narrow = column.type.dtype == TN_F32;
     if (!std::isfinite(value) || (narrow && !std::isfinite(static_cast<float>(value))))
-      fail_text(column, text, files::quoted(text) + " is not a finite number of its type");
+      fail_text(column, text, digits, files::quoted(text) + " is not a finite number of its type");
     float single = 0;
     if (!narrow) return store_as<double>(value, to);
     files::read_float(digits.data(), end, &single);  // from the text, so that it is rounded once
     return store_as<float>(single, to);
   }
   int64_t value = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (stop != end || error == std::errc::invalid_argument)
-    fail_text(column, text, "expected a whole number, got " + files::quoted(text));
+  const std::errc error = digits.empty() ? std::errc::invalid_argument : read_whole(digits, &value);
+  if (error == std::errc::invalid_argument)
+    fail_text(column, text, digits, "expected a whole number, got " + files::quoted(text) + hint());
   if (error != std::errc() || value < column.low || value > column.high)
-    fail_text(column, text,
+    fail_text(column, text, digits,
               "expected a whole number from " + std::to_string(column.low) + " to " + std::to_string(column.high) +
                   ", got " + files::quoted(text));
   store_integer(value, column.type.dtype, to);
 }
 
-void RecordParser::put_missing(const Column& column, uint8_t* to) const {
-  if (column.type.kind == Kind::kCategory) return store_integer(column.absent, TN_I32, to);
-  if (column.type.kind == Kind::kInteger)
-    return store_integer(static_cast<int64_t>(missing_.value), column.type.dtype, to);
-  if (column.type.dtype == TN_F32) return store_as<float>(missing_.value, to);
-  store_as<double>(missing_.value, to);
+void RecordParser::put_date(const Column& column, std::string_view text, uint8_t* to) const {
+  const Type& type = column.type;
+  const std::optional<Date> date = read_date(text, type.format);
+  if (!date)
+    fail(column, "expected a date " +
+                     (type.format.empty() ? std::string("such as 2024-01-31 or 2024-01-31T12:30:00Z")
+                                          : "of the form " + files::quoted(type.format)) +
+                     ", got " + files::quoted(text) +
+                     (type.format.empty() ? "; date(FORMAT) states another form, such as date(%d.%m.%Y)" : ""));
+  if (type.parts.empty()) return store_number(date->epoch(), type, to);
+  for (size_t i = 0; i < type.parts.size(); ++i)
+    store_number(date->part(type.parts[i]), type, to + i * tn_dtype_bytes(type.dtype));
 }
 
-void RecordParser::check_missing_value() const {
+void RecordParser::put_missing(const Column& column, uint8_t* to) const {
+  const size_t bytes = tn_dtype_bytes(column.type.dtype);
+  for (size_t i = 0; i < column.type.values(); ++i) {
+    if (column.type.kind == Kind::kCategory)
+      store_integer(column.absent, TN_I32, to + i * bytes);
+    else
+      store_number(column.fill, column.type, to + i * bytes);
+  }
+  if (column.flag >= 0) store_number(1, column.type, to - column.offset + column.flag);
+}
+
+double RecordParser::number(const Column& column, std::string_view text) {
+  uint8_t stored[sizeof(double)] = {};
+  put_text(column, text, stored);
+  double number = 0;
+  float single = 0;
+  int64_t integer = 0;
+  switch (column.type.kind) {
+    case Kind::kInteger:
+      (void)read_whole(form_.plain(text, digits_room_), &integer);
+      return static_cast<double>(integer);
+    default:
+      if (column.type.dtype == TN_F32) {
+        std::memcpy(&single, stored, sizeof single);
+        return single;
+      }
+      std::memcpy(&number, stored, sizeof number);
+      return number;
+  }
+}
+
+void RecordParser::check_fills() const {
   for (const Column& column : columns) {
-    if (column.slot < 0 || column.type.kind != Kind::kInteger || column.type.limit >= 0) continue;
+    const bool fills = column.missing != Missing::kError && column.missing != Missing::kSkip;
+    if (column.slot < 0 || !fills || column.type.kind == Kind::kCategory || column.type.is_ragged()) continue;
+    const char* const attribute = column.own_fill ? "columns" : "missing_value";
+    if (column.type.dtype == TN_F32 && !std::isfinite(static_cast<float>(column.fill)))
+      throw tn::Failure(TN_INVALID, attribute, "column " + files::quoted(column.name) + " needs a finite number");
+    if (column.type.kind != Kind::kInteger || (column.type.limit >= 0 && !column.own_fill)) continue;
     constexpr double kExact = 9007199254740992;  // 2^53: whole numbers up to it are exact doubles
-    if (!(std::fabs(missing_.value) <= kExact) || std::trunc(missing_.value) != missing_.value ||
-        static_cast<int64_t>(missing_.value) < column.low || static_cast<int64_t>(missing_.value) > column.high)
-      throw tn::Failure(TN_INVALID, "missing_value",
+    if (!(std::fabs(column.fill) <= kExact) || std::trunc(column.fill) != column.fill ||
+        static_cast<int64_t>(column.fill) < column.low || static_cast<int64_t>(column.fill) > column.high)
+      throw tn::Failure(TN_INVALID, attribute,
                         "column " + files::quoted(column.name) + " needs a whole number from " +
                             std::to_string(column.low) + " to " + std::to_string(column.high));
   }

@@ -10,7 +10,7 @@ void Csv::index(const tn::Shard& shard) {
   int64_t all = 0;
   bool kept = false;  // the last record, or sequence
   const auto each = [&](const files::Line& line) {
-    if (parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text, layout_of_[line.file])) {
+    if (parser_.leaves_out(line.text, layout_of_[line.file])) {
       leave_out(line);
       return true;
     }
@@ -78,19 +78,26 @@ void Csv::find_sequences(const tn::ReaderOpen& open) {
   std::vector<std::string> known;
   for (tn::ReaderSlot& slot : slots_) {
     known.push_back(slot.name);
+    slot.levels = slot.storage == TN_RAGGED ? 2 : 1;
     slot.storage = TN_RAGGED;
   }
+  const auto one_for_all = [this](size_t slot) {
+    if (slots_[slot].levels == 1) slots_[slot].storage = TN_DENSE;
+    slots_[slot].levels = 1;
+  };
   const auto own = static_cast<size_t>(parser_.columns[static_cast<size_t>(key_)].slot);  // or beyond the last
-  if (own < slots_.size() && slots_[own].shape.empty()) slots_[own].storage = TN_DENSE;
+  if (own < slots_.size() && slots_[own].shape.empty()) one_for_all(own);
   for (const std::string& name : names) {
     const auto slot = std::find(known.begin(), known.end(), name);
     if (slot == known.end() && !open.needed(name)) continue;
     if (slot == known.end())
       throw tn::Failure(TN_INVALID, "per_sequence",
                         "unknown slot " + files::quoted(name) + "; known: " + files::listed(known));
-    slots_[static_cast<size_t>(slot - known.begin())].storage = TN_DENSE;
+    if (slots_[static_cast<size_t>(slot - known.begin())].storage == TN_RAGGED)
+      one_for_all(static_cast<size_t>(slot - known.begin()));
   }
   rows_.resize(slots_.size());
+  lengths_.resize(slots_.size());
 }
 
 // Whether the record is the first of its sequence.
@@ -110,38 +117,60 @@ bool Csv::begins_sequence(const files::Line& line) {
   return place == files::Follows::kNewSequence;
 }
 
+uint64_t Csv::row_bytes(size_t slot) const {
+  const tn::ReaderSlot& of = slots_[slot];
+  return tn_dtype_bytes(of.dtype) * static_cast<uint64_t>(of.shape.empty() ? 1 : of.shape[0]);
+}
+
 void Csv::read(int64_t index, tn::Samples& to) {
   if (key_ >= 0) return read_sequence(index, to);
   const files::Line line = lines_.read(index);
-  for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = to.dense<uint8_t>(slot);
+  for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = is_list_[slot] ? nullptr : to.dense<uint8_t>(slot);
   parsing(line, [&] { parser_.parse(line.text, layout_of_[line.file], to_.data()); });
+  for (size_t slot = 0; slot < to_.size(); ++slot) {
+    const std::vector<uint8_t>& list = parser_.lists[slot];
+    if (is_list_[slot]) to.rows(slot, list.data(), static_cast<int64_t>(list.size() / row_bytes(slot)));
+  }
 }
 
 void Csv::read_sequence(int64_t index, tn::Samples& to) {
   const auto [begin, end] = sequences_.records(index);
-  const auto bytes = [this](size_t slot) {  // of a row
-    const tn::ReaderSlot& of = slots_[slot];
-    return tn_dtype_bytes(of.dtype) * static_cast<size_t>(of.shape.empty() ? 1 : of.shape[0]);
-  };
-  for (size_t slot = 0; slot < to_.size(); ++slot) rows_[slot].resize(bytes(slot) * static_cast<size_t>(end - begin));
+  for (size_t slot = 0; slot < to_.size(); ++slot) {
+    rows_[slot].resize(is_list_[slot] ? 0 : row_bytes(slot) * static_cast<uint64_t>(end - begin));
+    lengths_[slot].clear();
+  }
   for (int64_t i = begin; i < end; ++i) {
     for (size_t slot = 0; slot < to_.size(); ++slot)
-      to_[slot] = rows_[slot].data() + bytes(slot) * static_cast<size_t>(i - begin);
+      to_[slot] = is_list_[slot] ? nullptr : rows_[slot].data() + row_bytes(slot) * static_cast<uint64_t>(i - begin);
     const files::Line line = lines_.read(i);
     parsing(line, [&] {
       parser_.parse(line.text, layout_of_[line.file], to_.data());
-      for (size_t slot = 0; slot < to_.size(); ++slot)
-        if (slots_[slot].storage == TN_DENSE && std::memcmp(to_[slot], rows_[slot].data(), bytes(slot)) != 0)
-          throw BadRecord{"slot " + files::quoted(slots_[slot].name) +
-                          ": differs from the first record of its sequence"};
+      for (size_t slot = 0; slot < to_.size(); ++slot) add_row(slot, i == begin);
     });
   }
   for (size_t slot = 0; slot < to_.size(); ++slot) {
+    const auto lists = static_cast<int64_t>(lengths_[slot].size());
     if (slots_[slot].storage == TN_DENSE)
-      std::memcpy(to.dense<uint8_t>(slot), rows_[slot].data(), bytes(slot));
+      std::memcpy(to.dense<uint8_t>(slot), rows_[slot].data(), row_bytes(slot));
+    else if (is_list_[slot] && slots_[slot].levels == 2)
+      to.sequences(slot, rows_[slot].data(), lengths_[slot].data(), lists);
     else
-      to.rows(slot, rows_[slot].data(), end - begin);
+      to.rows(slot, rows_[slot].data(), is_list_[slot] ? lengths_[slot].front() : end - begin);
   }
+}
+
+// Takes the list of a record into its sequence, or checks that the record has the one value of its sequence.
+void Csv::add_row(size_t slot, bool first) {
+  const std::vector<uint8_t>& list = parser_.lists[slot];
+  std::vector<uint8_t>& rows = rows_[slot];
+  const bool one = slots_[slot].storage == TN_DENSE || (is_list_[slot] && slots_[slot].levels == 1);
+  const bool same =
+      !one || first || (is_list_[slot] ? list == rows : std::memcmp(to_[slot], rows.data(), row_bytes(slot)) == 0);
+  if (!same)
+    throw BadRecord{"slot " + files::quoted(slots_[slot].name) + ": differs from the first record of its sequence"};
+  if (!is_list_[slot] || (one && !first)) return;
+  rows.insert(rows.end(), list.begin(), list.end());
+  lengths_[slot].push_back(static_cast<int64_t>(list.size() / row_bytes(slot)));
 }
 
 }  // namespace tenon::csv

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "inflation.h"
+#include "paths.h"
 
 namespace tenon::files {
 
@@ -51,8 +52,10 @@ void refuse_utf16(Source& source) {
 }  // namespace
 
 void Lines::describe(tn::ReaderDescription& d) {
-  d.attribute(tn::strings_attribute("files").required().doc(
-      "text files, plain or gzip, read one after the other; a gzip file is kept inflated in memory"));
+  d.attribute(
+      tn::strings_attribute("files").required().doc("text files, plain or gzip, read one after the other; a gzip file "
+                                                    "is kept inflated in memory; \"data/*.csv\" are all "
+                                                    "that fit, sorted, and \"~/\" is the home folder"));
   d.attribute(tn::int_attribute("most_line_bytes", 1 << 24)
                   .at_least(1)
                   .at_most(1 << 30)
@@ -66,18 +69,16 @@ void Lines::describe(tn::ReaderDescription& d) {
                   .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
 }
 
-Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), index_(open.memory()) {
+Lines::Lines(const tn::ReaderOpen& open, LineRules rules)
+    : rules_(std::move(rules)), cancel_(open.cancel()), index_(open.memory()) {
   const tn::Attributes attributes = open.attributes();
-  rules_.quote = quote;
   rules_.most_bytes = static_cast<uint64_t>(attributes.integer("most_line_bytes"));
   const std::vector<std::string> names = attributes.texts("files");
   if (names.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
   const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
                                Inflation::ratio_of(attributes)};
-  std::vector<std::string> paths;
-  for (const std::string& name : names) paths.push_back(open.path(name));
-  open_all(paths, limits, open.memory());
+  open_all(paths_of(names, open), limits, open.memory());
 }
 
 Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
@@ -104,7 +105,7 @@ void Lines::for_each(const std::function<bool(const Line&)>& each) {
 void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& each) {
   Source& source = sources_[file];
   refuse_utf16(source);
-  uint64_t window = kWindowBytes;
+  uint64_t window = kWindowBytes, skipped = 0;
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // a byte order mark
   const bool marked = source.bytes() >= kMark.size() && source.view(0, kMark.size()) == kMark;
   for (uint64_t at = marked ? kMark.size() : 0; at < source.bytes();) {
@@ -115,7 +116,9 @@ void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& eac
     const char* from = text.data();
     while (from < end) {
       bool open = false;
-      const char* stop = record_end(from, end, rules_.quote, &open);
+      const bool skips = skipped < rules_.skipped,
+                 comment = !skips && is_comment({from, static_cast<size_t>(end - from)});
+      const char* stop = record_end(from, end, skips || comment ? '\0' : rules_.quote, &open);
       Line line{{}, file, at + static_cast<uint64_t>(from - text.data())};
       const auto so_far = static_cast<uint64_t>((stop == nullptr ? end : stop) - from);
       if (so_far > rules_.most_bytes)
@@ -126,8 +129,9 @@ void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& eac
         if (open) throw failure(line, "a quoted field has no end");
         stop = end;
       }
-      line.text = without_return({from, static_cast<size_t>(stop - from)});
-      if (!each(line)) return;
+      if (!comment) line.text = without_return({from, static_cast<size_t>(stop - from)});
+      if (!skips && !each(line)) return;
+      skipped += skips ? 1 : 0;
       from = std::min(stop + 1, end);
     }
     const auto used = static_cast<uint64_t>(from - text.data());

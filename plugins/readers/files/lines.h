@@ -16,9 +16,11 @@ namespace tenon::files {
 struct LineRules {
   char quote = '\0';  // a line end between two of these is part of the record; '\0': none is
   uint64_t most_bytes = 0;
+  std::string comment = {};  // a line that begins with this is a comment; "": none is
+  uint64_t skipped = 0;      // lines at the beginning of each file that are not read
 };
 
-// One record, without its line end ("\n" or "\r\n").
+// One record, without its line end ("\n" or "\r\n"); a comment is empty.
 struct Line {
   std::string_view text;
   size_t file = 0;
@@ -31,7 +33,7 @@ class Lines {
   // Declares the attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes, most_inflation,
   // most_kept_bytes.
   static void describe(tn::ReaderDescription& d);
-  Lines(const tn::ReaderOpen& open, char quote);
+  Lines(const tn::ReaderOpen& open, LineRules rules);
   // One plain or gzip file with default bounds: lines of at most 1 MiB, as in a list of words.
   Lines(const std::string& path, const tn::ReaderOpen& open);
 
@@ -61,6 +63,10 @@ class Lines {
   // The file in which a record of the index lies.
   [[nodiscard]] size_t file_of(const Extent& record) const;
   uint64_t line_number(const Line& line);
+  // Whether the line at the beginning of `text` is a comment.
+  [[nodiscard]] bool is_comment(std::string_view text) const {
+    return !rules_.comment.empty() && text.substr(0, rules_.comment.size()) == rules_.comment;
+  }
 
   std::vector<Source> sources_;
   std::vector<uint64_t> begins_;  // of each file: the bytes of those before

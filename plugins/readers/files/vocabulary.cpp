@@ -79,6 +79,19 @@ bool Vocabulary::add(std::string_view text) {
   return true;
 }
 
+void Vocabulary::add_frequent(const Counts& counts, uint64_t least, int64_t most) {
+  std::vector<std::pair<uint64_t, const std::string*>> sorted;
+  for (const auto& [word, count] : counts)
+    if (count >= least) sorted.emplace_back(count, &word);
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : *a.second < *b.second;
+  });
+  for (const auto& [count, word] : sorted) {
+    if (most != 0 && size() >= most) break;
+    add(*word);
+  }
+}
+
 std::string Vocabulary::not_known(std::string_view text) const {
   size_t fewest = (text.size() + 2) / 3 + 1;  // a third of the letters may be wrong
   const std::string* near = nullptr;

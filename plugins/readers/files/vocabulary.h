@@ -16,6 +16,9 @@ namespace tenon::files {
 // The names in the order in which a reader numbers them: as numbers if all are whole numbers, else by their bytes.
 [[nodiscard]] std::vector<std::string> in_order(const std::set<std::string>& names);
 
+// How often each text is there.
+using Counts = std::unordered_map<std::string, uint64_t>;
+
 // A list of different texts, which are numbered from 0. Refuses more entries than an int32 can number.
 class Vocabulary {
  public:
@@ -31,6 +34,9 @@ class Vocabulary {
 
   // Adds `text` with the next number, unless it is in the list. Returns whether it was added.
   bool add(std::string_view text);
+  // Adds the texts that are there at least `least` times, from frequent to rare, equally frequent ones by their bytes,
+  // as long as the list has fewer than `most` entries (0: any number).
+  void add_frequent(const Counts& counts, uint64_t least, int64_t most);
   [[nodiscard]] int32_t size() const { return static_cast<int32_t>(texts_.size()); }
   [[nodiscard]] const std::deque<std::string>& texts() const { return texts_; }
   // The number of `text`, -1 if it is not in the list.

@@ -131,7 +131,7 @@ class Libsvm : public tn::Records<Libsvm> {
   }
 
   explicit Libsvm(const tn::ReaderOpen& open)
-      : lines_(open, '\0'),
+      : lines_(open, {}),
         shard_(open.shard()),
         labelled_(open.needed("label")),
         features_(labelled_ ? 1 : 0),
@@ -341,7 +341,8 @@ class Libsvm : public tn::Records<Libsvm> {
       const int64_t id = whole_number(word.substr(0, colon), "id:value", "id of", word);
       if (id < first_id_ || (width_ >= 0 && id - first_id_ >= width_))
         throw BadLine{"the id " + std::to_string(id) + " is not from " + std::to_string(first_id_) + " to " +
-                      (width_ >= 0 ? std::to_string(width_ - 1 + first_id_) : "the width")};
+                      (width_ >= 0 ? std::to_string(width_ - 1 + first_id_) : "the width") +
+                      (id == 0 ? "; first_id = 0 takes ids from 0" : "")};
       constexpr int64_t kMostWidth = int64_t{1} << 48;
       if (id >= kMostWidth) throw BadLine{"the id " + std::to_string(id) + " is too large"};
       parsed_.ids.push_back(id - first_id_);

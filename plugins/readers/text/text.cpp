@@ -6,7 +6,6 @@
 #include <string>
 #include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +19,11 @@ namespace tenon::text {
 
 namespace {
 
-using Counts = std::unordered_map<std::string, uint64_t>;
+using files::BadLine;
+using files::Counts;
+using files::for_each_word;
+using files::Split;
+using files::WordRules;
 
 // A list of word numbers that grows by doubling.
 class Tokens {
@@ -97,7 +100,7 @@ class Text : public tn::Records<Text> {
   }
 
   explicit Text(const tn::ReaderOpen& open)
-      : lines_(open, '\0'),
+      : lines_(open, {}),
         encoding_(open.attributes()),
         rules_(word_rules(open.attributes())),
         shard_(open.shard()),
@@ -283,16 +286,7 @@ class Text : public tn::Records<Text> {
     }
     const auto least = static_cast<uint64_t>(attributes.integer("min_count"));
     const int64_t most = attributes.integer("most_words");
-    std::vector<std::pair<uint64_t, const std::string*>> sorted;
-    for (const auto& [word, count] : counts)
-      if (count >= least) sorted.emplace_back(count, &word);
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first > b.first : *a.second < *b.second;
-    });
-    for (const auto& [count, word] : sorted) {
-      if (most != 0 && words_.size() >= most) break;
-      words_.add(*word);
-    }
+    words_.add_frequent(counts, least, most);
   }
 
   void declare_slots(const tn::Attributes& attributes) {

@@ -5,7 +5,7 @@
 
 #include "encoding.h"
 
-namespace tenon::text {
+namespace tenon::files {
 
 namespace {
 
@@ -20,7 +20,7 @@ Character character_at(std::string_view line, size_t at) {
   if (first < 0x80) return {first, 1};
   const auto* const from = reinterpret_cast<const utf8proc_uint8_t*>(line.data()) + at;
   const utf8proc_ssize_t bytes = utf8proc_iterate(from, static_cast<utf8proc_ssize_t>(line.size() - at), &result.code);
-  if (bytes <= 0) throw BadLine{"byte " + std::to_string(at + 1) + " is not valid UTF-8" + files::kOtherEncoding};
+  if (bytes <= 0) throw BadLine{"byte " + std::to_string(at + 1) + " is not valid UTF-8" + kOtherEncoding};
   result.bytes = static_cast<size_t>(bytes);
   return result;
 }
@@ -71,4 +71,4 @@ void for_each_word(std::string_view line, const WordRules& rules, std::string& r
   finish();
 }
 
-}  // namespace tenon::text
+}  // namespace tenon::files

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::text {
+namespace tenon::files {
 
 // Thrown for a faulty line. The catcher adds file and line.
 struct BadLine {
@@ -27,4 +27,4 @@ struct WordRules {
 void for_each_word(std::string_view line, const WordRules& rules, std::string& room,
                    const std::function<void(std::string_view)>& each);
 
-}  // namespace tenon::text
+}  // namespace tenon::files
