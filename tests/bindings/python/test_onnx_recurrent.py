@@ -6,10 +6,12 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import tenon
+from others import close
 from test_onnx_operators import check, graph, ints, numbers
 
 make = helper.make_node
@@ -169,3 +171,21 @@ def test_scans():
                       scan_output_directions=[way]),
                  make("Transpose", ["rows"], ["y"], perm=[1, 0, 2])]  # fmt: skip
         check(graph(nodes, [(STEPS, 3)], outputs=("y", "last"), one=ints(1), r=0.5 * numbers(3, 3)))
+
+
+def test_samples_that_are_no_first_dimension_are_moved_to_the_front():
+    """As a recurrence alone has them: [steps, samples, features]; the only dimension of the input that may differ."""
+    given = weights("LSTM")
+    cell = make("LSTM", ["x", *given], ["a", "h"], hidden_size=SIZE)
+    model = graph([cell], [(FEATURES,)], outputs=("a", "h"), **given)
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    for size in (STEPS, "samples", FEATURES):
+        name = {"dim_param": size} if isinstance(size, str) else {"dim_value": size}
+        model.graph.input[0].type.tensor_type.shape.dim.add(**name)
+    x = numbers(STEPS, 2, FEATURES)
+    steps, last = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    parameters = tenon.onnx.load(model)
+    assert parameters.outputs[0].data_types["x"].shape == (STEPS, FEATURES)
+    found = tenon.infer(parameters.outputs, parameters, {"x": x.swapaxes(0, 1)})
+    close(found[0], np.moveaxis(steps, 2, 0))
+    close(found[1], np.moveaxis(last, 1, 0))

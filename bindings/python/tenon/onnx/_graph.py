@@ -74,13 +74,15 @@ class Node:
 
 
 class Input(NamedTuple):
-    """An input of the graph. samples: their number where it is fixed; sizes: of a sample, None where they are open."""
+    """An input of the graph. samples: their number where it is fixed; sizes: of a sample, None where they are open; place:
+    which dimension the samples are."""
 
     name: str
     samples: int | None
     sizes: tuple[int, ...] | None
     dtype: str
     text: str
+    place: int = 0
 
 
 @dataclass
@@ -225,12 +227,15 @@ def _input(value: Any, path: str, sizes: Mapping[str, Any]) -> Input:
     dims = [each.dim_value if each.HasField("dim_value") else int(sizes.get(each.dim_param, 0)) for each in tensor.shape.dim]
     if value.name in sizes:
         dims[1:] = [int(each) for each in sizes[value.name]]
-    fixed = len(dims) > 0 and all(size > 0 for size in dims[1:])
+    free = [place for place, size in enumerate(dims) if size <= 0]
+    place = free[0] if len(free) == 1 and free[0] > 0 else 0  # the only one that may differ, as of [steps, samples, features]
+    rest = dims[:place] + dims[place + 1 :]
+    fixed = len(dims) > 0 and all(size > 0 for size in rest)
     with guarded(path, f'input "{value.name}"'):
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else "none"
     names = [str(size) if size else each.dim_param or "?" for size, each in zip(dims, tensor.shape.dim, strict=False)]
-    return Input(value.name, (dims[0] or None) if dims else None, tuple(dims[1:]) if fixed else None, str(dtype),
-                 f"[{', '.join(names)}]")  # fmt: skip
+    return Input(value.name, (dims[place] or None) if dims else None, tuple(rest) if fixed else None, str(dtype),
+                 f"[{', '.join(names)}]", place)  # fmt: skip
 
 
 def _require_sizes(path: str, sizes: Mapping[str, Any], inputs: Sequence[Any]) -> None:

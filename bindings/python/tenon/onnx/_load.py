@@ -71,7 +71,8 @@ def load(
     """Reads a model of ONNX: a file, the bytes of one, or an onnx.ModelProto. Returns its parameters; their `outputs` are
     the layers that became of the outputs of the graph.
 
-    The first dimension of inputs and outputs is that of the samples. Images, which ONNX has as [samples, channels,
+    The first dimension of inputs and outputs is that of the samples; where the file has them as another one, which is the
+    only dimension of an input that may differ, they are moved to the front. Images, which ONNX has as [samples, channels,
     space...], are fed and returned as [samples, space..., channels], unless channels_first. Float16 and float64 become
     float32. outputs: the names of the values of the graph that are wanted in place of its outputs; nodes and inputs that
     they do not need are not read. sizes: of dimensions that the file leaves open, by their name, {"sequence": 20}, or of
@@ -118,7 +119,7 @@ def _refuse(graph: Graph, problems: list[str]) -> None:
 
 def _add_inputs(build: Build, channels_first: bool) -> list[str]:
     problems = []
-    for name, _, sizes, dtype, text in build.graph.inputs:
+    for name, _, sizes, dtype, text, place in build.graph.inputs:
         if dtype not in _FLOATS + _INTEGERS:
             problems.append(f'input "{name}": has the type {dtype}; floats, integers and truth values are understood')
         elif sizes is None:
@@ -128,10 +129,10 @@ def _add_inputs(build: Build, channels_first: bool) -> list[str]:
             )
         else:
             rank = 1 + len(sizes)
-            order = plain(rank) if channels_first or not _is_image(build.graph, name, rank) else channels_last(rank)
+            order = plain(rank) if channels_first or place or not _is_image(build.graph, name, rank) else channels_last(rank)
             type = data_type.dense_array([sizes[axis - 1] for axis in order[1:]], dtype if dtype in _INTEGERS else "float32")
             kind = "float" if dtype in _FLOATS else "bool" if dtype == "bool" else "int"
-            build.values[name] = Value(Data(build.free(name), type), order, kind=kind)
+            build.values[name] = Value(Data(build.free(name), type), order, samples=place, kind=kind)
     return problems
 
 
@@ -229,9 +230,9 @@ def _outputs(build: Build, channels_first: bool, problems: list[str]) -> list[La
             continue
         value = build.values[name]
         rest = Node("output", name, name, [name], [], {}, 0)
-        if value.samples or value.fused:
-            problems.append(f'output "{name}": is {value.text}; the samples must be its first dimension')
+        if value.fused:
+            problems.append(f'output "{name}": is {value.text}; the samples must be a dimension of their own')
             continue
-        keeps = not channels_first and not value.flat and value.order == channels_last(value.rank)
+        keeps = not channels_first and not value.flat and not value.samples and value.order == channels_last(value.rank)
         layers.append(value.layer if keeps else build.plain(rest, value))
     return layers
