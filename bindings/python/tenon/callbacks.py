@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from numpy.typing import NDArray
+
 from tenon import error, event
 from tenon._base import check as _check
 from tenon._model.layer import LayerLike
@@ -107,7 +109,8 @@ class EarlyStop:
 class BestModel:
     """Saves the model after each measurement that is the best one so far; the file is replaced at once.
 
-    metric, highest: as in EarlyStop. outputs: the topology to save, default that of the set.
+    metric, highest: as in EarlyStop. outputs: the topology to save, default that of the set. restore: whether the set has the
+    values of that measurement after the training, also one that EarlyStop or early_stop= ended, instead of the last ones.
     """
 
     def __init__(
@@ -117,8 +120,11 @@ class BestModel:
         outputs: LayerLike | Iterable[LayerLike] | None = None,
         metric: str = "cost",
         highest: bool | None = None,
+        restore: bool = False,
     ) -> None:
         self.path = _check.path(path, "path", "callbacks")
+        self.restore = restore
+        self._values: dict[str, NDArray[Any]] = {}
         self.parameters = _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "callbacks")
         self.outputs = outputs
         self.best = _Best(metric, highest, 0.0)
@@ -126,11 +132,17 @@ class BestModel:
     def __call__(self, happened: event.Event) -> None:
         if self.best.improves(happened):
             self.parameters.save(self.path, self.outputs)
+            self._values = {name: self.parameters.read(name) for name in self.parameters} if self.restore else {}
+        elif isinstance(happened, event.EndTraining):
+            for name, values in self._values.items():
+                self.parameters[name] = values
+        if isinstance(happened, (event.BeginTraining, event.EndTraining)):
+            self._values = {}
 
     def __repr__(self) -> str:
-        return _shown(
-            self, path=self.path, parameters=self.parameters, metric=self.best.metric, highest=self.best.highest
-        )
+        restore = {"restore": True} if self.restore else {}
+        return _shown(self, path=self.path, parameters=self.parameters, metric=self.best.metric, highest=self.best.highest,
+                      **restore)  # fmt: skip
 
 
 class CSVLog:

@@ -75,6 +75,34 @@ def test_the_best_model_is_saved(model, parameters, tmp_path):
     train(model, parameters, best, passes=1, rate=0.0)  # a new training begins anew
 
 
+@pytest.mark.parametrize("updater", ["plugin", "python"])
+def test_the_best_values_are_restored(model, parameters, tmp_path, updater):
+    """A learning rate that spoils the model from the second pass on, a test after each pass."""
+    path = tmp_path / "best.safetensors"
+    costs = []
+
+    def spoil(event):
+        if isinstance(event, tenon.event.Test):
+            costs.append(event.cost)
+            event.set_learning_rate(20.0)
+
+    def run(restore):
+        costs.clear()
+        made = tenon.updater.SGD(learning_rate=0.1) if updater == "plugin" else tenon.updater.new_simple(learning_rate=0.1)
+        best = callbacks.BestModel(path, parameters, restore=restore)
+        tenon.train([model.cost, model.accuracy], parameters, ARRAYS, [best, spoil, callbacks.EarlyStop(patience=2)], passes=9,
+                    updater=made, test=ARRAYS)  # fmt: skip
+        assert len(costs) < 9 and min(costs) < costs[-1]
+        return tenon.test(model.cost, parameters, ARRAYS).cost
+
+    assert run(True) == pytest.approx(min(costs), rel=1e-6)
+    kept = tenon.load(path)
+    for name in parameters:
+        np.testing.assert_array_equal(kept[name], parameters[name])
+    assert run(False) == pytest.approx(costs[-1], rel=1e-6)
+    assert "restore=True" in repr(callbacks.BestModel(path, parameters, restore=True))
+
+
 def test_measurements_are_tests_where_there_are_some(model, parameters):
     best = callbacks.EarlyStop(patience=100)
     costs = []
