@@ -19,7 +19,7 @@ from tenon import _core, error
 from tenon._base import functions as _functions
 from tenon._base import host as _host
 from tenon._base.arrays import Sparse, from_core, is_frame, opened
-from tenon._base.columns import Types, Wanted, converted
+from tenon._base.columns import Types, Wanted, converted, packed_column
 from tenon.data_type import DataType, layout_code, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
@@ -276,8 +276,8 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
             raise error.InvalidError(f"the arrays of a reader differ in length: {lengths}", "reader")
         nan = not isinstance(types, Wanted) or types.nan
         slots = [{**options, "nan": nan} for _, options in found.values()]
-        if all(isinstance(values, np.ndarray) and values.dtype != object for values, _ in found.values()):
-            rows = [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
+        rows = [packed_column(values, name) for name, (values, _) in found.items()]
+        if None not in rows:
             return _core.open_rows(_host.host().core, slots, rows)
         listed = [[_sample(values, number) for number in range(len(values))] for values, _ in found.values()]
         return _core.open_indexed(_host.host().core, slots, list(zip(*listed, strict=True)))

@@ -21,7 +21,7 @@ from tenon._base import host as _host
 from tenon._model import layer as layers
 from tenon._model.layer import Layer, LayerLike
 from tenon._run import options as _options
-from tenon._run.feeding import open_reader
+from tenon._run.feeding import open_reader, warn_of_left_out
 from tenon._run.generation import BeamSearch
 from tenon._run.rule import Rule
 from tenon.data_type import compute_code
@@ -364,7 +364,7 @@ def _infer(
     batch_size: int, nan: bool,
 ) -> list[Any]:  # fmt: skip
     parts: list[list[Any]] = []
-    recipe = readers.samples_or_feeds(given, types, feeding)
+    recipe = readers.as_reader(given) if _arrays.is_table(given) else readers.samples_or_feeds(given, types, feeding)
     if not isinstance(recipe, readers.Reader):
         feeds, samples = _arrays.feeds(recipe, types, nan, parameters.names())
         predictor = _with_parameters(
@@ -376,6 +376,7 @@ def _infer(
     _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
     if not parts:
         raise error.BadDataError("the input of infer has no samples", "infer")
+    warn_of_left_out(opened)
     return [_arrays.join([_arrays.from_core(part[i]) for part in parts]) for i in range(len(cores))]
 
 

@@ -153,7 +153,7 @@ def test_nulls_outside_of_the_rows_are_none():
 
 FOREIGN = [(texts(["a"]), "texts"), (viewed(["a"]), "texts"), (texts([b"\xff"], binary=True), "bytes"),
            (Node("tsu:UTC", 1, [None, np.zeros(1, "i8")]), "times"), (Node("d:9,2", 1, [None, np.zeros(2, "i8")]), "decimals"),
-           (struct(a=numbers([1], "i4")), "structs"), (Node("w:4", 1, [None, np.zeros(4, "u1")]), "bytes"),
+           (lists([1], struct(a=numbers([1], "i4"))), "structs"), (Node("w:4", 1, [None, np.zeros(4, "u1")]), "bytes"),
            (Node("+vl", 1, [None, np.zeros(1, "i4"), np.zeros(1, "i4")], [numbers([1], "i4")]), "list views"),
            (Node("+ud:0", 1, [np.zeros(1, "i1"), np.zeros(1, "i4")], [numbers([1], "i4")]), "unions"),
            (Node("+r", 1, [], [numbers([1], "i4"), numbers([1], "i4")]), "run-end encoded"),
@@ -274,6 +274,23 @@ def test_a_stream_of_one_pass_trains_and_categories_keep_the_names_of_the_model(
     machine = tenon.gradient_machine.new(model.score, model.parameters, training=False)
     assert np.array_equal(machine.forward(Exported(struct(kind=numbers([0, 1, 1, 0], "u4"), x=as_texts.chunks[0].children[1]))),
                           expected)  # fmt: skip
+
+
+def test_a_table_of_numbers_is_a_vector():
+    layer, parameters = doubled(data_type.dense_vector(3))
+    flags = bools([True, False, True, True]).cut(1, 4)
+    parts = struct(b=numbers([5, 6, 7], "i1"), a=numbers([0.5, 1.5, 2.5], "f8"), c=flags)
+    for given in (Exported(parts), Exported(parts.cut(0, 1), parts.cut(1, 3)), ExportedOnce(parts)):
+        expected = [[10, 1, 0], [12, 3, 2], [14, 5, 2]]  # in the order of the table
+        assert tenon.infer(layer, parameters, {"x": given}).tolist() == expected
+        assert tenon.infer(layer, parameters, tenon.batch({"x": given}, 2)).tolist() == expected
+    few = struct(a=numbers([1.0], "f4"), b=numbers([2], "f4"))
+    for given, what in ((few, r"expected float32 \[samples, 3\], got .*\[1, 2\]"), (struct(a=texts(["a"])), '"a", has texts'),
+                        (struct(a=categories([0], ["z"])), "not all of numbers"), (struct(), "not all of numbers"),
+                        (struct(a=vectors(1, numbers([1], "f4"))), "not all of numbers"),
+                        (struct(a=numbers([1], "f4").with_nulls(0)), 'sample 0: .*"a", has a missing value')):  # fmt: skip
+        with pytest.raises(tenon.error.Error, match=what):
+            tenon.infer(layer, parameters, {"x": Exported(given)})
 
 
 def test_nan_is_refused_as_everywhere():

@@ -10,7 +10,7 @@ import pytest
 
 import tenon
 from tenon import data_type
-from test_feeds import Line
+from test_feeds import NAN, Line
 
 
 @pytest.fixture
@@ -143,3 +143,65 @@ def test_categories_of_a_frame_are_those_of_the_model():
         for given in (pandas.DataFrame({"kind": column}), {"kind": pandas.Series(column)}):
             with pytest.raises(tenon.error.BadDataError, match='sample 1: .*"kind" has the category "d".*it has a, b, c'):
                 tenon.infer(score, parameters, given)
+
+
+def columns_of_sequences():
+    random = np.random.default_rng(3)
+    lengths = random.integers(0, 4, 30)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    outer = np.array([0, 0, 5, 6, 20, 30])
+    for dtype in ("i1", "u2", "i4", "i8", "u8"):
+        words = random.integers(0, 9, offsets[-1]).astype(dtype)
+        yield dtype, data_type.integer_value_sequence(9), tenon.Ragged(words, offsets)
+        yield f"{dtype} of two levels", data_type.integer_value_sub_sequence(9), tenon.Ragged(words, outer, offsets)
+    for dtype in ("f2", "f4", "f8"):
+        rows = random.normal(size=(offsets[-1], 2)).astype(dtype)
+        yield dtype, data_type.dense_vector_sequence(2), tenon.Ragged(rows, offsets)
+    entries = np.concatenate([random.permutation(9)[:length] for length in lengths]).astype(np.int64)
+    yield "binary", data_type.sparse_binary_vector(9), tenon.Sparse(9, offsets, entries)
+    yield "sparse", data_type.sparse_float_vector(9), tenon.Sparse(9, offsets, entries, random.normal(size=offsets[-1]))
+
+
+@pytest.mark.parametrize("type, values", [pytest.param(*each[1:], id=each[0]) for each in columns_of_sequences()])
+def test_columns_of_sequences_and_sparse_vectors_are_their_samples(type, values):
+    def listed(number):
+        if isinstance(values, tenon.Sparse):
+            places = range(values.offsets[number], values.offsets[number + 1])
+            return [(int(values.columns[i]), 1.0 if values.values is None else float(values.values[i])) for i in places]
+        return [np.asarray(each).tolist() for each in values[number]]
+
+    samples = [{"v": listed(number), "n": number} for number in range(len(values))]
+    types = {"v": type, "n": data_type.integer_value(99)}
+    readers = [tenon.reader.arrays({"v": values, "n": np.arange(len(values))}), tenon.reader.as_reader(samples)]
+    for size, seed in ((7, None), (3, 1)):
+        batches = []
+        for reader in readers:
+            opened = reader.open(types)
+            core = (opened if seed is None else opened.shuffle(seed, 1000)).batch(size, False)
+            batches.append([])
+            while (minibatch := core.next()) is not None:
+                batches[-1].append(dict(zip([slot["name"] for slot in core.slots()], minibatch, strict=True)))
+        for a, b in zip(*batches, strict=True):
+            for x, y in zip(a["v"], b["v"], strict=True):
+                np.testing.assert_array_equal(x, y)
+            np.testing.assert_array_equal(a["n"], b["n"])
+
+
+@pytest.mark.parametrize("type, values, what", [
+    (data_type.integer_value_sequence(3), tenon.Ragged([0, 1, 3], [0, 1, 3]), 'sample 1: slot "v".*3 is not below 3'),
+    (data_type.integer_value_sequence(3), tenon.Ragged([0, -1], [0, 0, 2]), 'sample 1: slot "v".*-1 is not below 3'),
+    (data_type.integer_value_sub_sequence(3), tenon.Ragged([0, 1, 5], [0, 1, 2], [0, 2, 3]), 'sample 1: .*5 is not below 3'),
+    (data_type.dense_vector_sequence(1), tenon.Ragged([[0.0], [NAN]], [0, 1, 2]), 'sample 1: slot "v".*nan'),
+    (data_type.dense_vector_sequence(1), tenon.Ragged([[0.0], [1e300]], [0, 1, 2]), 'sample 1: slot "v".*cannot hold'),
+    (data_type.sparse_float_vector(9), tenon.Sparse(9, [0, 1, 3], [1, 4, 4]), 'sample 1: slot "v".*column 4 twice'),
+    (data_type.sparse_float_vector(9), tenon.Sparse(9, [0, 1, 2], [1, 4], [1, NAN]), 'sample 1: slot "v".*nan'),
+    (data_type.integer_value_sequence(3), tenon.Ragged([0.5], [0, 1]), '"v"'),
+])  # fmt: skip
+def test_columns_of_sequences_name_the_sample_at_fault(type, values, what):
+    layer = tenon.layer.data("v", type)
+    ragged = isinstance(values, tenon.Ragged)
+    if ragged and type.dtype == "int64":
+        layer = tenon.layer.embedding(layer, vocabulary=3, size=2)
+    output = layer * 2 if ragged else tenon.layer.fc(layer, size=2)
+    with pytest.raises(tenon.error.Error, match=what):
+        tenon.infer(output, tenon.parameters.create(output), tenon.reader.arrays({"v": values}))

@@ -135,6 +135,21 @@ def test_values_of_the_only_data_layer(model):
     assert [len(each) for each in rows([[1, 2], [3], [4, 4, 4]])] == [2, 1, 3] and len(rows.one([1, 2])) == 2
 
 
+def test_sparse_vectors(model):
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.random(40, 9, 0.3, format="csr", random_state=1, dtype=np.float32)
+    layer = tenon.layer.fc(tenon.layer.data("v", data_type.sparse_float_vector(9)), size=2, name="of_sparse")
+    parameters = tenon.parameters.create(layer)
+    expected = tenon.infer(layer, parameters, matrix)
+    for max_samples in (7, 256):
+        predictor = tenon.Predictor(layer, parameters, max_samples=max_samples)
+        for data in (matrix, matrix.tocoo(), {"v": matrix}, tenon.Sparse(9, matrix.indptr, matrix.indices, matrix.data)):
+            assert np.array_equal(predictor(data), expected)
+        pairs = list(zip(matrix[3].indices.tolist(), matrix[3].data.tolist(), strict=True))
+        for sample in (matrix[3], {"v": matrix[3]}, pairs, {"v": dict(pairs)}):
+            assert np.array_equal(predictor.one(sample), expected[3])
+
+
 def test_outputs_of_a_file_are_predictions(model, path, tmp_path):
     assert [each.name for each in tenon.Predictor(path).outputs] == ["share", "best"]
     trained = model.save(tmp_path / "trained.safetensors", model.cost, model.accuracy)
@@ -178,6 +193,39 @@ def test_tables_carry_columns_and_names(model, path):
     assert pandas.DataFrame.from_arrow(predictor.table(frame))["best"].tolist() == [0, 1, 2, 2]
     with pytest.raises(tenon.error.NotFoundError, match='no column "idd"; it has'):
         predictor.table(frame, keep="idd")
+
+
+def test_readers_that_leave_out_records_say_so(tmp_path):
+    tenon.use(tenon.Host())
+    (tmp_path / "train.csv").write_text("id,a,b,kind\n" + "1,5,0,cat\n2,0,5,dog\n" * 8)
+    (tmp_path / "new.csv").write_text("id,a,b\nx,5,0\ny,,5\nz é,0,5\n")  # no labels, and one value is missing
+    columns = ["x = a, b: f32", "label = kind: category"]
+
+    def reader(name, **more):
+        return tenon.reader.csv(files=[str(tmp_path / name)], columns=columns, **more)
+
+    score = tenon.layer.fc(tenon.layer.data("x", data_type.dense_vector(2)), size=2, name="score")
+    cost = tenon.layer.cross_entropy(score, tenon.layer.data("label", data_type.integer_value(2)), from_logits=True)
+    parameters = tenon.parameters.create(cost)
+    tenon.train(cost, parameters, reader("train.csv"), passes=20, updater=tenon.updater.SGD(learning_rate=0.5))
+    predictor = tenon.Predictor(score, parameters)
+    with pytest.raises(tenon.error.BadDataError, match="new.csv"):
+        predictor(reader("new.csv"))
+    skipping = reader("new.csv", missing="skip")
+    for call in (predictor, predictor.argmax, lambda data: tenon.infer(score, parameters, data)):
+        with pytest.warns(UserWarning, match="1 record of the data is left out"):
+            assert len(call(skipping)) == 2
+    for data in (skipping, tenon.batch(skipping, 1)):
+        table = predictor.table(data, keep=["id", "b"])
+        assert table["record"].tolist() == [0, 2] and table["id"] == ["x", "z é"] and table["b"] == ["0", "5"]
+        assert table["score.class"].texts().tolist() == ["cat", "dog"]
+    whole = predictor.table(reader("train.csv"))
+    assert whole["record"].tolist() == list(range(16)) and whole.names == ["record", "score", "score.class"]
+    with pytest.raises(tenon.error.NotFoundError, match="idd"):
+        predictor.table(skipping, keep="idd")
+    (tmp_path / "new.csv").write_bytes(b"id,a,b\n1,2,3\nf\xe9,0,5\n")
+    with pytest.raises(tenon.error.BadDataError, match='sample 1: column "id".*not UTF-8'):
+        predictor.table(reader("new.csv"), keep="id")
 
 
 WRONG = [

@@ -176,6 +176,11 @@ def opened(value: Any) -> Any:
     return arrow.read(value) if arrow.is_arrow(value) and not is_frame(value) else value
 
 
+def is_table(value: Any) -> bool:
+    """Whether it is what `opened` returns of a table, which may have any number of samples."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(each, arrow.Column) for each in value.values())
+
+
 def _refusal(where: str, what: str, expected: object, name: str) -> error.InvalidError:
     return error.InvalidError(f"{where} {what}; expected {expected}", "data", name)
 

@@ -141,13 +141,22 @@ def values_of(value: Any, where: str, name: str) -> tuple[Any, list[str] | None]
     missing values. where: begins the message, such as 'slot "x"'; name: of the slot."""
     column = read(value)
     if isinstance(column, dict):
-        _refuse("structs", where, name)
+        return _side_by_side(column, where, name), None
     row = _first_null(column)
     if row is not None:
         raise error.BadDataError(f"sample {row}: {where} has a missing value", "data", name)
     if column.type["dictionary"] is not None:
         return _categories(column, where, name)
     return _values(column, where, name), None
+
+
+def _side_by_side(columns: dict[str, Column], where: str, name: str) -> NDArray[Any]:
+    """Returns columns of numbers as vectors."""
+    pairs = [values_of(column, f'{where}, column "{part}",', name) for part, column in columns.items()]
+    found = [values for values, texts in pairs if texts is None and isinstance(values, np.ndarray) and values.ndim == 1]
+    if not found or len(found) != len(pairs):
+        _refuse("a table whose columns are not all of numbers", where, name)
+    return np.stack(found, 1)
 
 
 def texts_of(value: Any) -> list[Any] | None:

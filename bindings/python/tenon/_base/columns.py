@@ -118,6 +118,15 @@ def _column(
     return array, DataType(dtype, array.shape[1:], limit).options(name)
 
 
+def packed_column(values: Any, name: str) -> Any:
+    """Returns what the library reads of the values of a slot; None of objects, each of which is a sample."""
+    if isinstance(values, np.ndarray):
+        return None if values.dtype == object else _core.dense(np.ascontiguousarray(values))
+    if isinstance(values, Ragged) and values.values.dtype == np.float16:
+        values = Ragged(values.values.astype(np.float32), values.offsets, values.inner)
+    return packed(values, type_of(values), f'slot "{name}"', name)
+
+
 def _array(values: Any, known: DataType | None) -> NDArray[Any]:
     """Returns a list as an array; of objects where it is none of numbers, or where its samples are no arrays."""
     if known is None or known.storage == _core.DENSE:

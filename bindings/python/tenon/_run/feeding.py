@@ -12,6 +12,7 @@ import numpy as np
 
 from tenon import error
 from tenon import reader as readers
+from tenon._base import caller as _caller
 from tenon._base import check as _check
 from tenon._base.columns import Wanted
 from tenon._model import layer as _layer
@@ -69,6 +70,17 @@ def _require_slots(core: Any, wanted: Wanted, slot_of: Mapping[str, str], types:
                 "feeding",
                 layer,
             )
+
+
+def warn_of_left_out(core: Any) -> None:
+    """Warns of records without an answer: the answers of the others are not in their places."""
+    if (count := core.left_out()) > 0:
+        records = "1 record of the data is" if count == 1 else f"{count} records of the data are"
+        _caller.warn(
+            f"{records} left out, as the reader says: answer i is not that of record i. tenon.Predictor.table has the numbers "
+            "of the records",
+            UserWarning,
+        )
 
 
 def open_reader(

@@ -13,13 +13,14 @@ from tenon import _core, error
 from tenon import parameters as sets
 from tenon import reader as readers
 from tenon._base import arrays as _arrays
+from tenon._base import arrow
 from tenon._base import check as _check
 from tenon._base import host as _host
 from tenon._base.table import Categories, Table
 from tenon._model import layer as layers
 from tenon._model.layer import Layer, LayerLike
 from tenon._run import classes as _classes
-from tenon._run.feeding import open_reader
+from tenon._run.feeding import open_reader, warn_of_left_out
 from tenon.data_type import DataType
 from tenon.parameters import ParameterSet
 
@@ -145,18 +146,24 @@ class Predictor:
         classes = Categories(best, self._named(layer)[0]).texts() if names else best
         return classes, np.take_along_axis(scores, best, 1)
 
+    @_host.follows_parameters
     def table(self, data: Any, *, keep: str | Sequence[str] = ()) -> Table:
         """Returns the outputs of many samples as a table for pyarrow, polars, pandas and DuckDB: a column for each output,
-        and "<output>.class" of the best class if its classes have names. keep: columns of the data that go before."""
+        and "<output>.class" of the best class if its classes have names. keep: columns of the data that go before. Of a
+        reader the first column is "record", the number of the record in the data, from 0, since a reader may leave out
+        some; its columns are kept as texts, also those that it does not read, such as "file" of images."""
+        names = _check.texts(keep, "keep", _OF)
         data = _arrays.opened(data)
-        named = _arrays.columns_of(data) if _arrays.is_frame(data) else data
         columns: dict[str, Any] = {}
-        for name in _check.texts(keep, "keep", _OF):
-            if not isinstance(named, Mapping) or name not in named:
-                known = list(named) if isinstance(named, Mapping) else []
-                raise error.NotFoundError(f'the data has no column "{name}"; it has {known}', _OF, name)
-            columns[name] = named[name]
-        for layer, values in zip(self.outputs, self._predict(data, None), strict=True):
+        if isinstance(data, readers.Reader):
+            results, stream = self._read(data, None)
+            samples = len(results[0])
+            columns["record"] = np.array([stream.record(i) for i in range(samples)] if stream.left_out() else range(samples))
+            columns |= self._texts(data, names, samples)
+        else:
+            columns |= _kept(data, names)
+            results = self._predict(data, None)
+        for layer, values in zip(self.outputs, results, strict=True):
             classes = self._classes[layer.name]
             columns[layer.name] = values
             if classes is not None and isinstance(values, np.ndarray) and (classes[1] or values.ndim == 2):
@@ -206,8 +213,28 @@ class Predictor:
             if samples <= self._limit:
                 return [_arrays.from_core(each) for each in core.predict(feeds)]
             values = readers.as_reader(values)
-        stream, pairs = open_reader(values, self.outputs, feeding, self._limit, self._nan, self._known, self.parameters)
-        layer_of = dict(pairs)
+        results, stream = self._read(values, feeding)
+        warn_of_left_out(stream)
+        return results
+
+    def _open(self, recipe: readers.Reader, feeding: Any) -> tuple[Any, dict[str, str]]:
+        """Returns minibatches of a reader, and the data layers of its slots."""
+        stream, pairs = open_reader(recipe, self.outputs, feeding, self._limit, self._nan, self._known, self.parameters)
+        return stream, dict(pairs)
+
+    def _texts(self, recipe: readers.Reader, names: Sequence[str], samples: int) -> dict[str, list[str]]:
+        """Returns columns of the data of a reader, which is opened a second time."""
+        columns: dict[str, list[str]] = {}
+        for name in names:
+            stream = self._open(recipe, None)[0]
+            texts = enumerate(stream.text(number, name) for number in range(samples))
+            columns[name] = [arrow.category(text, f'sample {number}: column "{name}"', name) for number, text in texts]
+        return columns
+
+    def _read(self, recipe: readers.Reader, feeding: Any) -> tuple[list[Any], Any]:
+        """Returns the outputs of one pass of a reader, and the reader after it."""
+        core = self._live()
+        stream, layer_of = self._open(recipe, feeding)
         slots = [layer_of.get(each["name"], each["name"]) for each in stream.slots()]
         parts = []
         while (minibatch := stream.next()) is not None:
@@ -222,7 +249,7 @@ class Predictor:
             parts.append(core.predict(feeds))
         if not parts:
             raise error.BadDataError("the data has no samples", _OF)
-        return [_arrays.join([_arrays.from_core(part[i]) for part in parts]) for i in range(len(self.outputs))]
+        return [_arrays.join([_arrays.from_core(part[i]) for part in parts]) for i in range(len(self.outputs))], stream
 
     def _output(self, name: str | None) -> Layer:
         if name is None and len(self.outputs) == 1:
@@ -265,8 +292,21 @@ def _of_file(path: str, options: dict[str, Any]) -> Predictor:
     return Predictor(path, **options)
 
 
+def _kept(data: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Returns columns of the data."""
+    columns = _arrays.columns_of(data) if _arrays.is_frame(data) else data
+    known = list(columns) if isinstance(columns, Mapping) else []
+    for name in names:
+        if name not in known:
+            near = error.suggestion(name, known)
+            raise error.NotFoundError(f'the data has no column "{name}"; it has {known}{near}', _OF, name)
+    return {name: columns[name] for name in names}
+
+
 def _alone(value: Any) -> Any:
-    """Returns a minibatch of one value."""
+    """Returns a minibatch of one value, which a matrix of SciPy with one row is."""
+    if _arrays._is_scipy(value) and value.shape[0] == 1:
+        return value
     return value[None] if isinstance(value, np.ndarray) and value.dtype != object else [value]
 
 
