@@ -194,7 +194,7 @@ class GradientMachine(Machine):
         part = self._part(values)
         if not part.has_cost:
             raise self._no_cost()
-        feeds, count = _arrays.feeds({name: values[name] for name in part.types}, part.types, self._nan)
+        feeds, count = _arrays.feeds({name: values[name] for name in part.types}, part.types, self._nan, self.parameters.names)
         core = part.core(min(count, most), self._has_gradients)
         self._core, self._used, self._fed = core, part, ({}, (count - 1) % most + 1 if count else 0)
         costs = core.steps(updater.core, feeds, most)
@@ -215,7 +215,8 @@ class GradientMachine(Machine):
         else:
             values = self._by_name(minibatch)
         part = self._part(values)
-        feeds, samples = _arrays.feeds({name: values[name] for name in part.types}, part.types, self._nan)
+        fed = {name: values[name] for name in part.types}
+        feeds, samples = _arrays.feeds(fed, part.types, self._nan, self.parameters.names)
         return steps(part.outputs, self.parameters, self._options, feeds, samples)
 
     def data_gradient(self, name: str) -> Any:
@@ -258,7 +259,7 @@ class GradientMachine(Machine):
         if needs_cost and not part.has_cost:
             raise self._no_cost()
         values = {name: values[name] for name in part.types}
-        feeds, samples = _arrays.feeds(values, part.types, self._nan)
+        feeds, samples = _arrays.feeds(values, part.types, self._nan, self.parameters.names)
         core = part.core(samples, self._has_gradients)
         core.forward(feeds, False)
         self._core, self._used, self._fed = core, part, (values, samples)

@@ -28,6 +28,7 @@ from tenon._base import arrays as _arrays
 from tenon._base import check as _check
 from tenon._base import functions as _functions
 from tenon._base import host as _host
+from tenon._base.categories import may_be_named, numbered
 from tenon._model.definition import definition
 from tenon._model.kernels import Kernel
 from tenon._model.layer import Data, Layer, LayerLike
@@ -101,6 +102,9 @@ class Metric:
             if isinstance(given, str):
                 slot = isinstance(minibatch, Mapping) and given in minibatch
                 value = minibatch[given] if slot else machine.fed(given)[0]
+                if may_be_named(value) and (sets := getattr(machine, "parameters", None)) is not None:
+                    codes = numbered(value, f'the values of "{given}"', given, sets.names().get(given, ()))
+                    value = value if codes is None else codes[0]
                 known = machine.types.get(given)
                 types[name] = _type_of(value) if known is None else known
             else:

@@ -366,7 +366,7 @@ def _infer(
     parts: list[list[Any]] = []
     recipe = readers.as_reader(given) if _arrays.is_table(given) else readers.samples_or_feeds(given, types, feeding)
     if not isinstance(recipe, readers.Reader):
-        feeds, samples = _arrays.feeds(recipe, types, nan, parameters.names())
+        feeds, samples = _arrays.feeds(recipe, types, nan, parameters.names)
         predictor = _with_parameters(
             parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
         )

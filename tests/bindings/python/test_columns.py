@@ -137,6 +137,11 @@ def test_categories_of_a_frame_are_those_of_the_model():
         for given in (other, {"kind": other["kind"], "t": np.ones(3)}, tenon.batch(other, 2)):
             assert np.array_equal(tenon.infer(score, parameters, given), expected)
             assert abs(tenon.test(cost, parameters, given).cost - measured) < 1e-6
+    machine = tenon.gradient_machine.new(score, parameters, training=False)
+    for column in (pandas.Categorical(texts, ["c", "a", "b"]), texts):
+        series = pandas.Series(column)
+        for given in (pandas.DataFrame({"kind": column, "other": "z"}), {"kind": series}, [series]):
+            assert np.array_equal(machine.forward(given), expected)
     few = pandas.DataFrame({"kind": pandas.Categorical(["c", "b"])})
     assert np.array_equal(tenon.infer(score, parameters, few), expected[:0:-1])
     for column in (pandas.Categorical(["a", "d"]), ["a", "d"]):
@@ -205,3 +210,21 @@ def test_columns_of_sequences_name_the_sample_at_fault(type, values, what):
     output = layer * 2 if ragged else tenon.layer.fc(layer, size=2)
     with pytest.raises(tenon.error.Error, match=what):
         tenon.infer(output, tenon.parameters.create(output), tenon.reader.arrays({"v": values}))
+
+
+def test_metrics_find_categories_by_the_names_of_the_model():
+    pandas = pytest.importorskip("pandas")
+    tenon.use(tenon.Host())
+    kind, label = (tenon.layer.data(name, data_type.integer_value(2)) for name in ("kind", "label"))
+    score = tenon.layer.fc(tenon.layer.embedding(kind, vocabulary=2, size=2, name="e"), size=2, name="s")
+    cost = tenon.layer.cross_entropy(score, label, from_logits=True)
+    parameters = tenon.parameters.create(cost)
+    frame = pandas.DataFrame({"kind": pandas.Categorical(["a", "b", "b"]), "label": pandas.Categorical(["n", "y", "y"])})
+    tenon.train(cost, parameters, frame, passes=60, updater=tenon.updater.SGD(learning_rate=1.0))
+    turned = pandas.Categorical(["n", "y", "y"], ["y", "n"])
+    for column in (frame["label"], pandas.Series(turned), pandas.Series(["n", "y", "y"])):
+        machine = tenon.gradient_machine.new([score, cost], parameters, training=False)
+        machine.forward({"kind": frame["kind"], "label": column})
+        metric = tenon.metric.accuracy(score, "label")
+        metric.append(machine, {"label": column})
+        assert metric.read() == 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tenon import _core, error
 from tenon._base import arrow
-from tenon._base.categories import numbered
+from tenon._base.categories import may_be_named, numbered
 from tenon.data_type import DataType
 
 
@@ -270,7 +270,9 @@ def of_column(value: Any, type: DataType | None, where: str, name: str) -> Any:
     value = of_arrow(value)
     if not arrow.is_arrow(value):
         return plain(require_present(value, where, name))
-    values, _ = arrow.values_of(value, where, name)
+    values, texts = arrow.values_of(value, where, name)
+    if texts is not None:
+        raise _refusal(where, "has categories", type or "numbers", name)
     try:
         return _shaped(values, type, where, name)
     except ValueError as failure:
@@ -354,9 +356,9 @@ def _is_matrix(value: Any) -> bool:
     )
 
 
-def to_core(value: Any, type: DataType, name: str, samples: int = 1, names: Sequence[str] = ()) -> Any:
+def to_core(value: Any, type: DataType, name: str, samples: int = 1, names: Sequence[str] | None = None) -> Any:
     """Returns what the library is fed for a data layer. samples: of the minibatch, for constants; names: those by which a
-    model knows categories.
+    model knows categories, none if it knows none; None: categories are refused.
 
     Arrays are taken whole. Everything else is a list of samples, each of which is converted as a sample of a reader is,
     with the same errors."""
@@ -367,7 +369,7 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1, names: Sequ
     if _is_scipy(value):
         value = of_scipy(value, _where(name), name)
     value = of_arrow(value)
-    if (categories := numbered(value, _where(name), name, names)) is not None:
+    if names is not None and (categories := numbered(value, _where(name), name, names)) is not None:
         value = categories[0]
     value = of_column(value, type, _where(name), name)
     if isinstance(value, (Ragged, Sparse)):
@@ -391,14 +393,14 @@ def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
 
 def feeds(
     values: Mapping[str, Any], types: Mapping[str, DataType], nan: bool = False,
-    names: Mapping[str, Sequence[str]] | None = None,
+    names: Callable[[], Mapping[str, Sequence[str]]] | None = None,
 ) -> tuple[list[tuple[str, Any]], int]:  # fmt: skip
     """Returns what the library is fed for a minibatch, and its number of samples. nan: whether floats may be NaN; names:
-    those of the categories of data layers."""
-    texts = names or {}
+    returns those of the categories of data layers, and is called where there are categories."""
+    texts = names() if names is not None and any(may_be_named(each) for each in values.values()) else None
     constants = {name: value for name, value in values.items() if isinstance(value, Constant)}
     made = {
-        name: to_core(value, types[name], name, names=texts.get(name, ()))
+        name: to_core(value, types[name], name, names=None if texts is None else texts.get(name, ()))
         for name, value in values.items()
         if name not in constants
     }

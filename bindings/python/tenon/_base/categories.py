@@ -12,6 +12,15 @@ from tenon import error
 from tenon._base import arrow
 
 
+def may_be_named(values: Any) -> bool:
+    """Whether a feed may be of categories or texts, so that the names of a model are asked for."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "OUT"
+    if isinstance(values, (list, tuple)):
+        return len(values) > 0 and isinstance(values[0], str)
+    return hasattr(values, "cat") or hasattr(values, "iloc") or arrow.is_arrow(values)
+
+
 def numbered(values: Any, where: str, name: str, names: Sequence[str] = ()) -> tuple[NDArray[Any], list[str]] | None:
     """Returns the numbers and names of categories of pandas or Arrow, and of texts if the model knows `names`; None of
     anything else. The numbers are those of `names`, or else of the column; BadDataError for a name that `names` lacks."""

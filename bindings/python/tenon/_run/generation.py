@@ -53,7 +53,7 @@ class Generator:
         cores = _layer.make([layer])
         _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "generate")
         _layer.require_host(cores, parameters.host.core, "generate")
-        self._types = _layer.data_types([layer])
+        self._types, self._names = _layer.data_types([layer]), parameters.names
         self.ids = _ids(layer, self._types) if ids is None else _check.text(ids, "ids", "generate")
         if compute not in ("float32", "float64"):
             _check.refuse(compute, '"float32" or "float64"', "compute", "generate")
@@ -122,7 +122,7 @@ class Generator:
         types = {name: type for name, type in self._types.items() if name in given}
         if not types:
             _check.mapping(given, "input", "generate", self._types)
-        return _arrays.feeds({name: given[name] for name in types}, types)[0]
+        return _arrays.feeds({name: given[name] for name in types}, types, names=self._names)[0]
 
 
 def generate(

@@ -209,7 +209,7 @@ class Predictor:
         core = self._live()
         values = readers.samples_or_feeds(_arrays.opened(data), self._types, feeding)
         if not isinstance(values, readers.Reader):
-            feeds, samples = _arrays.feeds(values, self._types, self._nan, self._names)
+            feeds, samples = _arrays.feeds(values, self._types, self._nan, lambda: self._names)
             if samples <= self._limit:
                 return [_arrays.from_core(each) for each in core.predict(feeds)]
             values = readers.as_reader(values)
