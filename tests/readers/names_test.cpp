@@ -164,6 +164,12 @@ TEST_F(ReaderNames, NamesOfSlotsAreUtf8) {
     given["names"] = Strings{"caf\xc3\xa9"};
     EXPECT_EQ(refusal(given).code(), TN_OK) << type;
   }
+  type_ = "csv";
+  for (const char* entry : {"caf\xe9 = a: f32", "\"caf\xe9\" = a, b", "a, caf\xe9", "a..caf\xe9"}) {
+    const Error error = refusal(file("a,b\n1,2\n", {{"columns", Strings{entry}}}));
+    EXPECT_EQ(error.code(), TN_INVALID) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("\"caf?\" is not UTF-8"));
+  }
 }
 
 }  // namespace

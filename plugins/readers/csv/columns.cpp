@@ -145,6 +145,7 @@ class Entry {
       result.erase(result.find_last_not_of(' ') + 1);
     }
     if (result.empty()) fail("expected the name of a column");
+    if (!files::is_utf8(result)) fail(files::quoted(result) + " is not UTF-8");
     return result;
   }
   [[nodiscard]] size_t number(const std::string& column, const std::vector<std::string>& names,
