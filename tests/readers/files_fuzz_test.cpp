@@ -232,8 +232,12 @@ class FilesFuzz : public testing::Test {
   }
 
   [[nodiscard]] Ending read(Source source, const Bytes& bytes, Draw& draw) const {
-    put(source.file, bytes);
     std::vector<Names> names;
+    if (draw.once_in(4)) {  // as data for a model that was trained with the sound file
+      put(source.file, source.sound);
+      names = open(source).names();
+    }
+    put(source.file, bytes);
     for (Attribute& attribute : source.attributes)  // now and then options that nobody wrote
       if (const auto* const texts = std::get_if<Strings>(&attribute.value.held());
           texts != nullptr && attribute.name != "files" && draw.once_in(6)) {
