@@ -124,11 +124,17 @@ class Trials {
   // Lets a crash or an endless trial say which it is, and bounds the memory that a trial may ask for.
   void watch() {
     using Hook = void (*)(void (*)());
-    if (const auto hook = reinterpret_cast<Hook>(dlsym(RTLD_DEFAULT, "__sanitizer_set_death_callback")))
-      hook(tell_trial);
-    else
-      for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, end_trial);
-    for (const int signal : {SIGPROF, SIGALRM}) std::signal(signal, end_trial);
+    const auto hook = reinterpret_cast<Hook>(dlsym(RTLD_DEFAULT, "__sanitizer_set_death_callback"));
+    if (hook != nullptr) hook(tell_trial);
+    static char stack[1 << 16];  // for a crash by deep recursion
+    const stack_t own = {stack, 0, sizeof stack};
+    sigaltstack(&own, nullptr);
+    struct sigaction action = {};
+    action.sa_handler = end_trial;
+    action.sa_flags = SA_ONSTACK;
+    for (const int signal : {SIGPROF, SIGALRM}) sigaction(signal, &action, nullptr);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+      if (hook == nullptr) sigaction(signal, &action, nullptr);
     if (sanitized() || getrlimit(RLIMIT_AS, &before_) != 0) return;
     std::ifstream pages("/proc/self/statm");
     rlim_t size = 0;
