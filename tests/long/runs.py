@@ -25,7 +25,7 @@ import time
 
 import jobs
 
-KINDS_OF_FILES = 12
+KINDS_OF_FILES = 13
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/testing.md"
 
