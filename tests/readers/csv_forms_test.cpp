@@ -270,6 +270,24 @@ TEST_F(CsvForms, PatternsOfFiles) {
   ::setenv("HOME", home.c_str(), 1);
 }
 
+// Records that end with a delimiter, which the header does not.
+TEST_F(CsvForms, TrailingDelimiters) {
+  const Bytes content = "a,b\n1,2,\n\n3,4,\n";
+  const Values given = file(content, {{"columns", Strings{"x = *: f32"}}});
+  EXPECT_THAT(values<float>(given), ElementsAre(1, 2, 3, 4));
+  check(given);
+  EXPECT_EQ(open(file(content))->slots(), 2u);
+  put("g", "b,a\n6,5\n");
+  EXPECT_THAT(values<float>({{"files", Strings{"f", "g", "f"}}, {"columns", Strings{"x = *: f32"}}}),
+              ElementsAre(1, 2, 3, 4, 5, 6, 1, 2, 3, 4));
+  expect_damage(file("a,b\n1,2,\n3,4,5\n", {{"columns", Strings{"x = *: f32"}}}),
+                "f: line 3: the field \"5\" behind the last column; other records have an empty one");
+  expect_damage(file("a,b\n1,2,\n3,4\n", {{"columns", Strings{"x = *: f32"}}}), "line 3: expected 3 fields, got 2");
+  expect_damage(file("a,b\n1,2\n3,4,\n", {{"columns", Strings{"x = *: f32"}}}), "line 3: expected 2 fields, got 3");
+  expect_damage(file("a,b\n1,2,,\n", {{"columns", Strings{"x = *: f32"}}}), "line 2: expected 2 fields, got 4");
+  expect_damage(file("a,b\n1,2,5\n", {{"columns", Strings{"x = *: f32"}}}), "line 2: expected 2 fields, got 3");
+}
+
 TEST_F(CsvForms, HintsOfDelimiters) {
   EXPECT_THAT(message("a;b\n1;2\n", {"a: f32"}),
               HasSubstr("unknown column \"a\"; known: \"a;b\"; delimiter = \";\" makes 2 columns of the header"));

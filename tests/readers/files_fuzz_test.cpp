@@ -61,7 +61,25 @@ std::vector<Source> csv_sources() {
        {{"files", Strings{"f.csv"}},
         {"sequence_by", "visitor"},
         {"per_sequence", Strings{"bought"}},
-        {"columns", Strings{"page: category", "time = seconds: f32", "bought: i32 < 2"}}}}};
+        {"columns", Strings{"page: category", "time = seconds: f32", "bought: i32 < 2"}}}},
+      {"csv",
+       "f.csv",
+       "title\n#\"x\nwhen;pay;tags;text\n2024-01-31T10:00Z;1.050,5;1|2;Good film\n;;;\n2023-02-28;7;;\"a\n\"\n",
+       {{"files", Strings{"*.csv"}},
+        {"delimiter", ";"},
+        {"decimal", ","},
+        {"thousands", "."},
+        {"comment", "#"},
+        {"skip_lines", int64_t{1}},
+        {"columns", Strings{"when: date year weekday hour missing 0 indicator", "pay: missing mean indicator",
+                            "tags: i32 < 9 list(|)", "text: words lower"}}}},
+      {"csv",
+       "f.csv",
+       "k,d,p,g,t\n1,01.02.2020,1 2,a b,xy\n1,03.04.2021,3 4,b,y\n2,,,,\n",
+       {{"files", Strings{"f.csv"}},
+        {"sequence_by", "k"},
+        {"columns", Strings{"d: date(%d.%m.%Y) missing 0", "p: f32 list size 2 missing -1", "g: category list",
+                            "t: characters"}}}}};
 }
 
 std::vector<Source> text_sources() {

@@ -37,6 +37,8 @@ class Csv : public tn::Records<Csv> {
   [[nodiscard]] std::vector<std::string> names_of(size_t file, const tn::ReaderOpen& open);
   void find_columns(const tn::ReaderOpen& open);
   void add_layout(const std::vector<std::string>& names);
+  void use_layout(size_t file, std::vector<size_t> layout);
+  void find_trailing_fields();
   void check_layouts(bool all) const;
   void check_line_end(const files::Line& line);
   void check_header(const files::Line& line, const std::vector<std::string>& names);

@@ -58,6 +58,37 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     add_layout(names);
   }
   if (parser_.columns.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are unknown");
+  if (header_) find_trailing_fields();
+}
+
+// Adds a column without a name to the files whose records end with a delimiter, unlike their header.
+void Csv::find_trailing_fields() {
+  const size_t column = parser_.columns.size();
+  for (size_t file = 0; file < lines_.files(); ++file) {
+    std::vector<size_t> layout = parser_.layouts[layout_of_[file]];
+    bool header = true, trails = false;
+    lines_.for_each_of(file, [&](const files::Line& line) {
+      if (line.text.empty() || std::exchange(header, false)) return true;
+      try {
+        const std::vector<std::string> fields = parser_.split(line.text, 0);
+        trails = fields.size() == layout.size() + 1 && fields.back().empty();
+      } catch (const BadRecord&) {  // which is refused when it is read
+      }
+      return false;
+    });
+    if (!trails) continue;
+    parser_.columns.resize(column + 1);
+    parser_.columns.back().trailing = true;
+    layout.push_back(column);
+    use_layout(file, std::move(layout));
+  }
+}
+
+void Csv::use_layout(size_t file, std::vector<size_t> layout) {
+  const auto at = std::find(parser_.layouts.begin(), parser_.layouts.end(), layout);
+  layout_of_.resize(std::max(layout_of_.size(), file + 1));
+  layout_of_[file] = static_cast<size_t>(at - parser_.layouts.begin());
+  if (at == parser_.layouts.end()) parser_.layouts.push_back(std::move(layout));
 }
 
 void Csv::add_layout(const std::vector<std::string>& names) {
@@ -70,9 +101,7 @@ void Csv::add_layout(const std::vector<std::string>& names) {
     if (known == numbers.end()) parser_.columns.emplace_back().name = name;
   }
   if (first_columns_ == 0) first_columns_ = parser_.columns.size();
-  const auto at = std::find(parser_.layouts.begin(), parser_.layouts.end(), layout);
-  layout_of_.push_back(static_cast<size_t>(at - parser_.layouts.begin()));
-  if (at == parser_.layouts.end()) parser_.layouts.push_back(std::move(layout));
+  use_layout(layout_of_.size(), std::move(layout));
 }
 
 // Each file must have the columns that are used; if slots take all columns, none beside those of the first file.
@@ -81,7 +110,7 @@ void Csv::check_layouts(bool all) const {
     std::vector<uint8_t> has(parser_.columns.size());
     for (const size_t column : parser_.layouts[layout_of_[file]]) has[column] = 1;
     for (size_t i = 0; i < has.size(); ++i) {
-      const bool extra = all && i >= first_columns_ && has[i] != 0;
+      const bool extra = all && i >= first_columns_ && has[i] != 0 && !parser_.columns[i].trailing;
       if (!extra && (parser_.columns[i].slot < 0 || has[i] != 0)) continue;
       throw tn::Failure(TN_BAD_DATA, lines_.path(file),
                         "its header differs from that of " + lines_.path(0) + ": it has " + (extra ? "the" : "no") +

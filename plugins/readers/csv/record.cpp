@@ -256,6 +256,8 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
   const std::string_view text = fields.take(room_, &why);
   if (why != nullptr) fail(column, why);
   if (column.slot >= 0) put_field(column, utf8(text), to);
+  if (column.trailing && !utf8(text).empty())
+    throw BadRecord{"the field " + files::quoted(text) + " behind the last column; other records have an empty one"};
 }
 
 void RecordParser::put_field(const Column& column, std::string_view text, uint8_t* to) {

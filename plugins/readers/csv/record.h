@@ -24,6 +24,7 @@ struct BadRecord {
 // A column of the file, and its place in a slot.
 struct Column {
   std::string name;
+  bool trailing = false;      // the empty field behind the last column
   int32_t slot = -1;          // -1: the column is not used
   uint64_t offset = 0;        // bytes, within a sample of the slot
   Type type;                  // not kInferred

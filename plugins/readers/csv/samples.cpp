@@ -45,7 +45,8 @@ std::string_view Csv::text(int64_t index, const std::string& column) {
   while (number < parser_.columns.size() && parser_.columns[number].name != column) ++number;
   if (number == parser_.columns.size()) {
     std::vector<std::string> known;
-    for (const Column& each : parser_.columns) known.push_back(each.name);
+    for (const Column& each : parser_.columns)
+      if (!each.trailing) known.push_back(each.name);
     throw tn::Failure(TN_NOT_FOUND, column,
                       "the data has no column " + files::quoted(column) + "; known: " + files::listed(known));
   }
