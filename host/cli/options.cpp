@@ -5,7 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "base/nearest.h"
@@ -169,7 +172,27 @@ void require_folder(const char* what, const std::string& folder) {
 
 }  // namespace
 
+namespace {
+
+// Prints the warnings of plugins, each text once: readers are opened several times.
+class PluginLog {
+ public:
+  void write(int level, const std::string& text) {
+    constexpr int kWarning = 2;
+    const std::scoped_lock lock(mutex_);
+    if (level >= kWarning && printed_.insert(text).second) std::cerr << "warning: " << shortened(plain(text)) << "\n";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> printed_;
+};
+
+}  // namespace
+
 Host PluginOptions::host(HostOptions options, const std::vector<std::string>& of_job) const {
+  const auto log = std::make_shared<PluginLog>();
+  options.log = [log](int level, const char* text) { log->write(level, text); };
   for (const std::string& folder : folders) require_folder("--plugins", folder);
   for (const std::string& folder : of_job) require_folder("key \"plugin_folders\"", folder);
   options.added_plugin_paths = folders;

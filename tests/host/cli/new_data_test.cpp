@@ -193,5 +193,27 @@ TEST_F(NewData, LinesOfATextAreCounted) {
   for (size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i].at("score"), labelled[i].at("score"));
 }
 
+// What the training data has where values are missing is in the model; a file whose first record would be lost is
+// warned of, once.
+TEST_F(NewData, MissingValuesAndWarnings) {
+  write("job.toml", job("type = \"csv\"\ncolumns = [\"x = *: f32 missing mean\", \"kind: category\"]\nfiles = "
+                        "[\"*.csv\"]\n"));
+  write("train.csv", "a,b,kind\n1,10,left\n2,,right\n6,30,left\n");
+  EXPECT_THAT(done(run_train, {"job.toml"}).error, Not(HasSubstr("warning: ")));
+  write("other.txt", "b,a\n20,3\n,3\n20,\n");
+  const std::vector<json> scores = infer({"--data", "other.txt", "--output", "score"});
+  ASSERT_EQ(scores.size(), 3u);
+  EXPECT_EQ(scores[1].at("score"), scores[0].at("score")) << "20 is the mean of b";
+  EXPECT_EQ(scores[2].at("score"), scores[0].at("score")) << "3 is the mean of a";
+  write("job.toml", job("type = \"csv\"\ncolumns = [\"x = *: f32\", \"kind = \\\"7\\\": category\"]\nfiles = "
+                        "[\"numbers.csv\"]\n"));
+  write("numbers.csv", "1,2,7\n3,4,8\n5,6,9\n");
+  const std::string warned = done(run_train, {"job.toml"}).error;
+  const std::string text =
+      "warning: numbers.csv: line 1 names the columns, but its fields are numbers: \"1\", \"2\", \"7\"";
+  EXPECT_THAT(warned, HasSubstr(text));
+  EXPECT_EQ(warned.find("line 1 names", warned.find(text) + text.size()), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon_tests
