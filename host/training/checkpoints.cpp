@@ -213,7 +213,6 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   if (training_.averages != nullptr)
     averages = training_.averages->read([&](const Updater::StateValues& each) { checkpoint.read_average(each); });
   const DataNames names = names_and_checked_loop(training_, checkpoint, file.string());
-  check_slots(training_, names);
   // The reader may refuse the place, its data may have changed, and load the values: if one fails, it goes back.
   Reader& reader = training_.reader;
   const TrainingPlace& place = record.loop.place;
@@ -228,6 +227,7 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
     } catch (const Error& error) {
       throw ReaderError(error);
     }
+    check_slots(training_, names);  // after its data, which say more
     checkpoint.load(*set);
   } catch (...) {
     move(pass, position);

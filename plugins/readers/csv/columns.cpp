@@ -261,7 +261,7 @@ class Entry {
   }
   // What follows "missing".
   void missing() {
-    static const std::unordered_map<std::string_view, Missing> kWords = {
+    static const std::unordered_map<std::string_view, Missing> words = {
         {"error", Missing::kError}, {"value", Missing::kValue},   {"skip", Missing::kSkip},
         {"mean", Missing::kMean},   {"median", Missing::kMedian}, {"frequent", Missing::kFrequent}};
     Treatment& treatment = slot_.treatment;
@@ -274,9 +274,9 @@ class Entry {
     const size_t end = std::min(text_.find(' ', at_), text_.size());
     const std::string value = text_.substr(at_, end - at_);
     at_ = end;
-    const auto policy = kWords.find(value);
-    treatment.policy = policy == kWords.end() ? Missing::kValue : policy->second;
-    if (policy != kWords.end()) return;
+    const auto policy = words.find(value);
+    treatment.policy = policy == words.end() ? Missing::kValue : policy->second;
+    if (policy != words.end()) return;
     treatment.text = value;
     double number = 0;
     if (files::read_float(value.data(), value.data() + value.size(), &number) != value.data() + value.size())

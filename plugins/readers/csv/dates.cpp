@@ -105,8 +105,10 @@ class DateText {
   bool fraction() {
     double unit = 0.1;
     const size_t begin = at_;
-    for (; at_ < text_.size() && at_ - begin < 9 && is_digit(text_[at_]); ++at_, unit /= 10)
+    for (; at_ < text_.size() && at_ - begin < 9 && is_digit(text_[at_]); ++at_) {
       date_.second += unit * (text_[at_] - '0');
+      unit /= 10;
+    }
     return at_ > begin;
   }
   // A name, or its first three letters.

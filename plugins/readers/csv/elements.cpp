@@ -54,7 +54,7 @@ Elements elements_of(const std::vector<std::string_view>& names, const SlotColum
   const std::vector<std::string> all(names.begin(), names.end());
   const size_t of_column = slot.type.values() + (slot.treatment.indicator ? 1 : 0);
   Elements result;
-  const Elements others = {all, {}, false};
+  Elements others = {all, {}, false};
   if (all.size() % of_column != 0) return others;
   const size_t count = all.size() / of_column, values = slot.type.values();
   for (size_t i = 0; i < count; ++i) {

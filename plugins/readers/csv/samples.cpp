@@ -135,7 +135,8 @@ void Csv::read(int64_t index, tn::Samples& to) {
 }
 
 void Csv::read_sequence(int64_t index, tn::Samples& to) {
-  const auto [begin, end] = sequences_.records(index);
+  const auto records = sequences_.records(index);
+  const int64_t begin = records.first, end = records.second;
   for (size_t slot = 0; slot < to_.size(); ++slot) {
     rows_[slot].resize(is_list_[slot] ? 0 : row_bytes(slot) * static_cast<uint64_t>(end - begin));
     lengths_[slot].clear();

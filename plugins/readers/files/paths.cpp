@@ -12,9 +12,8 @@ namespace {
 
 class Glob {
  public:
-  explicit Glob(const std::string& pattern) {
-    status_ = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_TILDE | GLOB_MARK, nullptr, &found_);
-  }
+  explicit Glob(const std::string& pattern)
+      : status_(::glob(pattern.c_str(), GLOB_NOSORT | GLOB_TILDE | GLOB_MARK, nullptr, &found_)) {}
   ~Glob() { ::globfree(&found_); }
   Glob(const Glob&) = delete;
   Glob& operator=(const Glob&) = delete;
