@@ -298,7 +298,7 @@ class FilesFuzz : public testing::Test {
       ASSERT_EQ(reading_fault(source, {}, draw), "") << source.file;
       std::filesystem::remove_all(folder_.path());
     }
-    trials.run(make, check, 100);
+    trials.run(make, check, 50);
   }
 
   const TemporaryFolder folder_;
