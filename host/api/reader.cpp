@@ -352,9 +352,7 @@ tn_status tn_reader_check(tn_host* host, tn_reader reader, tn_parameters paramet
     const std::shared_ptr<HeldParameters> set = owner.parameters.at(parameters);
     const SetRead read(set->gate);
     const DataNames& names = set->set->names();
-    for (const Slot& slot : held->reader->slots())
-      if (const auto known = names.find(slot.name); known != names.end())
-        require_known("the reader", slot, *known->second);
+    for (const Slot& slot : held->reader->slots()) require_known("the reader", slot, names, slot.name);
   });
 }
 

@@ -390,4 +390,8 @@ void require_known(const std::string& who, const Slot& slot, const Names& known)
          "model, or the same vocabulary, labels or classes");
 }
 
+void require_known(const std::string& who, const Slot& slot, const DataNames& names, const std::string& data_layer) {
+  if (const auto entry = names.find(data_layer); entry != names.end()) require_known(who, slot, *entry->second);
+}
+
 }  // namespace tenon::host

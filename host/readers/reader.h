@@ -73,6 +73,8 @@ std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attrib
                                     const ReaderSettings& settings = {});
 // Throws TN_INVALID if the names of a reader's slot contradict `known`. `who` is the reader, for the message.
 void require_known(const std::string& who, const Slot& slot, const Names& known);
+// The same for the names of the data layer that the slot feeds, if they are known.
+void require_known(const std::string& who, const Slot& slot, const DataNames& names, const std::string& data_layer);
 
 // A reader that the application implements. Its functions may throw. The arrays that they set are copied.
 struct Source {

@@ -148,8 +148,7 @@ void check_slots(const CheckpointedTraining& training, const DataNames& names) {
   const nlohmann::json feeding = training.run.value("feeding", nlohmann::json::object());
   for (const Slot& slot : training.reader.slots()) {
     const std::string layer = feeding.value(slot.name, slot.name);
-    if (const auto stored = names.find(layer); stored != names.end())
-      require_known("data layer \"" + layer + "\"", slot, *stored->second);
+    require_known("data layer \"" + layer + "\"", slot, names, layer);
   }
 }
 

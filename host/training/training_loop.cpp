@@ -52,8 +52,7 @@ const std::vector<ArrayView>& Feeder::arrays(const SampleBlock& minibatch) {
 
 void Feeder::check_names(const ParameterSet& set) const {
   for (const Link& link : links_)
-    if (const auto known = set.names().find(link.data_layer); known != set.names().end())
-      require_known("data layer \"" + link.data_layer + "\"", link.source, *known->second);
+    require_known("data layer \"" + link.data_layer + "\"", link.source, set.names(), link.data_layer);
 }
 
 // Adds what is unknown of data layers. Known names stay: the reader may have only a part of them.
