@@ -165,8 +165,10 @@ function(tenon_add_plugin kind name)
   elseif(TENON_STATIC_RUNTIME)
     set(runtime -static-libgcc)
   endif()
+  # Without --gc-sections functions of the C++ runtime that nothing calls would be linked in, and with them the need for
+  # the newest C library: arc4random of GLIBC_2.36.
   target_link_options(${plugin} PRIVATE "LINKER:--version-script=${map}" "LINKER:--exclude-libs,ALL"
-    "LINKER:-z,defs" ${runtime})
+    "LINKER:-z,defs" "LINKER:--gc-sections" ${runtime})
   set_target_properties(${plugin} PROPERTIES OUTPUT_NAME "${name}" PREFIX "" SUFFIX ".so" LINKER_LANGUAGE ${language}
     LIBRARY_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}" LINK_DEPENDS "${map}"
     INSTALL_RPATH "")

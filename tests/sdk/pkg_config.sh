@@ -49,3 +49,5 @@ for plugin in c/layer cxx/metric; do
     exit 1
   }
 done
+bash "$(dirname "${BASH_SOURCE[0]}")/glibc.sh" nm "$(pkg-config --variable=libdir tenon)/libtenon.so" "$work/c/layer.so" \
+  "$work/cxx/metric.so"

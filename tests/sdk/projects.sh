@@ -66,9 +66,11 @@ ctest="${cmake%/*}/ctest"
   exit 1
 }
 "$tenon" plugins list --plugins "$work/build/lib/tenon/plugins" >"$work/list"
+library="$(find "$work/prefix" -name libtenon.so -print -quit)"
 for name in "${projects[@]}"; do
   plugin="$(find "$work/build/lib/tenon/plugins" -name "$name.so")"
   bash "$here/exports.sh" "$nm" plugin "$plugin"
+  bash "$here/glibc.sh" "$nm" "$library" "$plugin" "$(find "$work/all/$name/build/lib/tenon/plugins" -name "$name.so")"
   grep -q "^maker.$name " "$work/list" || {
     echo "tenon plugins list does not show maker.$name:"
     cat "$work/list"
@@ -95,8 +97,7 @@ done
 # The readers in an application whose locale has a decimal comma.
 mkdir "$work/locale"
 localedef -i de_DE -f UTF-8 "$work/locale/de_DE.UTF-8" # from the package locales
-library="$(dirname "$(find "$work/prefix" -name libtenon.so -print -quit)")"
-"$cxx" -std=c++17 "-I$work/prefix/include" "$here/decimal_comma.cpp" "-L$library" -ltenon "-Wl,-rpath,$library" \
+"$cxx" -std=c++17 "-I$work/prefix/include" "$here/decimal_comma.cpp" "$library" "-Wl,-rpath,${library%/*}" \
   -o "$work/decimal_comma"
 echo '0.5 2 1' >"$work/comma.txt"
 for language in c cpp rust; do
