@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tenon::base {
 
@@ -46,5 +47,9 @@ bool sync_folder(const std::filesystem::path& folder) noexcept;
 
 // Returns the folder of a file: "." for a plain name.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);
+
+// Returns the folder `inner` beside the library that holds `symbol`: beside the name by which the system's loader found
+// the library, and then, if that name is a link out of its folder, beside the file, if such a folder exists.
+[[nodiscard]] std::vector<std::filesystem::path> folders_beside(const void* symbol, const std::filesystem::path& inner);
 
 }  // namespace tenon::base

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <tenon/check.hpp>
 #include <tenon/tenon.hpp>
 
+#include "base/files.h"
 #include "base/temporary.h"
 #include "check/bench/subject.h"
 #include "check/cases/case_file.h"
@@ -45,13 +44,6 @@ std::string kind_of(const Kind& kind, const json& component) {
 }
 
 // ---- the file
-
-std::string default_folder() {
-  Dl_info info = {};
-  if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return "";
-  std::error_code error;
-  return (fs::canonical(info.dli_fname, error).parent_path() / "tenon" / "plugins").string();
-}
 
 // A folder with links to plugins.
 class Links {
@@ -114,7 +106,9 @@ class FileCheck {
     own_.add(file_);
     subject_.folders = {own_.path()};
     std::vector<std::string> more = options.plugin_paths;
-    if (more.empty()) more.push_back(default_folder());
+    if (more.empty())
+      for (const fs::path& folder : base::folders_beside(reinterpret_cast<const void*>(&tn_version), "tenon/plugins"))
+        more.push_back(folder.string());
     subject_.folders.insert(subject_.folders.end(), more.begin(), more.end());
     const json plugins = plugins_in(subject_.folders);
     subject_.manifest = manifest_of(options.file, file_, plugins);

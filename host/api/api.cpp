@@ -1,13 +1,13 @@
 // The public C API: library, host, and the functions of api.h. SPDX-License-Identifier: Apache-2.0
 #include "host/api/api.h"
 
-#include <dlfcn.h>
 #include <tenon/tenon_machine.h>
 
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "core/error.h"
 #include "core/files/destination.h"
 #include "core/plugin_call.h"
@@ -267,19 +267,12 @@ class GivenAllocator : public Allocator {
   tn_allocator table_;
 };
 
-// Returns the folder tenon/plugins beside the library that contains this function.
-std::filesystem::path default_plugin_path() {
-  Dl_info info = {};
-  if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return {};
-  return std::filesystem::absolute(info.dli_fname).parent_path() / "tenon" / "plugins";
-}
-
 void read_plugin_options(const tn_host_options& from, HostOptions& to) {
   if (from.added_plugin_paths_count > 0) required(from.added_plugin_paths, "options.added_plugin_paths");
   for (uint32_t i = 0; i < from.added_plugin_paths_count; ++i)
     to.added_plugin_paths.emplace_back(string(from.added_plugin_paths[i], "options.added_plugin_paths", i));
   if (from.plugin_paths == nullptr) {
-    to.installed_plugins = default_plugin_path();
+    to.installed_plugins = base::folders_beside(reinterpret_cast<const void*>(&tn_version), "tenon/plugins");
   } else {
     for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
       to.plugin_paths.emplace_back(string(from.plugin_paths[i], "options.plugin_paths", i));

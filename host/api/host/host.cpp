@@ -23,8 +23,8 @@ Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> f
   if (options.plugin_set) set = std::make_shared<const PluginSet>(read_plugin_set(*options.plugin_set, *files));
   std::vector<std::filesystem::path> paths = options.plugin_paths;
   // A set of mode "locked" searches no folder, but messages say what lies there.
-  if (!options.installed_plugins.empty() && (!set || set->installed || set->mode == SetMode::kLocked))
-    paths.push_back(options.installed_plugins);
+  if (!set || set->installed || set->mode == SetMode::kLocked)
+    paths.insert(paths.end(), options.installed_plugins.begin(), options.installed_plugins.end());
   return Registry(std::move(paths), std::move(files), tags, std::move(set), std::move(table),
                   options.added_plugin_paths);
 }

@@ -41,7 +41,7 @@ struct HostOptions {
   int32_t threads = 0;
   std::vector<std::filesystem::path> added_plugin_paths;
   std::vector<std::filesystem::path> plugin_paths;  // of the application's own plugins, in place of the installed ones
-  std::filesystem::path installed_plugins;          // searched, unless the set says otherwise; empty: none
+  std::vector<std::filesystem::path> installed_plugins;  // searched, unless the set says otherwise
   std::optional<std::filesystem::path> plugin_set;
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<FileSystem> files;     // likewise
