@@ -116,8 +116,10 @@ tn_status tn_machine_costs(tn_host* host, tn_machine machine, const tn_metric** 
 }
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
-  return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
-    api::give_text(write, user, held.machine->describe().dump());
+  return api::call_machine(host, machine, error, [&](const Host& owner, const HeldMachine& held) {
+    nlohmann::json plan = held.machine->describe();
+    plan["threads"] = {{"count", owner.pool.threads()}, {"reason", owner.pool.reason()}};
+    api::give_text(write, user, plan.dump());
   });
 }
 

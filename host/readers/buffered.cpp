@@ -95,10 +95,7 @@ class ReadAhead : base::NotCopied {
 
   // Returns the next outcome and moves its samples to `to`.
   Outcome take(SampleBlock& to) {
-    if (!thread_.joinable()) {
-      if (!stopwatch_.slow()) return read_here(to);
-      start();
-    }
+    if (!thread_.joinable() && (alone_ || !stopwatch_.slow() || !start())) return read_here(to);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
     if (filled_ == 0) fail_cancelled();
@@ -166,14 +163,17 @@ class ReadAhead : base::NotCopied {
     return stopwatch_.time([&] { return outcome_of(*of_, to); });
   }
 
-  void start() {
+  // Starts the thread. If the system refuses it, the caller goes on reading: the samples are the same.
+  bool start() {
     const SignalsBlocked signals;
     try {
       thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error& error) {
-      fail(TN_OUT_OF_MEMORY, ComponentName{"buffered"}, "cannot start a thread: ", error.code().message());
+    } catch (const std::system_error&) {
+      alone_ = true;
+      return false;
     }
     pthread_setname_np(thread_.native_handle(), "tenon-reader");
+    return true;
   }
 
   void run() noexcept {
@@ -210,7 +210,8 @@ class ReadAhead : base::NotCopied {
   }
 
   std::shared_ptr<Reader> of_;
-  Stopwatch stopwatch_;  // used by the caller alone
+  Stopwatch stopwatch_;  // used by the caller alone, and so is:
+  bool alone_ = false;   // the thread cannot be started
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_. The caller owns the filled_ items from first_ on, the thread owns the others.

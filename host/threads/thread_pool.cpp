@@ -9,7 +9,6 @@
 #include "host/threads/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +29,7 @@
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
+#include "host/threads/usable_cores.h"
 #include "host/threads/worker_count.h"
 
 namespace tenon::host {
@@ -41,13 +41,6 @@ namespace {
 constexpr int32_t kMostThreads = 4096;
 constexpr double kStall = 0.5e-3;  // seconds without a core; more than the system's own work takes
 constexpr int64_t kChunksPerThread = 16;
-
-int32_t usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
-}
 
 // Seconds on a clock of the system.
 double read(clockid_t clock) {
@@ -68,24 +61,28 @@ using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t work
 }  // namespace
 
 struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.performance.Padding): lines of its own
-  explicit State(int32_t threads)
-      : workers(static_cast<size_t>(threads)),
-        spin(threads <= usable_cores()),
-        worker_count(threads),
-        present(threads) {}
+  State(int32_t threads, int32_t cores)
+      : workers(static_cast<size_t>(threads)), spin(threads <= cores), worker_count(threads), present(threads) {}
   ~State() { stop(); }
 
-  void start() {
+  // Starts the workers, or as many as the system allows: results do not depend on their number.
+  void start(const ThreadStart& starter) {
     const SignalsBlocked blocked;
-    for (size_t i = 1; i < workers.size(); ++i) {
+    for (int32_t i = 1; i < std::ssize(workers); ++i) {
+      Worker& worker = workers[static_cast<size_t>(i)];
       try {
-        workers[i].thread = std::thread([this, i] { work(static_cast<int32_t>(i)); });
+        worker.thread = starter([this, i] { work(i); });
       } catch (const std::system_error& error) {
-        fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
+        shortage =
+            text("the system started only ", i, " of ", workers.size(), " compute threads: ", error.code().message());
+        break;
       }
-      pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
-      pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
+      pthread_setname_np(worker.thread.native_handle(), "tenon-worker");
+      pthread_getcpuclockid(worker.thread.native_handle(), &worker.clock);
+      started = i + 1;
     }
+    worker_count = WorkerCount(started);
+    present.store(started);
   }
 
   void stop() noexcept {
@@ -255,6 +252,8 @@ struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.per
   }
 
   std::vector<Worker> workers;
+  int32_t started = 1;  // the first so many of them run
+  std::string reason, shortage;
   const bool spin;  // false if there are more threads than cores
   const pid_t process = getpid();
   tn_parallel parallel = {};
@@ -284,10 +283,16 @@ struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.per
   std::condition_variable changed;
 };
 
-ThreadPool::ThreadPool(int32_t threads) {
+std::thread start_thread(std::function<void()> body) { return std::thread(std::move(body)); }
+
+ThreadPool::ThreadPool(int32_t threads, const ThreadStart& start) {
   if (threads < 0 || threads > kMostThreads)
     fail(TN_INVALID, "threads must be between 0 and ", kMostThreads, ", got ", threads);
-  state_ = std::make_unique<State>(threads == 0 ? std::min(usable_cores(), kMostThreads) : threads);
+  const UsableCores cores = threads == 1 ? UsableCores() : usable_cores();
+  state_ = std::make_unique<State>(threads == 0 ? std::min(cores.count, kMostThreads) : threads, cores.count);
+  state_->start(start);
+  state_->reason = threads == 0 ? cores.reason : "stated";
+  if (!state_->shortage.empty()) state_->reason = state_->shortage;
   state_->parallel.size = sizeof(tn_parallel);
   state_->parallel.workers = this->threads();
   state_->parallel.self = state_.get();
@@ -307,7 +312,6 @@ ThreadPool::ThreadPool(int32_t threads) {
   state_->parallel.phases = [](void* self, int32_t count, const int64_t* sizes, Task task, void* argument) {
     static_cast<State*>(self)->run(count, sizes, task, argument);
   };
-  state_->start();
 }
 
 ThreadPool::~ThreadPool() {
@@ -315,7 +319,11 @@ ThreadPool::~ThreadPool() {
   if (state_->process != getpid()) static_cast<void>(state_.release());
 }
 
-int32_t ThreadPool::threads() const { return static_cast<int32_t>(state_->workers.size()); }
+int32_t ThreadPool::threads() const { return state_->started; }
+
+const std::string& ThreadPool::reason() const { return state_->reason; }
+
+const std::string& ThreadPool::shortage() const { return state_->shortage; }
 
 uint64_t ThreadPool::workers_computed() const {
   uint64_t count = 0;

@@ -191,7 +191,10 @@ void print_plan(const json& plan) {
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
   std::cout << devices_of(plan) << ", compute " << plan.at("compute").get<std::string>() << ", minibatches of at most "
             << plan.at("max_samples") << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference")
-            << "\n\n";
+            << "\n";
+  const json& threads = plan.at("threads");
+  std::cout << counted(threads.at("count").get<uint64_t>(), "compute thread") << ": "
+            << plain(threads.at("reason").get<std::string>()) << "\n\n";
   print_layers_served(plan);
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))

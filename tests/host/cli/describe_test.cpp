@@ -49,8 +49,10 @@ class DescribeTest : public CallTest {
 TEST_F(DescribeTest, PlanAsText) {
   const std::vector<std::string> text = lines_of(done(run_plan, {"job.toml"}).out);
   EXPECT_EQ(text.at(0), "device cpu, compute float32, minibatches of at most 8 samples, training");
-  EXPECT_EQ(text.at(1), "");
-  EXPECT_THAT(text.at(2), ContainsRegex("^layer +type +plugin +forward +backward *$"));
+  EXPECT_THAT(text.at(1), ContainsRegex("^[1-9][0-9]* compute threads?: (the affinity of the process has |/sys/)"));
+  EXPECT_EQ(lines_of(done(run_plan, {"job.toml", "--threads", "3"}).out).at(1), "3 compute threads: stated");
+  EXPECT_EQ(text.at(2), "");
+  EXPECT_THAT(text.at(3), ContainsRegex("^layer +type +plugin +forward +backward *$"));
   const auto calls =
       std::find_if(text.begin(), text.end(), [](const std::string& line) { return line.rfind("phase ", 0) == 0; });
   ASSERT_GT(text.end() - calls, 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/host/cli/calls.h"
+#include "tests/support/denied_calls.h"
 
 namespace tenon_tests {
 
@@ -424,6 +425,20 @@ TEST_F(TrainTest, ASignalThatIsIgnoredStaysIgnored) {
   EXPECT_EQ(interrupted(run_train, {"job.toml"}, SIGINT, "pass 2/4").exit, 130)
       << "the next training handles the signal";
   train({"--passes", "1"});
+}
+
+TEST_F(TrainTest, ComputesWithTheThreadsThatCouldBeStarted) {
+  (void)train({"--threads", "4", "--save", "four.safetensors"});
+  const auto work = [](int to) {
+    if (!deny_threads()) _exit(3);
+    const Outcome outcome = call(run_train, {"job.toml", "--threads", "4", "--save", "few.safetensors"});
+    _exit(::write(to, outcome.error.data(), outcome.error.size()) < 0 ? 2 : outcome.exit);
+  };
+  const ChildEnd end = run_child(work, 120);
+  EXPECT_EQ(end.code(), 0);
+  EXPECT_THAT(end.text,
+              HasSubstr("warning: the system started only 1 of 4 compute threads: Operation not permitted\n"));
+  EXPECT_TRUE(read("few.safetensors") == read("four.safetensors"));
 }
 
 }  // namespace

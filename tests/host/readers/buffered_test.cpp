@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "tests/support/child.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
@@ -392,6 +393,23 @@ TEST(Buffered, WhatIsReadFastIsReadByTheCaller) {
   EXPECT_EQ(rest(*reader), counted(10, 990));
   data.answer = TN_IO;
   EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
+}
+
+TEST(Buffered, WithoutAThreadTheCallerReads) {
+  const auto work = [](int) {
+    MemoryData data(23, true);
+    const auto reader = always_ahead(batched(data), 3, memory());
+    if (!deny_threads()) _exit(3);
+    bool right = rest(*reader) == counted(23) && rest(*reader) == counted(23);
+    reader->seek(5, 13);
+    right = right && rest(*reader) == counted(10, 13) && reader->pass() == 6;
+    data.answer = TN_IO;
+    right = right && error_of([&] { minibatch(*reader); }).code() == TN_IO;
+    reader->cancel(true);
+    right = right && error_of([&] { minibatch(*reader); }).code() == TN_CANCELLED;
+    _exit(right ? 0 : 1);
+  };
+  EXPECT_EQ(run_child(work, 60).code(), 0);
 }
 
 TEST(Buffered, WhatTurnsOutSlowIsReadAhead) {

@@ -15,8 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "host/threads/usable_cores.h"
 #include "host/threads/worker_count.h"
 #include "tests/support/child.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/memory_system.h"
 
 namespace tenon_tests {
@@ -340,6 +342,55 @@ TEST(ThreadPool, RefusesABadNumberOfThreads) {
   EXPECT_EQ(error_of([] { const ThreadPool pool(1 << 20); }).code(), TN_INVALID);
   const ThreadPool pool(0);
   EXPECT_GE(pool.threads(), 1);
+}
+
+// As under RLIMIT_NPROC, or where a filter forbids clone3.
+TEST(ThreadPool, ComputesWithTheThreadsThatCouldBeStarted) {
+  std::vector<double> whole(1000);
+  const auto compute = [](const ThreadPool& pool, std::vector<double>& to) {
+    phases(pool, {1000, 10, 1000}, [&](int32_t phase, int64_t index, int32_t) {
+      double& value = to[static_cast<size_t>(index)];
+      value = phase == 1 ? value * 3 : value + 0.1 * static_cast<double>(index);
+    });
+  };
+  compute(ThreadPool(8), whole);
+  for (const int most : {0, 1, 3, 6}) {
+    int started = 0;
+    const ThreadPool pool(8, [&](std::function<void()> body) {
+      if (started == most) throw std::system_error(EAGAIN, std::generic_category());
+      ++started;
+      return start_thread(std::move(body));
+    });
+    EXPECT_EQ(pool.threads(), most + 1);
+    EXPECT_EQ(pool.parallel()->workers, most + 1) << "kernels divide their work by it";
+    EXPECT_EQ(pool.shortage(), "the system started only " + std::to_string(most + 1) +
+                                   " of 8 compute threads: Resource temporarily unavailable");
+    EXPECT_EQ(pool.reason(), pool.shortage());
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      std::vector<double> values(1000);
+      compute(pool, values);
+      ASSERT_EQ(values, whole);
+    }
+    EXPECT_LE(pool.workers_computed(), static_cast<uint64_t>(most) + 1);
+  }
+  EXPECT_EQ(ThreadPool(2).shortage(), "");
+  EXPECT_EQ(ThreadPool(2).reason(), "stated");
+  EXPECT_EQ(ThreadPool(0).reason(), usable_cores().reason);
+  EXPECT_EQ(ThreadPool(0).threads(), usable_cores().count);
+}
+
+TEST(ThreadPool, TheSystemMayRefuseAllThreads) {
+  const auto work = [](int to) {
+    if (!deny_threads()) _exit(3);
+    const ThreadPool pool(4);
+    int64_t tasks = 0;
+    for_each(pool, 100, [&](int64_t, int32_t worker) { tasks += worker == 0 ? 1 : 1000; });
+    const std::string text = pool.shortage() + "; " + std::to_string(pool.threads()) + ", " + std::to_string(tasks);
+    _exit(write(to, text.data(), text.size()) < 0 ? 2 : 0);
+  };
+  const ChildEnd end = run_child(work, 60);
+  EXPECT_EQ(end.code(), 0);
+  EXPECT_EQ(end.text, "the system started only 1 of 4 compute threads: Operation not permitted; 1, 100");
 }
 
 TEST(ThreadPool, AChildAfterForkCanDropIt) {

@@ -1,6 +1,8 @@
 // Checked copies in a folder, where a process can have no files in memory. SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,7 +10,7 @@
 
 #include "host/plugins/set/checked_copy.h"
 #include "tests/support/child.h"
-#include "tests/support/denied_memory_files.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/plugin_set_test.h"
 
 namespace tenon_tests {
@@ -177,6 +179,28 @@ TEST_F(LeftoverTest, FoldersAreForTheirUserAlone) {
   struct stat found = {};
   ASSERT_EQ(stat(copy.files().front().parent_path().parent_path().c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 07777U, 0700U);
+}
+
+class WithoutProcTest : public PluginSetTest {};
+
+TEST_F(WithoutProcTest, TheReasonIsNamed) {
+  const std::string text = locked("bad_null", install("bad_null", "bad_null.so"));
+  const auto work = [&](int to) {
+    if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", "/proc", "tmpfs", 0, nullptr) != 0)
+      _exit(77);
+    setenv("TMPDIR", (root_ / "gone").c_str(), 1);
+    Registry found = registry(text);
+    const std::string message = error_of([&] { (void)found.layer("bad_null"); }).message();
+    _exit(write(to, message.data(), message.size()) < 0 ? 1 : 0);
+  };
+  const ChildEnd end = run_child(work, 60);
+  if (end.code() == 77) GTEST_SKIP() << "no namespaces for a container here";
+  EXPECT_EQ(end.code(), 0);
+  EXPECT_THAT(end.text, AllOf(HasSubstr((root_ / "gone").string() + ": the folder for temporary files: No such"),
+                              HasSubstr("(nor from memory: /proc/self/fd does not show the open files of the process; "
+                                        "mount /proc)")));
 }
 
 }  // namespace
