@@ -13,8 +13,8 @@ class Numbers {
   // nan: the text for values that are not finite.
   Numbers(const Array& array, const char* nan) : array_(array), nan_(nan) {}
 
-  // Appends an element in the fewest digits that read back as the same value. Throws Failure(kBadConfig) for an element
-  // type without texts, such as float16.
+  // Appends an element in the fewest digits that read back as the same value of its type. Throws Failure(kBadConfig)
+  // for an element type of less than 8 bits.
   void append(std::string& to, int64_t index) const;
   // Returns an element as a double, rounded if it is a large integer. Throws like append.
   [[nodiscard]] double value(int64_t index) const;

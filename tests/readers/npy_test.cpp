@@ -98,9 +98,105 @@ TEST_F(Npy, HeadersAreReadStrictly) {
   damaged(header("|u1", "(2,)") + "x", "there is text after the dictionary");
   expect_refused(npy(header("<c8", "(2,)"), two), TN_UNSUPPORTED, "has elements of type \"<c8\"");
   expect_refused(npy("{'descr': [('a', '<f4')]}", two), TN_UNSUPPORTED, "holds records of several fields");
-  expect_refused(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (1, 2)}", two), TN_UNSUPPORTED,
-                 "is in Fortran order");
   expect_refused(npy(header("|u1", "(1,1,1,1,1,1,1,1,1)"), two), TN_UNSUPPORTED, "has more than 8 dimensions");
+}
+
+// The numbers 0, 1, ... of an array in the order of C, as NumPy saves it in Fortran order.
+template <typename T>
+Bytes fortran(const std::string& type, const Ints& shape) {
+  std::string dims;
+  int64_t count = 1;
+  for (const int64_t dim : shape) {
+    dims += std::to_string(dim) + ",";
+    count *= dim;
+  }
+  std::vector<T> values(static_cast<size_t>(count));
+  for (int64_t c = 0; c < count; ++c) {
+    int64_t rest = c, place = 0;
+    Ints at(shape.size());
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) at[d] = rest % shape[d];
+    for (size_t d = shape.size(); d-- > 0;) place = place * shape[d] + at[d];
+    values[static_cast<size_t>(place)] = static_cast<T>(c);
+  }
+  return npy("{'descr': '" + type + "', 'fortran_order': True, 'shape': (" + dims + "), }", values_of(values));
+}
+
+class FortranNpy : public Npy {
+ protected:
+  // Reads the array of `content` in several orders, with memory for all, some and none of its samples.
+  template <typename T>
+  void expect_numbers(const Bytes& content, int64_t count) {
+    std::vector<T> numbers(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = static_cast<T>(i);
+    for (const int64_t kept : {int64_t{0}, int64_t{48}, int64_t{1000}, int64_t{1} << 26}) {
+      const Values given = file(content, {{"most_kept_bytes", kept}});
+      EXPECT_EQ(values<T>(given), numbers) << kept;
+      check(given);
+    }
+    EXPECT_EQ(values<T>(file(gzip(content), {{"most_kept_bytes", int64_t{100}}})), numbers);
+    put("f.npz", zip({{"x.npy", content, true}}));
+    EXPECT_EQ(values<T>({{"files", Strings{"f.npz"}}, {"most_kept_bytes", int64_t{100}}}), numbers);
+  }
+};
+
+TEST_F(FortranNpy, EveryTypeIsReadAsInTheOrderOfC) {
+  expect_numbers<float>(fortran<float>("<f4", {7, 3}), 21);
+  expect_numbers<double>(fortran<double>("<f8", {5, 4}), 20);
+  expect_numbers<uint16_t>(fortran<uint16_t>("<f2", {9, 2}), 18);  // subnormal numbers
+  expect_numbers<int8_t>(fortran<int8_t>("|i1", {11, 3}), 33);
+  expect_numbers<int16_t>(fortran<int16_t>("<i2", {11, 3}), 33);
+  expect_numbers<int32_t>(fortran<int32_t>("<i4", {4, 4}), 16);
+  expect_numbers<int64_t>(fortran<int64_t>("<i8", {4, 4}), 16);
+  expect_numbers<uint8_t>(fortran<uint8_t>("|u1", {4, 4}), 16);
+  expect_numbers<uint16_t>(fortran<uint16_t>("<u2", {4, 4}), 16);
+  expect_numbers<uint32_t>(fortran<uint32_t>("<u4", {4, 4}), 16);
+  EXPECT_EQ(values<uint8_t>(file(fortran<uint8_t>("|b1", {2, 2}))), (std::vector<uint8_t>{0, 1, 1, 1}));
+  EXPECT_EQ(values<int16_t>(file(fortran<int16_t>(">i2", {2, 2}))), (std::vector<int16_t>{0, 256, 512, 768}));
+  EXPECT_EQ(values<int32_t>(file(fortran<int32_t>(">i4", {1, 2}))), (std::vector<int32_t>{0, 1 << 24}));
+}
+
+TEST_F(FortranNpy, EveryRankIsReadAsInTheOrderOfC) {
+  for (const Ints& shape : std::vector<Ints>{{1, 1},
+                                             {1, 5},
+                                             {5, 1},
+                                             {2, 3, 4},
+                                             {4, 3, 2},
+                                             {3, 2, 2, 2},
+                                             {2, 1, 3, 1, 2},
+                                             {2, 2, 2, 2, 2, 2, 2, 2},
+                                             {40, 2},
+                                             {2, 40}}) {
+    int64_t count = 1;
+    for (const int64_t dim : shape) count *= dim;
+    expect_numbers<int32_t>(fortran<int32_t>("<i4", shape), count);
+    const auto reader = open(file(fortran<int32_t>("<i4", shape)));
+    EXPECT_EQ(reader->shape(0), Ints(shape.begin() + 1, shape.end()));
+  }
+  EXPECT_EQ(all(file(fortran<float>("<f4", {0, 3}))).size(), 0U);
+  EXPECT_EQ(values<int32_t>(file(fortran<int32_t>("<i4", {6}))), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
+}
+
+// Beside an array in the order of C, and with the checks of values.
+TEST_F(FortranNpy, IsCheckedAsOtherArraysAre) {
+  put("c.npy", npy(header("<i4", "(4, 3)"), values_of(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})));
+  put("f.npy", fortran<int32_t>("<i4", {4, 3}));
+  const Values both = {{"files", Strings{"c.npy", "f.npy"}}, {"most_kept_bytes", int64_t{24}}};
+  EXPECT_EQ(values<int32_t>(both, 0), values<int32_t>(both, 1));
+  check(both);
+  check_no_memory(both);
+  expect_damage(file(fortran<int16_t>("<i2", {4, 3}), {{"classes", Ints{8}}}),
+                "f.npy: sample 2: expected a value from 0 to 7, got 8");
+  Bytes nan = fortran<float>("<f4", {4, 3});
+  nan.replace(nan.size() - 4 * (12 - (1 * 4 + 2)), 4, values_of(std::vector{std::numeric_limits<float>::quiet_NaN()}));
+  expect_damage(file(nan), "f.npy: sample 2: number 1 is nan");
+  const Bytes whole = fortran<int32_t>("<i4", {4, 3});
+  expect_refused(whole.substr(0, whole.size() - 1), TN_BAD_DATA,
+                 "expected 48 bytes of values after the header, got 47");
+  const Bytes large = fortran<int32_t>("<i4", {40000, 3});  // more than is read ahead
+  const auto reader = open(file(large, {{"most_kept_bytes", int64_t{12}}}));
+  (void)reader->next(1);
+  put("f.npy", large.substr(0, large.size() / 2));
+  EXPECT_THAT(error_of([&] { (void)reader->next(4); }).message(), HasSubstr("f.npy: became shorter while it was read"));
 }
 
 TEST_F(Npy, DamagedFiles) {

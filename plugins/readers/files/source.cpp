@@ -75,12 +75,12 @@ void Source::inflate(const SourceLimits& limits, const tn_memory* memory, const 
   }
 }
 
-std::string_view Source::view(uint64_t offset, size_t bytes) {
+std::string_view Source::view(uint64_t offset, size_t bytes, bool ahead) {
   if (offset > bytes_ || bytes > bytes_ - offset)
     throw tn::Failure(TN_BAD_DATA, path_, "read beyond the end of " + std::to_string(bytes_) + " bytes");
   if (!file_) return {reinterpret_cast<const char*>(content_.data()) + offset, bytes};
   if (offset < begin_ || offset + bytes > begin_ + filled_) {
-    const bool follows = offset >= next_ && offset - next_ <= kAheadBytes;
+    const bool follows = ahead && offset >= next_ && offset - next_ <= kAheadBytes;
     const size_t wanted =
         follows ? static_cast<size_t>(std::min<uint64_t>(std::max(bytes, kAheadBytes), bytes_ - offset)) : bytes;
     if (buffer_.size() < wanted + kPadding) buffer_.resize(wanted + kPadding);

@@ -28,9 +28,9 @@ class Source {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
-  // The bytes [offset, offset + bytes). Valid until the next call; kPadding bytes behind them may be loaded. Reads
-  // ahead if the offset follows the last view.
-  std::string_view view(uint64_t offset, size_t bytes);
+  // The bytes [offset, offset + bytes). Valid until the next call; kPadding bytes behind them may be loaded. ahead:
+  // whether to read more if the offset follows the last view.
+  std::string_view view(uint64_t offset, size_t bytes, bool ahead = true);
   // Prefetches the bytes of a later view, if they are in memory.
   void ahead(uint64_t offset, size_t bytes) const;
 

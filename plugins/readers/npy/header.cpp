@@ -48,9 +48,7 @@ class Parser {
     skip_spaces();
     if (at_ != text_.size()) fail("there is text after the dictionary");
     if (descr_ + order_ + shape_ != 3) fail("one of the keys descr, fortran_order and shape is missing");
-    if (fortran_ && header_.shape.size() > 1)
-      throw tn::Failure(TN_UNSUPPORTED, path_,
-                        "is in Fortran order; save numpy.ascontiguousarray(a) to have samples one after the other");
+    header_.fortran = fortran_ && header_.shape.size() > 1;
     return header_;
   }
 

@@ -13,6 +13,7 @@ namespace tenon::npy {
 struct Header {
   tn_dtype dtype = 0;
   bool swapped = false;        // the byte order of the values is not that of this machine
+  bool fortran = false;        // the first index varies fastest; false if that is the order of C, too
   std::vector<int64_t> shape;  // the first dimension counts the samples
 };
 

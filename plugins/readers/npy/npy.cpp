@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <tenon/plugin.hpp>
 #include <vector>
 
 #include "archive.h"
+#include "fortran.h"
 #include "header.h"
 #include "inflation.h"
 #include "nan.h"
@@ -23,6 +25,7 @@ struct Array {
   uint64_t offset = 0;        // of the values
   uint64_t sample_bytes = 0;  // of one sample
   int64_t limit = -1;         // values lie in [0, limit)
+  std::optional<FortranSamples> fortran{};
 };
 
 template <typename T>
@@ -88,16 +91,22 @@ class Npy {
   [[nodiscard]] int64_t samples() const { return shard_.samples(arrays_.front().header.shape.front()); }
   void read(int64_t index, tn::Samples& to);
   void ahead(int64_t index) const {
-    for (const Array& array : arrays_) array.source.ahead(place(array, index), array.sample_bytes);
+    for (const Array& array : arrays_)
+      if (!array.fortran) array.source.ahead(place(array, index), array.sample_bytes);
   }
 
  private:
   void add_files(const tn::ReaderOpen& open, const Wanted& wanted, bool all);
-  void add(files::Source source, const std::string& name, size_t number);
+  void add(const tn::ReaderOpen& open, files::Source source, const std::string& name, size_t number);
   void rename(const std::vector<std::string>& names);
   void limit(const tn::ReaderOpen& open);
   [[nodiscard]] uint64_t place(const Array& array, int64_t index) const {
     return array.offset + static_cast<uint64_t>(shard_.sample(index)) * array.sample_bytes;
+  }
+  // The values of a sample, in the byte order of the file.
+  [[nodiscard]] const void* stored(Array& array, int64_t index) const {
+    if (array.fortran) return array.fortran->sample(array.source, shard_.sample(index));
+    return array.source.view(place(array, index), static_cast<size_t>(array.sample_bytes)).data();
   }
 
   tn::Shard shard_;
@@ -152,9 +161,11 @@ void Npy::describe(tn::ReaderDescription& d) {
                   .at_least(1)
                   .doc("a compressed file that inflates to more is refused"));
   files::Inflation::describe(d);
-  d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
-                  .at_least(0)
-                  .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order"));
+  d.attribute(
+      tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
+          .at_least(0)
+          .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order; of an array "
+               "in Fortran order samples of no more bytes are gathered in memory"));
   files::describe_nan(d);
 }
 
@@ -185,7 +196,7 @@ void Npy::add_files(const tn::ReaderOpen& open, const Wanted& wanted, bool all) 
     const std::string path = open.path(file);
     const std::string name = stem(path);
     if (!is_archive(path)) {
-      if (needed(name, all_)) add(files::Source(path, limits, open.memory(), open.cancel()), name, all_);
+      if (needed(name, all_)) add(open, files::Source(path, limits, open.memory(), open.cancel()), name, all_);
       ++all_;
       continue;
     }
@@ -193,14 +204,14 @@ void Npy::add_files(const tn::ReaderOpen& open, const Wanted& wanted, bool all) 
     const auto read = [&](const std::string& member, size_t number) { return needed(member, first + number); };
     for (Member& member : read_archive(path, wanted.members, read, limits, open.memory(), open.cancel())) {
       if (member.content.data() != nullptr)
-        add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name,
+        add(open, files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name,
             all_);
       ++all_;
     }
   }
 }
 
-void Npy::add(files::Source source, const std::string& name, size_t number) {
+void Npy::add(const tn::ReaderOpen& open, files::Source source, const std::string& name, size_t number) {
   Array array{std::move(source), {}};
   const std::string& path = array.source.path();
   const uint64_t bytes = array.source.bytes();
@@ -226,6 +237,10 @@ void Npy::add(files::Source source, const std::string& name, size_t number) {
     throw tn::Failure(TN_BAD_DATA, path,
                       "expected " + std::to_string(arrays_.front().header.shape[0]) + " samples, as in " +
                           arrays_.front().source.path() + ", got " + std::to_string(shape[0]));
+  if (array.header.fortran)
+    array.fortran.emplace(array.header, array.offset, array.sample_bytes,
+                          static_cast<uint64_t>(open.attributes().integer("most_kept_bytes")), open.memory(),
+                          open.cancel());
   slots_.push_back({name, array.header.dtype, {shape.begin() + 1, shape.end()}});
   arrays_.push_back(std::move(array));
   numbers_.push_back(number);
@@ -283,7 +298,7 @@ void Npy::read(int64_t index, tn::Samples& to) {
     Array& array = arrays_[slot];
     const uint64_t bytes = array.sample_bytes;
     auto* const values = to.dense<uint8_t>(slot);
-    std::memcpy(values, array.source.view(place(array, index), static_cast<size_t>(bytes)).data(), bytes);
+    std::memcpy(values, stored(array, index), bytes);
     const uint32_t width = tn_dtype_bytes(array.header.dtype);
     if (array.header.swapped && width == 2) swap_all<uint16_t>(values, bytes);
     if (array.header.swapped && width == 4) swap_all<uint32_t>(values, bytes);

@@ -193,7 +193,7 @@ TEST_F(WithoutProcTest, TheReasonIsNamed) {
     setenv("TMPDIR", (root_ / "gone").c_str(), 1);
     Registry found = registry(text);
     const std::string message = error_of([&] { (void)found.layer("bad_null"); }).message();
-    _exit(write(to, message.data(), message.size()) < 0 ? 1 : 0);
+    _exit(::write(to, message.data(), message.size()) < 0 ? 1 : 0);
   };
   const ChildEnd end = run_child(work, 60);
   if (end.code() == 77) GTEST_SKIP() << "no namespaces for a container here";
