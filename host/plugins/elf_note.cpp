@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/alignment.h"
+#include "base/elf_machine.h"
 #include "core/checked.h"
 
 namespace tenon::host {
@@ -23,15 +24,6 @@ constexpr uint64_t kMostDynamicBytes = 1u << 20;  // a plugin has about 500
 constexpr uint64_t kLongestText = 4096;           // of a library's name, or of a list of folders
 constexpr uint64_t kHead = 4096;                  // bytes that are read at once
 
-#if defined(__x86_64__)
-constexpr uint16_t kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr uint16_t kMachine = EM_AARCH64;
-#elif defined(__riscv)
-constexpr uint16_t kMachine = EM_RISCV;
-#else
-#error "say which ELF machine this is"
-#endif
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the reader copies little-endian structures");
 
 struct Range {
@@ -84,9 +76,9 @@ class ElfFile {
       fail(TN_REFUSED, "it is not a 64-bit little-endian ELF file");
     if (header.e_ident[EI_VERSION] != EV_CURRENT) fail(TN_REFUSED, "its ELF version is unknown");
     if (header.e_type != ET_DYN) fail(TN_REFUSED, "it is not a shared object (ELF type ", header.e_type, ")");
-    if (header.e_machine != kMachine)
-      fail(TN_REFUSED, "it is built for another machine (ELF machine ", header.e_machine, ", this one is ", kMachine,
-           ")");
+    if (header.e_machine != base::kElfMachine)
+      fail(TN_REFUSED, "it is built for another machine: for ", base::elf_machine_name(header.e_machine),
+           ", and this one is ", base::elf_machine_name(base::kElfMachine));
     if (header.e_phnum == 0) fail(TN_REFUSED, "it has no program headers");
     if (header.e_phnum == PN_XNUM || header.e_phentsize != sizeof(Elf64_Phdr))
       fail(TN_REFUSED, "its program headers are not of the usual form");

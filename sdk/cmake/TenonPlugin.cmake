@@ -15,6 +15,10 @@
 # sealed by the program (TENON_PROGRAM, that of this installation); with optimisation, unless CMAKE_BUILD_TYPE is Debug.
 # LIBRARIES and INCLUDES are for C and C++.
 #
+# A build for another machine cannot run that program. With CMAKE_CROSSCOMPILING_EMULATOR it is run by that; without, the
+# project is configured a second time, for this machine, in a folder of the build, and the plugins that are built there
+# write the manifests. In Rust: build for both machines, then tenon plugins seal --manifest-of.
+#
 # Targets: tenon_<kind>_<name> is the plugin, tenon_<kind>_<name>_objects its objects, for properties of your own (not
 # in Rust).
 # The global property TENON_PLUGINS lists all plugins of the build.
@@ -25,6 +29,9 @@
 #   TENON_PLUGIN_OUTPUT_DIRECTORY   default: lib/tenon/plugins in the build folder
 #   TENON_PLUGIN_INSTALL_DIRECTORY  default: <libdir>/tenon/plugins; empty: the plugin is not installed
 #   TENON_RUSTC                     the compiler of plugins in Rust; default: the rustc that is found
+#   TENON_NATIVE_BUILD              of builds for another machine: the folder of that for this machine; default: native in
+#                                   the build folder
+#   TENON_NATIVE_OPTIONS            arguments of its configuration, such as -DCMAKE_CXX_COMPILER=<compiler>
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
 # tenon_manifest makes the text of a manifest; tenon_manifest_writer is the program of step 2 over it.
@@ -95,6 +102,43 @@ function(_tenon_add_rust_plugin kind name source)
   endif()
 endfunction()
 
+# Configures the project for this machine, and adds the target that builds its plugins there. Called once, when all
+# plugins are known.
+function(_tenon_build_natively)
+  get_property(plugins GLOBAL PROPERTY TENON_PLUGINS)
+  get_property(manifests GLOBAL PROPERTY TENON_NATIVE_MANIFESTS)
+  set(cmake "${CMAKE_COMMAND}" -E env) # compilers and flags of the environment are for the other machine
+  foreach(variable AR CC CFLAGS CMAKE_TOOLCHAIN_FILE CPPFLAGS CXX CXXFLAGS LD LDFLAGS)
+    list(APPEND cmake "--unset=${variable}")
+  endforeach()
+  list(APPEND cmake "${CMAKE_COMMAND}")
+  execute_process(COMMAND ${cmake} -S "${CMAKE_SOURCE_DIR}" -B "${TENON_NATIVE_BUILD}" -G "${CMAKE_GENERATOR}"
+    "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}" "-DCMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH}" "-DTenonSDK_DIR=${TenonSDK_DIR}"
+    ${TENON_NATIVE_OPTIONS} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(FATAL_ERROR "tenon_add_plugin: the manifests of plugins for another machine come from a build for this one in "
+      "${TENON_NATIVE_BUILD}, which cannot be configured; TENON_NATIVE_OPTIONS has arguments for it, and with "
+      "CMAKE_CROSSCOMPILING_EMULATOR there is none:\n${said}")
+  endif()
+  add_custom_target(tenon_native COMMAND ${cmake} --build "${TENON_NATIVE_BUILD}" --target ${plugins}
+    BYPRODUCTS ${manifests} VERBATIM COMMENT "Building the plugins for this machine, which writes their manifests")
+endfunction()
+
+# Takes the manifest "<manifest>.c" from the build for this machine.
+function(_tenon_native_manifest manifest)
+  set(TENON_NATIVE_BUILD "${CMAKE_BINARY_DIR}/native" CACHE PATH "Build of the plugins for this machine")
+  cmake_path(RELATIVE_PATH manifest BASE_DIRECTORY "${CMAKE_BINARY_DIR}" OUTPUT_VARIABLE place)
+  cmake_path(ABSOLUTE_PATH place BASE_DIRECTORY "${TENON_NATIVE_BUILD}" OUTPUT_VARIABLE native)
+  get_property(begun GLOBAL PROPERTY TENON_NATIVE_MANIFESTS SET)
+  if(NOT begun)
+    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL _tenon_build_natively)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TENON_NATIVE_MANIFESTS "${native}.c" "${native}.json")
+  add_custom_command(OUTPUT "${manifest}.c" "${manifest}.json"
+    COMMAND "${CMAKE_COMMAND}" -E copy "${native}.c" "${native}.json" "${CMAKE_CURRENT_BINARY_DIR}"
+    DEPENDS tenon_native "${native}.c" VERBATIM)
+endfunction()
+
 function(tenon_add_plugin kind name)
   cmake_parse_arguments(PARSE_ARGV 2 plugin "" "" "LIBRARIES;INCLUDES")
   set(sources ${plugin_UNPARSED_ARGUMENTS})
@@ -117,7 +161,15 @@ function(tenon_add_plugin kind name)
     include(GNUInstallDirs)
     set(TENON_PLUGIN_INSTALL_DIRECTORY "${CMAKE_INSTALL_LIBDIR}/tenon/plugins")
   endif()
+  set(foreign FALSE) # whether programs of the build cannot run
+  if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+    set(foreign TRUE)
+  endif()
   if(sources MATCHES "\\.rs$")
+    if(foreign)
+      message(FATAL_ERROR "tenon_add_plugin(${kind} ${name}): a plugin in Rust is not built for another machine; build it "
+        "for both by rustc --target, seal the one for this machine, then the other by tenon plugins seal --manifest-of")
+    endif()
     _tenon_add_rust_plugin(${kind} ${name} ${sources})
     set_property(GLOBAL APPEND PROPERTY TENON_PLUGINS tenon_${kind}_${name})
     return()
@@ -140,14 +192,18 @@ function(tenon_add_plugin kind name)
   target_compile_options(${plugin}_objects PRIVATE
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>")
 
-  add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest>
-                 $<TARGET_OBJECTS:tenon_manifest_writer>)
-  target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES} m) # the manifest writer rounds numbers
-  set_target_properties(${plugin}_writer PROPERTIES LINKER_LANGUAGE ${language}
-    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-  add_custom_command(OUTPUT "${manifest}.c" "${manifest}.json"
-    COMMAND ${plugin}_writer "${manifest}.c" "${manifest}.json"
-    DEPENDS ${plugin}_writer VERBATIM COMMENT "Writing the manifest of ${kind}/${name}")
+  if(foreign)
+    _tenon_native_manifest("${manifest}")
+  else()
+    add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest>
+                   $<TARGET_OBJECTS:tenon_manifest_writer>)
+    target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES} m) # the manifest writer rounds numbers
+    set_target_properties(${plugin}_writer PROPERTIES LINKER_LANGUAGE ${language}
+      RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+    add_custom_command(OUTPUT "${manifest}.c" "${manifest}.json"
+      COMMAND ${plugin}_writer "${manifest}.c" "${manifest}.json"
+      DEPENDS ${plugin}_writer VERBATIM COMMENT "Writing the manifest of ${kind}/${name}")
+  endif()
 
   # The note is one string of up to 5 MB; only compilers of long ago would mind.
   set_source_files_properties("${manifest}.c" PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")

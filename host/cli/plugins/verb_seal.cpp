@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/elf_machine.h"
 #include "base/text.h"
 #include "host/cli/options.h"
 #include "host/cli/plugins/seal/describe.h"
@@ -42,12 +43,30 @@ std::string counts(const json& manifest) {
   return result.empty() ? "no components" : result;
 }
 
-// Seals the file and returns a line that says what was written, and one for each doubt.
-std::vector<std::string> seal(const fs::path& file) {
+// Returns the manifest that a build of the plugin for another machine holds.
+std::string manifest_of(const std::string& file) try {
+  std::string manifest = Image(read_file(file)).manifest();
+  if (json::accept(manifest)) return manifest;
+  throw Failure(kRefused, "it holds no manifest: 'tenon plugins seal' on its machine writes one");
+} catch (const Failure& failure) {
+  throw Failure(failure.exit(), "--manifest-of " + file + ": " + failure.what());
+}
+
+// Describes a plugin that this machine can run by its code.
+Described describe(const fs::path& file, const Image& image) {
+  if (image.machine() == base::kElfMachine) return describe_plugin(file, image);
+  throw Failure(kRefused, "it is built for " + base::elf_machine_name(image.machine()) +
+                              ", and its code cannot run here: build the plugin for this machine, too, seal that file, "
+                              "and name it by --manifest-of");
+}
+
+// Seals the file and returns a line that says what was written, and one for each doubt. from: a file whose manifest the
+// plugin gets; empty: its code is asked.
+std::vector<std::string> seal(const fs::path& file, const std::string& from) {
   Image image(read_file(file));
   const uint64_t room = image.note_room();
   check_writable(file);
-  const Described described = describe_plugin(file, image);
+  const Described described = from.empty() ? describe(file, image) : Described{manifest_of(from), {}, {}};
   image.seal(described.manifest);
   TemporaryFile(file, image.bytes()).replace();
   const json manifest = json::parse(described.manifest);
@@ -68,6 +87,10 @@ int run_plugins_seal(const Arguments& arguments) {
       "Writes the manifest of a plugin that was built without tenon_add_plugin into the note that its\n"
       "file reserves (TN_RESERVE_NOTE of tenon/plugin.h). Loads the file in a process of its own and calls\n"
       "tenon_plugin; a library that the plugin needs may be absent. Replaces the file.");
+  std::string from;
+  options.list.add_options()("manifest-of", boost::program_options::value(&from)->value_name("OTHER.so"),
+                             "write the manifest that this file holds, without running code: that of the same sources, "
+                             "built for this machine and sealed, if FILE.so is for another one");
   if (!options.parse(arguments)) return kDone;
   const fs::path given = options.operand(0);
   std::error_code error;
@@ -75,7 +98,7 @@ int run_plugins_seal(const Arguments& arguments) {
   if (error == std::errc::no_such_file_or_directory) throw Failure(kNotFound, "no file \"" + given.string() + "\"");
   if (error) throw Failure(kIo, given.string() + ": " + error.message());
   try {
-    for (const std::string& line : seal(file)) std::cout << plain(given.string() + ": " + line) << "\n";
+    for (const std::string& line : seal(file, from)) std::cout << plain(given.string() + ": " + line) << "\n";
   } catch (const Failure& failure) {
     throw Failure(failure.exit(), given.string() + ": " + failure.what());
   }

@@ -96,8 +96,11 @@ TEST(ElfNote, NeedsItsOwnMachineAndForm) {
   file.header.e_ident[EI_CLASS] = ELFCLASS32;
   EXPECT_THAT(refusal(file), HasSubstr("64-bit"));
   file = good;
-  file.header.e_machine = EM_SPARC;
-  EXPECT_THAT(refusal(file), HasSubstr("another machine"));
+  for (const auto& [machine, name] : {std::pair{EM_AARCH64, "aarch64"}, std::pair{EM_RISCV, "riscv64"},
+                                      std::pair{EM_SPARC, "ELF machine 2"}, std::pair{EM_386, "x86 of 32 bits"}}) {
+    file.header.e_machine = static_cast<Elf64_Half>(machine);
+    EXPECT_EQ(refusal(file), text("it is built for another machine: for ", name, ", and this one is x86-64"));
+  }
   file = good;
   file.header.e_type = ET_EXEC;
   EXPECT_THAT(refusal(file), HasSubstr("it is not a shared object"));

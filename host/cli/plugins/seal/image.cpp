@@ -100,6 +100,15 @@ uint64_t Image::note_room() const {
   return notes_[0].room;
 }
 
+uint16_t Image::machine() const { return get<Elf64_Ehdr>(0).e_machine; }
+
+std::string Image::manifest() const {
+  const uint64_t room = note_room();
+  if (get<Elf64_Nhdr>(notes_[0].at).n_type != TN_NOTE_TYPE) return "";
+  const std::string text = bytes_.substr(notes_[0].text, room);
+  return text.substr(0, text.find_last_not_of('\0') + 1);
+}
+
 void Image::seal(const std::string& manifest) {
   const uint64_t room = note_room();
   if (manifest.size() > room)

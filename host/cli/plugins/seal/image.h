@@ -15,6 +15,10 @@ class Image {
 
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
+  // The processor that the file is for, as e_machine of ELF.
+  [[nodiscard]] uint16_t machine() const;
+  // The manifest that the note of a plugin holds, "" if it is not sealed. Throws as note_room() does.
+  [[nodiscard]] std::string manifest() const;
   // Bytes that the note of the plugin has for its manifest. Throws Failure(kRefused) if the file has no such note.
   [[nodiscard]] uint64_t note_room() const;
   // Writes the manifest into the note, followed by zeros; a manifest that was there is replaced. Throws

@@ -93,6 +93,33 @@ TEST_F(SealTest, WarnsOfAKernelThatStatesNoVersionOfAnotherPluginsType) {
                         "plugin: hosts pass it over if the type has one\n"));
 }
 
+// A build for another machine gets the manifest of one for this machine.
+TEST_F(SealTest, TakesTheManifestOfAnotherFile) {
+  const std::string file = install("reserved/reserved.so");
+  fs::copy_file(path(file), path("native.so"));
+  std::string foreign = read(file);
+  foreign[18] = '\xb7';  // e_machine
+  write(file, foreign);
+  EXPECT_THAT(refused(kRefused, file), HasSubstr("it is built for aarch64, and its code cannot run here: build the "
+                                                 "plugin for this machine, too, seal that file, and name it by"));
+  const auto from = [&](const std::string& other) {
+    return failure(kRefused, run_plugins_seal, {file, "--manifest-of", other});
+  };
+  EXPECT_THAT(from("native.so"), HasSubstr(file + ": --manifest-of native.so: it holds no manifest"));
+  fs::copy_file(fs::path(test_plugin_folder()) / "bad_note/bad_note.so", path("bare.so"));
+  EXPECT_THAT(from("bare.so"), HasSubstr("--manifest-of bare.so: it reserves no note"));
+  EXPECT_THAT(failure(kIo, run_plugins_seal, {file, "--manifest-of", "none.so"}), HasSubstr("--manifest-of none.so: "));
+  EXPECT_THAT(failure(kBadData, run_plugins_seal, {file, "--manifest-of", "job.toml"}), HasSubstr("not an ELF file"));
+  EXPECT_EQ(read(file), foreign) << "a refusal changes nothing";
+  (void)done(run_plugins_seal, {"native.so"});
+  EXPECT_THAT(done(run_plugins_seal, {file, "--manifest-of", "native.so"}).out, HasSubstr("1.0.0: 1 layer; its"));
+  std::string expected = read("native.so");
+  expected[18] = '\xb7';
+  EXPECT_EQ(read(file), expected) << "only the note has changed";
+  EXPECT_THAT(listed().at("reason").get<std::string>(),
+              HasSubstr("it is built for another machine: for aarch64, and this one is x86-64"));
+}
+
 // The checks and the text are those of the build step: what tenon_add_plugin made stays the same, byte for byte.
 TEST_F(SealTest, WritesWhatTheBuildStepWrites) {
   for (const char* made : {"layers/rich.so", "layers/fusion.so", "layers/bad_threads.so", "layers/raw_throw.so"}) {
