@@ -2,6 +2,7 @@
 #include "host/cli/table.h"
 
 #include <algorithm>
+#include <numeric>
 #include <ostream>
 #include <sstream>
 
@@ -26,17 +27,18 @@ void Table::row(std::vector<std::string> cells) {
 
 // Returns the widths of the columns.
 std::vector<size_t> Table::widths(size_t width) const {
-  constexpr size_t kLeast = 16;  // of a broken column
+  constexpr size_t kLeast = 8;  // of a broken column
   std::vector<size_t> result(right_.size());
   for (const auto& row : rows_)
     for (size_t i = 0; i < row.size(); ++i) result[i] = std::max(result[i], row[i].size());
-  size_t widest = result.size(), sum = 2 * (result.size() - 1);
-  for (size_t i = 0; i < result.size(); ++i) {
-    sum += result[i];
-    if (!right_[i] && (widest == result.size() || result[i] > result[widest])) widest = i;
+  const size_t sum = std::accumulate(result.begin(), result.end(), 2 * (result.size() - 1));
+  for (size_t over = width == 0 || sum <= width ? 0 : sum - width; over > 0; --over) {
+    size_t* widest = nullptr;
+    for (size_t i = 0; i < result.size(); ++i)
+      if (!right_[i] && (widest == nullptr || result[i] > *widest)) widest = &result[i];
+    if (widest == nullptr || *widest <= kLeast) break;
+    --*widest;
   }
-  if (width > 0 && sum > width && widest < result.size())
-    result[widest] = std::min(result[widest], std::max(kLeast, result[widest] - std::min(sum - width, result[widest])));
   return result;
 }
 
@@ -61,13 +63,32 @@ void Table::print(std::ostream& out, size_t width) const {
   }
 }
 
+namespace {
+
+// Returns the bytes of a word of more than `width` bytes that a line of its own takes: to the last '/', if there is
+// one, and no part of a character.
+size_t first_part(const std::string& word, size_t width) {
+  const size_t slash = word.rfind('/', width - 1);
+  if (slash != std::string::npos && slash > 0) return slash + 1;
+  size_t bytes = width;
+  while (bytes > 1 && (static_cast<unsigned char>(word[bytes]) & 0xC0U) == 0x80U) --bytes;
+  return bytes;
+}
+
+}  // namespace
+
 std::string wrapped(const std::string& text, size_t width, const std::string& indent) {
   std::istringstream words(text);
   std::string result, line, word;
+  const auto end_line = [&] {
+    result += line + "\n" + indent;
+    line.clear();
+  };
   while (words >> word) {
-    if (!line.empty() && line.size() + 1 + word.size() > width) {
-      result += line + "\n" + indent;
-      line.clear();
+    if (!line.empty() && line.size() + 1 + word.size() > width) end_line();
+    for (; word.size() > width; end_line()) {
+      line = word.substr(0, first_part(word, width));
+      word.erase(0, line.size());
     }
     line += (line.empty() ? "" : " ") + word;
   }

@@ -15,7 +15,7 @@ class Table {
   // A heading that begins with '>' aligns its column to the right.
   explicit Table(std::vector<std::string> headings);
   void row(std::vector<std::string> cells);
-  // width: that of the terminal, for which the cells of the widest left column are broken at spaces; 0: unlimited.
+  // width: that of the terminal, for which cells of the widest left columns are broken; 0: unlimited.
   void print(std::ostream& out, size_t width = 0) const;
 
  private:
@@ -24,7 +24,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Breaks text at spaces into lines of at most `width` characters. Each line but the first begins with `indent`.
+// Breaks text at spaces, and longer words anywhere, into lines of at most `width` characters, at least 1. Each line but
+// the first begins with `indent`.
 [[nodiscard]] std::string wrapped(const std::string& text, size_t width, const std::string& indent);
 
 // Returns a list of names as the text of a cell, "-" for one that is left out: "a, -, b".

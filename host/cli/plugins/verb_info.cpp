@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs/verbs.h"
@@ -82,7 +83,7 @@ void print_options(const json& plugin) {
     table.row({"  " + name, type_of(option), default_of(option), value.is_null() ? "-" : value.dump(),
                option.value("doc", "")});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_width());
 }
 
 // Returns the line about the host's own attributes of a kind, null if it has none; docs/formats.md describes them.
@@ -124,7 +125,7 @@ void print_component(const ShownKind& kind, const json& component) {
   for (const json& attribute : component.at("attributes"))
     table.row({"  " + attribute.at("name").get<std::string>(), type_of(attribute), default_of(attribute),
                attribute.value("doc", "")});
-  table.print(std::cout);
+  table.print(std::cout, output_width());
   print_common();
 }
 

@@ -1,4 +1,5 @@
 // tenon plugins list: lists the plugins found, without running them. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -85,10 +86,16 @@ void print(const json& plugins) {
     table.row({manifest.value("id", ""), manifest.value("version", ""), offers(plugin),
                plugin.at("file").get<std::string>()});
   }
-  table.print(std::cout, output_width());
-  const auto print_lines = [](const char* heading, const std::vector<std::string>& lines) {
+  const size_t width = output_width();
+  table.print(std::cout, width);
+  const auto print_lines = [width](const char* heading, const std::vector<std::string>& lines) {
+    constexpr size_t kIndent = 4, kLeast = 16;
     if (!lines.empty()) std::cout << "\n" << heading << ":\n";
-    for (const std::string& line : lines) std::cout << plain("  " + line) << "\n";
+    for (const std::string& line : lines)
+      std::cout << "  "
+                << (width == 0 ? plain(line)
+                               : wrapped(plain(line), std::max(width, kIndent + kLeast) - kIndent, "    "))
+                << "\n";
   };
   print_lines("admitted by their ids alone, without sha256 or signed_by", admitted_by_id(plugins));
   print_lines("unused", unused(plugins));

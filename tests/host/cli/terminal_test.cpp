@@ -315,6 +315,30 @@ TEST_F(TerminalTest, ProgressOnANarrowTerminalEndsWithAWholeLine) {
   EXPECT_THAT(text, EndsWith("\n"));
 }
 
+TEST_F(TerminalTest, ListsOfPluginsFitIntoTheTerminal) {
+  const std::string inner = std::string(150, 'x') + "/" + std::string(40, 'y');
+  std::filesystem::create_directories(path(inner));
+  write(inner + "/refused.so", "not ELF");
+  const Arguments list = {"plugins", "list", "--plugins", path("."), "--plugins", test_plugin_folder()};
+  for (const unsigned columns : {40U, 80U, 117U, 400U}) {
+    Terminal terminal(static_cast<unsigned short>(columns));
+    Program child(list, terminal.descriptor(), -1);
+    terminal.leave_to_child();
+    std::string text;
+    while (terminal.read(text, 10000)) {
+    }
+    EXPECT_EQ(child.exit(), 0);
+    std::string joined;
+    for (std::string line : lines_of(text)) {
+      line.erase(line.find_last_not_of('\r') + 1);
+      EXPECT_LE(line.size(), columns) << line;
+      joined += line.substr(std::min(line.size(), line.find_first_not_of(' ')));
+    }
+    EXPECT_THAT(joined, AllOf(HasSubstr("refused.so"), HasSubstr(std::string(40, 'y')), HasSubstr("tenon.fc")));
+  }
+  EXPECT_THAT(run("plugins list --plugins .").out, HasSubstr(inner + "/refused.so: it is not")) << "not to a terminal";
+}
+
 TEST_F(TerminalTest, TheSecondInterruptEndsTheProgramAtOnce) {
   for (const int signal : {SIGINT, SIGTERM}) {
     int pipe[2];
