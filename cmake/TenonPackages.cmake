@@ -35,7 +35,8 @@ set(CPACK_DEBIAN_PLUGINS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_SUGGESTS libdnnl2) # loaded at run time, where it is there
 # What other packages write into their dependencies. CPack would look for libraries among the plugins, too.
-file(WRITE "${PROJECT_BINARY_DIR}/packages/shlibs" "libtenon ${PROJECT_VERSION_MAJOR} libtenon0 (>= ${PROJECT_VERSION})\n")
+file(WRITE "${PROJECT_BINARY_DIR}/packages/shlibs" "libtenon ${PROJECT_VERSION_MAJOR} libtenon0 (>= ${PROJECT_VERSION})\n"
+     "libtenon_arrow ${PROJECT_VERSION_MAJOR} libtenon0 (>= ${PROJECT_VERSION})\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/packages/shlibs")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

@@ -164,7 +164,7 @@ def check_paths(root, build, path, prose):
                 elif first == "build" and "/" in word:
                     places, word = [build], word.partition("/")[2]
                 elif re.fullmatch(r"<?tenon/[\w]+\.(h|hpp)>?", word):
-                    places = [root / "sdk/include", root / "host/include", root / "check/include"]
+                    places = [root / each / "include" for each in ("sdk", "host", "check", "bindings/arrow")]
                 else:
                     continue
                 for each in braces(word):

@@ -79,7 +79,7 @@ class Project:
         for name, file in programs.items():
             self.programs.append(name)
             self.lines.append(f"add_executable({name} {stem}/{file})")
-            self.lines.append(f"target_link_libraries({name} PRIVATE Tenon::check TenonSDK::sdk)")
+            self.lines.append(f"target_link_libraries({name} PRIVATE Tenon::check Tenon::arrow TenonSDK::sdk)")
 
     def add_plugins(self, stem, folder, sources, given):
         if not sources:

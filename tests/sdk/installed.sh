@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../support/scratch.sh"
 emptied "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
-for file in bin/tenon lib/libtenon.so lib/libtenon.so.0 include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/plugin.hpp; do
+for file in bin/tenon lib/libtenon.so lib/libtenon.so.0 lib/libtenon_arrow.so.0 include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/tenon_arrow.h include/tenon/plugin.hpp; do
   # The library folder has another name on some systems.
   if [[ -z "$(find "$work/prefix" -path "*/${file#lib/}" -print -quit)" ]]; then
     echo "not installed: $file"

@@ -32,6 +32,11 @@ done
   -o "$work/application"
 "$work/application" "$work/model.safetensors" >"$work/application.out"
 
+# shellcheck disable=SC2046
+"$c" -std=c99 "$(dirname "${BASH_SOURCE[0]}")/../bindings/arrow/arrow_c_test.c" $(pkg-config --cflags --libs tenon-arrow) \
+  "-Wl,-rpath,$(pkg-config --variable=libdir tenon-arrow)" -o "$work/arrow"
+"$work/arrow" "$(pkg-config --variable=plugindir tenon)"
+
 # A plugin in C and one in C++, each by one call of the compiler.
 templates="$(pkg-config --variable=sdkdir tenon-sdk)/templates"
 mkdir "$work/c" "$work/cxx"

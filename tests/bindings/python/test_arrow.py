@@ -136,6 +136,7 @@ def nulls():
     yield "numbers of cut lists", [lists([1, 2, 3], rows.with_nulls(4)).cut(1, 3)], 1
     yield "lists of lists", [lists([1, 2], lists([1, 2, 3], rows).with_nulls(2))], 1
     yield "nothing but", [Node("n", 2, [])], 0
+    yield "numbers of maps", [maps([1, 2], numbers([0, 1, 2], "i4"), numbers([1, 2, 3], "f4").with_nulls(2))], 1
 
 
 @pytest.mark.parametrize("chunks, row", [pytest.param(*each[1:], id=each[0]) for each in nulls()])
@@ -182,7 +183,8 @@ def damaged():
     yield "vectors beyond", Node("+w:3", 4, [None], [rows]), "offsets outside"
     yield "category beyond", categories([0, 2], ["a", "b"]), "dictionary lacks"
     yield "category below", categories([0, -1], ["a", "b"]), "dictionary lacks"
-    yield "no buffers", Node("f", 4, []), "lacks buffers"
+    yield "no buffers", Node("f", 4, []), "column of 0 buffers; expected 2"
+    yield "one buffer too many", Node("f", 4, [None, np.zeros(4, "f4"), None]), "column of 3 buffers; expected 2"
     yield "no values", Node("f", 4, [None, None]), "lacks a buffer"
     yield "texts that fall", categories([0], Node("u", 1, [None, np.array([3, 1], "i4"), np.zeros(9, "u1")])), "fall"
     yield "negative length", Node("f", -1, [None, None]), "not of its schema"

@@ -270,57 +270,10 @@ def of_column(value: Any, type: DataType | None, where: str, name: str) -> Any:
     value = of_arrow(value)
     if not arrow.is_arrow(value):
         return plain(require_present(value, where, name))
-    values, texts = arrow.values_of(value, where, name)
+    values, texts = arrow.values_of(value, where, name, type)
     if texts is not None:
         raise _refusal(where, "has categories", type or "numbers", name)
-    try:
-        return _shaped(values, type, where, name)
-    except ValueError as failure:
-        if isinstance(failure, error.Error):
-            raise
-        raise _refusal(where, f"has lists that do not fit: {failure}", type or "lists of one length", name) from None
-
-
-def _shaped(values: Any, type: DataType | None, where: str, name: str) -> Any:
-    """Returns lists of Arrow as sequences, sparse vectors or arrays."""
-    storage = _core.DENSE if type is None else type.storage
-    if isinstance(values, np.ndarray) and storage != _core.DENSE and values.ndim > 1:  # lists of one size
-        size = values.shape[1]
-        values = arrow.Sequences(values.reshape(-1, *values.shape[2:]), np.arange(len(values) + 1) * size)
-    if isinstance(values, np.ndarray):
-        if type is not None and values.ndim == 2 and values.shape[1:] != type.shape and _size(type) == values.shape[1]:
-            return values.reshape(-1, *type.shape)
-        return values
-    if type is not None and storage == _core.SPARSE and values.inner is None:
-        numbers = values.numbers if isinstance(values, arrow.Pairs) else None
-        return Sparse(type.shape[0], values.offsets, values.values, numbers)
-    if isinstance(values, arrow.Pairs):
-        raise _refusal(where, "has maps", type or "numbers", name)
-    if type is not None and storage == _core.RAGGED:
-        inner, rows = values.inner, values.values
-        if inner is not None and type.levels == 1:  # the inner lists are vectors
-            rows, inner = _even(rows, inner, where, name), None
-        return Ragged(rows, values.offsets, inner)
-    rows = values.values if values.inner is None else _even(values.values, values.inner, where, name)
-    return _even(rows, values.offsets, where, name)
-
-
-def _size(type: DataType) -> int:
-    return int(np.prod(type.shape))
-
-
-def _even(rows: NDArray[Any], offsets: NDArray[Any], where: str, name: str) -> NDArray[Any]:
-    """Returns lists of equal length as an array."""
-    lengths = np.diff(offsets)
-    uneven = np.flatnonzero(lengths != lengths[:1])
-    if len(uneven):
-        number = int(uneven[0])
-        raise error.BadDataError(
-            f"sample {number}: {where} has a list of {lengths[number]} numbers; expected {lengths[0]}, as in those before",
-            "data",
-            name,
-        )
-    return rows.reshape(len(lengths), -1, *rows.shape[1:]) if len(lengths) else rows
+    return from_core(values)
 
 
 def plain(value: Any) -> Any:

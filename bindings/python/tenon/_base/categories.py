@@ -32,7 +32,7 @@ def numbered(values: Any, where: str, name: str, names: Sequence[str] = ()) -> t
         return _renumbered(numbers, texts, where, name, names)
     if arrow.is_arrow(values):
         column = arrow.read(values)
-        if isinstance(column, arrow.Column) and column.type["dictionary"] is not None:
+        if isinstance(column, arrow.Column) and column.is_dictionary:
             numbers, own = arrow.values_of(column, where, name)
             return _renumbered(numbers, own or [], where, name, names)
         entries = arrow.texts_of(column) if names else None

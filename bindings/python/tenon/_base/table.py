@@ -13,10 +13,7 @@ from tenon._base import arrow
 from tenon._base.arrays import Ragged, Sparse, columns_of, is_frame, of_arrow, of_column, opened, plain
 from tenon._base.categories import numbered
 
-_FORMATS = {"i1": "c", "u1": "C", "i2": "s", "u2": "S", "i4": "i", "u4": "I", "i8": "l", "u8": "L", "f2": "e", "f4": "f",
-            "f8": "g"}  # fmt: skip
 _TIMES = {"s": "tss:", "ms": "tsm:", "us": "tsu:", "ns": "tsn:"}
-_Node = tuple[str, str, int, list[Any], list[Any], Any]
 
 
 class Categories:
@@ -68,15 +65,15 @@ class Table:
     def __len__(self) -> int:
         return next((len(values) for values in self._values.values()), 0)
 
-    def _node(self) -> _Node:
-        children = [_node(name, values) for name, values in self._values.items()]
-        return ("+s", "", len(self), [None], children, None)
+    def _field(self) -> Any:
+        columns = [_field(name, values) for name, values in self._values.items()]
+        return _core.arrow_buffers("+s", "", len(self), [None], columns)
 
     def __arrow_c_schema__(self) -> Any:
-        return _core.arrow_schema(self._node())
+        return _core.arrow_schema(self._field())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return _core.arrow_stream(self._node())
+        return _core.arrow_stream(self._field())
 
     def __repr__(self) -> str:
         return f"<tenon.Table of {len(self)} rows: {', '.join(self._columns)}>"
@@ -117,38 +114,26 @@ def _values(values: Any, name: str) -> Any:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
-def _node(name: str, values: Any) -> _Node:
-    """Returns a column as _core.arrow_stream takes it: format, name, length, buffers, children, dictionary."""
+def _field(name: str, values: Any) -> Any:
+    """Returns a column as _core.arrow_stream takes it."""
     if isinstance(values, list):
         return _texts(name, values)
     if isinstance(values, Categories):
-        return ("l", name, len(values), [None, np.ascontiguousarray(values.numbers, np.int64)], [],
-                _texts("", values.names))  # fmt: skip
+        return _core.arrow_field(name, _core.dense(np.ascontiguousarray(values.numbers, np.int64)), _texts("", values.names))
     if isinstance(values, Sparse):
-        numbers = np.ones(len(values.columns), np.float32) if values.values is None else values.values
-        pair = [_node("key", values.columns), _node("value", numbers)]
-        entries = ("+s", "entries", len(numbers), [None], pair, None)
-        return ("+m", name, len(values), [None, values.offsets.astype(np.int32)], [entries], None)
+        return _core.arrow_field(name, _core.sparse(values.width, values.offsets, values.columns, values.values))
     if isinstance(values, Ragged):
-        rows = _node("item", np.ascontiguousarray(values.values))
-        if values.inner is not None:
-            rows = ("+L", "item", len(values.inner) - 1, [None, np.ascontiguousarray(values.inner)], [rows], None)
-        return ("+L", name, len(values), [None, np.ascontiguousarray(values.offsets)], [rows], None)
-    if values.dtype.kind == "M":
-        missing = np.isnat(values)
-        present = np.packbits(~missing, bitorder="little") if missing.any() else None
-        format = _TIMES[np.datetime_data(values.dtype)[0]]
-        return (format, name, len(values), [present, np.ascontiguousarray(values).view(np.int64)], [], None)
-    if values.ndim > 1:
-        inner = _node("item", values.reshape(-1, *values.shape[2:]))
-        return (f"+w:{values.shape[1]}", name, len(values), [None], [inner], None)
-    if values.dtype == np.bool_:
-        return ("b", name, len(values), [None, np.packbits(values, bitorder="little")], [], None)
-    return (_FORMATS[values.dtype.str[1:]], name, len(values), [None, values], [], None)
+        return _core.arrow_field(name, _core.ragged(np.ascontiguousarray(values.values), values.offsets, values.inner))
+    if values.dtype.kind != "M":
+        return _core.arrow_field(name, _core.dense(values))
+    missing = np.isnat(values)
+    present = np.packbits(~missing, bitorder="little") if missing.any() else None
+    format = _TIMES[np.datetime_data(values.dtype)[0]]
+    return _core.arrow_buffers(format, name, len(values), [present, np.ascontiguousarray(values).view(np.int64)], [])
 
 
-def _texts(name: str, texts: Sequence[str]) -> _Node:
+def _texts(name: str, texts: Sequence[str]) -> Any:
     encoded = [each.encode("utf-8", "replace") for each in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
-    return ("U", name, len(encoded), [None, offsets, np.frombuffer(b"".join(encoded), np.uint8)], [], None)
+    return _core.arrow_buffers("U", name, len(encoded), [None, offsets, np.frombuffer(b"".join(encoded), np.uint8)], [])
