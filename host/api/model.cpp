@@ -1,6 +1,7 @@
 // The public C API: layers, parameters, model files. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -233,29 +234,78 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
   });
 }
 
+namespace {
+
+// A model file of bytes that the application lends. It has any path.
+class LentFile final : public FileSystem {
+ public:
+  LentFile(const void* data, uint64_t bytes) : input_{data, bytes} {}
+  std::unique_ptr<InputFile> open(const std::filesystem::path& /*path*/) override {
+    return std::make_unique<Input>(input_);
+  }
+  std::unique_ptr<Output> replace(const std::filesystem::path& path) override {
+    fail(TN_UNSUPPORTED, path.string(), ": cannot be written");
+  }
+
+ private:
+  class Input final : public InputFile {
+   public:
+    Input(const void* data, uint64_t bytes) : data_(static_cast<const char*>(data)), bytes_(bytes) {}
+    [[nodiscard]] uint64_t size() const override { return bytes_; }
+    void read(uint64_t offset, void* to, uint64_t bytes) override {
+      if (offset > bytes_ || bytes > bytes_ - offset)
+        fail(TN_BAD_DATA, "expected ", bytes, " bytes at byte ", offset, "; there are ", bytes_);
+      if (bytes > 0) std::memcpy(to, data_ + offset, bytes);
+    }
+
+   private:
+    const char* data_;
+    uint64_t bytes_;
+  };
+
+  Input input_;
+};
+
+// Loads a model, as tn_model_load documents. file: its path in `files`, and its name in errors.
+void load(Host& owner, FileSystem& files, const std::string& file, tn_layer* outputs, uint32_t* outputs_count,
+          tn_parameters* parameters) {
+  api::required(outputs_count, "outputs_count");
+  api::required(parameters, "parameters");
+  const ModelFile header = read_model_header(files, file);
+  api::ReadTopology contents =
+      api::naming_file(file, [&] { return api::topology_of_model(owner, header, files, file); });
+  const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
+  const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+  api::check_capacity(layer_outputs.size(), room, file);
+  auto set =
+      api::naming_file(file, [&] { return ParameterSet::declare(contents.topology.declarations(), owner.allocator); });
+  api::naming_file(file, [&] { return load_model(files, file, *set, &header, contents.changes); });
+  set->set_names(std::move(contents.names));
+  const auto loaded = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
+  try {
+    api::give_layers(owner, layer_outputs, room);
+  } catch (...) {
+    owner.parameters.take(loaded);
+    throw;
+  }
+  *parameters = loaded;
+}
+
+}  // namespace
+
 tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                         tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
-    const std::string file = api::string(path, "path");
-    api::required(outputs_count, "outputs_count");
-    api::required(parameters, "parameters");
-    const ModelFile header = read_model_header(*owner.files, file);
-    api::ReadTopology contents = api::naming_file(file, [&] { return api::topology_of_model(owner, header, file); });
-    const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
-    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
-    api::check_capacity(layer_outputs.size(), room, file);
-    auto set = api::naming_file(
-        file, [&] { return ParameterSet::declare(contents.topology.declarations(), owner.allocator); });
-    api::naming_file(file, [&] { return load_model(*owner.files, file, *set, &header, contents.changes); });
-    set->set_names(std::move(contents.names));
-    const auto loaded = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
-    try {
-      api::give_layers(owner, layer_outputs, room);
-    } catch (...) {
-      owner.parameters.take(loaded);
-      throw;
-    }
-    *parameters = loaded;
+    load(owner, *owner.files, api::string(path, "path"), outputs, outputs_count, parameters);
+  });
+}
+
+tn_status tn_model_load_memory(tn_host* host, const void* data, uint64_t bytes, tn_layer* outputs,
+                               uint32_t* outputs_count, tn_parameters* parameters, tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    if (data == nullptr) fail(TN_MISUSE, SubjectName{"data"}, "data is null");
+    LentFile file(data, bytes);
+    load(owner, file, "the model in memory", outputs, outputs_count, parameters);
   });
 }
 

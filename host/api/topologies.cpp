@@ -30,9 +30,9 @@ ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors
   throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
 }
 
-ReadTopology topology_of_model(Host& host, const ModelFile& header, const std::string& file) {
+ReadTopology topology_of_model(Host& host, const ModelFile& header, FileSystem& files, const std::string& file) {
   if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
-  StoredTensors tensors(*host.files, file, header, host.allocator);
+  StoredTensors tensors(files, file, header, host.allocator);
   return read_topology(host, parse_topology(header.topology, file), &tensors);
 }
 
@@ -59,7 +59,7 @@ std::optional<std::string> json_of(FileSystem& files, const std::string& path) {
 ReadTopology load_topology(Host& host, const std::string& file) {
   if (const std::optional<std::string> text = json_of(*host.files, file))
     return read_topology(host, parse_topology(*text, file), nullptr);
-  return topology_of_model(host, read_model_header(*host.files, file), file);
+  return topology_of_model(host, read_model_header(*host.files, file), *host.files, file);
 }
 
 void check_capacity(size_t layers, const LayerRoom& room, const std::string& what) {

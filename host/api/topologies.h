@@ -25,8 +25,9 @@ struct ReadTopology {
 // those of its file; null: there is no file.
 [[nodiscard]] ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors* tensors);
 
-// Makes the layers of the topology of a model file with this header.
-[[nodiscard]] ReadTopology topology_of_model(Host& host, const ModelFile& header, const std::string& file);
+// Makes the layers of the topology of a model file with this header, which lies in `files`.
+[[nodiscard]] ReadTopology topology_of_model(Host& host, const ModelFile& header, FileSystem& files,
+                                             const std::string& file);
 // The same of a file of either kind: JSON as tn_topology_save writes it, or a model file.
 [[nodiscard]] ReadTopology load_topology(Host& host, const std::string& file);
 

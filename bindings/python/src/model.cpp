@@ -14,6 +14,22 @@ using tenon::Layer;
 using tenon::Layers;
 using tenon::Parameters;
 
+// The bytes of an object with a buffer, which does not change its size as long as this lives.
+class BorrowedBytes {
+ public:
+  explicit BorrowedBytes(const nb::object& owner) {
+    if (PyObject_GetBuffer(owner.ptr(), &buffer_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~BorrowedBytes() { PyBuffer_Release(&buffer_); }
+  BorrowedBytes(const BorrowedBytes&) = delete;
+  BorrowedBytes& operator=(const BorrowedBytes&) = delete;
+  [[nodiscard]] const void* data() const { return buffer_.buf == nullptr ? "" : buffer_.buf; }
+  [[nodiscard]] uint64_t size() const { return static_cast<uint64_t>(buffer_.len); }
+
+ private:
+  Py_buffer buffer_ = {};
+};
+
 nb::dict parameter_dict(const tenon::ParameterInfo& info) {
   nb::dict entry;
   entry["name"] = info.name;
@@ -116,6 +132,12 @@ void bind_host(nb::module_& module) {
       .def("load",
            [](const Host& host, const std::string& path) {
              tenon::Model model = unlocked([&] { return host.load(path); });
+             return std::make_pair(model.outputs, model.parameters);
+           })
+      .def("load_memory",
+           [](const Host& host, const nb::object& bytes) {
+             const BorrowedBytes view(bytes);
+             tenon::Model model = unlocked([&] { return host.load_memory(view.data(), view.size()); });
              return std::make_pair(model.outputs, model.parameters);
            })
       .def("describe_model", released(&Host::describe_model))

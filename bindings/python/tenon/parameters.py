@@ -232,11 +232,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
                 return {"model": file.read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.safetensors")
-            with open(path, "wb") as file:
-                file.write(state["model"])
-            self.__dict__.update(_load(path, "the pickled set").__dict__)
+        self.__dict__.update(_load(memoryview(state["model"]), "the pickled set").__dict__)
 
     def __repr__(self) -> str:
         values = sum(int(np.prod(each["shape"])) for each in self._entries.values())
@@ -267,32 +263,53 @@ def create(
     return ParameterSet(_host.host().core.parameters(cores, _check.seed(seed, "create")), chosen)
 
 
-def load(path: str | os.PathLike[str]) -> ParameterSet:
-    """Reads a model file. The set's `outputs` are the layers of the model."""
-    file = _check.path(path, "path", "load")
-    return _load(file, file)
+def load(source: Any) -> ParameterSet:
+    """Reads a model: a path, the bytes of a model file (of any object with a buffer), or an open binary file.
 
-
-def _load(file: str, what: str) -> ParameterSet:
-    """Reads a model file. what: its name in errors."""
-    host = _host.host()
+    The set's `outputs` are the layers of the model. Errors of bytes call them "the model in memory".
+    """
+    if isinstance(source, (str, os.PathLike)):
+        file = _check.path(source, "path", "load")
+        return _load(file, file)
+    data = source.read() if hasattr(source, "read") else source
     try:
-        outputs, core = host.core.load(file)
+        view = memoryview(data)
+    except TypeError:
+        _check.refuse(source, "a path, bytes or an open binary file", "source", "load")
+    if not view.c_contiguous:
+        _check.refuse(source, "bytes without gaps", "source", "load")
+    return _load(view, "the model in memory")
+
+
+def _load(source: str | memoryview, what: str) -> ParameterSet:
+    """Reads a model file, or its bytes. what: its name in errors."""
+    host = _host.host()
+
+    def read() -> Any:
+        return host.core.load(source) if isinstance(source, str) else host.core.load_memory(source)
+
+    try:
+        outputs, core = read()
     except error.NotFoundError:
-        if not _register_types(host, file, what):
+        if not _register_types(host, source, what):
             raise
-        outputs, core = host.core.load(file)
+        outputs, core = read()
     loaded = ParameterSet(core, [Layer._wrap(each) for each in outputs])
     for output in loaded.outputs:
         output._model = loaded
     return loaded
 
 
-def _register_types(host: _host.Host, path: str, what: str) -> bool:
+def _register_types(host: _host.Host, source: str | memoryview, what: str) -> bool:
     """Gives the host the classes written in Python that layers of a file are made of; whether there are any."""
-    if not os.path.exists(path):
-        return False
-    topology = json.loads(host.core.describe_model(path))["topology"] or {"layers": []}
+    if isinstance(source, str):
+        if not os.path.exists(source):
+            return False
+        topology = json.loads(host.core.describe_model(source))["topology"] or {"layers": []}
+    else:  # of a checked file: the length of the header, in 8 bytes, and the header
+        data = source.cast("B")
+        header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
+        topology = json.loads(header["__metadata__"]["tenon.topology"])
     return _kernels.register_types(host, [(each["name"], each["type"]) for each in topology["layers"]], what)
 
 

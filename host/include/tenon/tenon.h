@@ -243,6 +243,10 @@ TENON_API tn_status tn_model_save(tn_host* host, tn_parameters parameters, const
  * TN_NEED_CAPACITY if the capacity is too small. */
 TENON_API tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                                   tn_parameters* parameters, tn_error* error);
+/* Since 0.4. The same from the bytes of a model file, such as one that an application decrypts or has inside, with the
+ * same checks. The bytes are read during the call and not kept. Errors call them "the model in memory". */
+TENON_API tn_status tn_model_load_memory(tn_host* host, const void* data, uint64_t bytes, tn_layer* outputs,
+                                         uint32_t* outputs_count, tn_parameters* parameters, tn_error* error);
 /* JSON: {verified, topology, tensors: [{name, dtype, shape, bytes}], metadata}. Former names of layer types are
  * replaced by the present ones. Loads no plugin. */
 TENON_API tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error);

@@ -175,29 +175,11 @@ class Host {
   }
   [[nodiscard]] Model load(const std::string& path) const {
     const char* const file = detail::c_text(path, "path");
-    // Allocates the result first: no allocation can fail once there are handles to release.
-    Model result;
-    result.parameters = Parameters(host_);
-    std::vector<tn_layer> list;
-    const auto load = [&](uint32_t* count, tn_error* error) {
-      tn_parameters set = {};
-      const tn_status status = tn_model_load(get(), file, list.data(), count, &set, error);
-      if (status == TN_OK) result.parameters.make([&](tn_parameters* to) { *to = set; });
-      return status;
-    };
-    uint32_t count = 16;
-    detail::checked([&](tn_error* error) {
-      tn_status status = TN_NEED_CAPACITY;
-      while (status == TN_NEED_CAPACITY) {
-        list.resize(count);
-        while (result.outputs.size() < count) result.outputs.push_back(Layer(host_));
-        status = load(&count, error);
-      }
-      return status;
-    });
-    for (uint32_t i = 0; i < count; ++i) result.outputs[i].make([&](tn_layer* to) { *to = list[i]; });
-    result.outputs.resize(count);
-    return result;
+    return detail::loaded_model(host_, [&](auto... to) { return tn_model_load(get(), file, to...); });
+  }
+  // From the bytes of a model file, which are not kept.
+  [[nodiscard]] Model load_memory(const void* data, uint64_t bytes) const {
+    return detail::loaded_model(host_, [&](auto... to) { return tn_model_load_memory(get(), data, bytes, to...); });
   }
   // JSON of a model file; loads no plugin.
   [[nodiscard]] std::string describe_model(const std::string& path) const {

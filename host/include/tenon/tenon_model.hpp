@@ -144,6 +144,36 @@ struct Model {
   Parameters parameters;
 };
 
+namespace detail {
+// Makes a model. call: tn_model_load without the file, (outputs, count, parameters, error).
+template <typename Call>
+Model loaded_model(const HostRef& host, Call&& call) {
+  // Allocates the result first: no allocation can fail once there are handles to release.
+  Model result;
+  result.parameters = Parameters(host);
+  std::vector<tn_layer> list;
+  const auto load = [&](uint32_t* count, tn_error* error) {
+    tn_parameters set = {};
+    const tn_status status = call(list.data(), count, &set, error);
+    if (status == TN_OK) result.parameters.make([&](tn_parameters* to) { *to = set; });
+    return status;
+  };
+  uint32_t count = 16;
+  checked([&](tn_error* error) {
+    tn_status status = TN_NEED_CAPACITY;
+    while (status == TN_NEED_CAPACITY) {
+      list.resize(count);
+      while (result.outputs.size() < count) result.outputs.push_back(Layer(host));
+      status = load(&count, error);
+    }
+    return status;
+  });
+  for (uint32_t i = 0; i < count; ++i) result.outputs[i].make([&](tn_layer* to) { *to = list[i]; });
+  result.outputs.resize(count);
+  return result;
+}
+}  // namespace detail
+
 struct Feed {
   std::string name;  // of the data layer
   Array values;      // [samples, shape of a sample...]

@@ -97,6 +97,9 @@ def test_a_class_may_be_defined_anew(tmp_path, other_host):
     other_host()
     loaded = tenon.load(tmp_path / "model")
     assert tenon.infer(loaded.outputs[0], loaded, [[1.0]]) == 3
+    other_host()
+    loaded = tenon.load((tmp_path / "model").read_bytes())
+    assert tenon.infer(loaded.outputs[0], loaded, [[1.0]]) == 3
 
 
 def test_two_classes_of_one_type_are_refused():

@@ -258,6 +258,8 @@ void World::train() {
   training.passes = 2;
   must(&tn_train, host, &training);
   must(&tn_model_save, host, parameters, &cost, 1, model.c_str());
+  std::ifstream file(model, std::ios::binary);
+  bytes_of_model.assign(std::istreambuf_iterator<char>(file), {});
   must(&tn_updater_save, host, updater, parameters, nullptr, 0, updater_file.c_str());
   must(&tn_topology_write, host, &cost, 1, &append, &topology);
 }

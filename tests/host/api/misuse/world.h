@@ -90,6 +90,7 @@ struct World {
   tn_reader images = {};        // samples with a slot "image"
   tn_reader csv_reader = {};    // of a CSV file with the column "x"
   std::string model;            // a model file
+  std::string bytes_of_model;   // the same
   std::string new_model;        // a path without a file
   std::string set;              // a plugin set that admits every plugin
   std::string new_folder;
