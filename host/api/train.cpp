@@ -8,6 +8,7 @@
 #include "host/api/lent_machine.h"
 #include "host/api/rule_updater.h"
 #include "host/training/averages.h"
+#include "host/training/best_values.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
 #include "host/training/validation.h"
@@ -192,6 +193,8 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& arguments) {
     fail(TN_INVALID, SubjectName{"start"}, "options.checkpoint.start is ", arguments.start, "; expected TN_START_*");
   options.start = kStarts[arguments.start];
   if (arguments.from != nullptr) options.from = arguments.from;
+  options.resume_with =
+      api::strings(arguments.resume_with, arguments.resume_with_count, "options.checkpoint.resume_with");
   return options;
 }
 
@@ -199,11 +202,11 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& arguments) {
 struct Saving {
   // measured: the values among which `best` must be.
   Saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
-         Averages* averages, const TestResult& measured)
+         Averages* averages, BestValues* best, const TestResult& measured)
       : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
         description(resume_description(arguments, run, *run.reader, updaters, averages)),
-        checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
+        checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages, best,
                      arguments.test != nullptr, topology, host.registry, description},
                     checkpoint_options(options)) {}
 
@@ -241,16 +244,20 @@ class Parts : tenon::base::NotCopied {
     const TestResult measured =
         tests_ ? tests_->nothing() : ResultSums(*run.machine->machine, host.registry).measured();
     if (arguments.early_stop != nullptr) add_early_stop(arguments, measured);
+    if (arguments.best != nullptr) add_best(host, arguments, run, measured);
     if (arguments.checkpoint != nullptr) add_saving(host, arguments, run, updaters, measured);
   }
 
   [[nodiscard]] TrainingParts get() {
-    return {saving_ ? &saving_->checkpoints : nullptr, tests_ ? &*tests_ : nullptr,
-            early_stop_ ? &*early_stop_ : nullptr, averages_ ? &*averages_ : nullptr,
-            averaged_ ? &averaged_->gate : nullptr};
+    return {saving_ ? &saving_->checkpoints : nullptr, pointer(tests_), pointer(early_stop_), pointer(averages_),
+            averaged_ ? &averaged_->gate : nullptr,    pointer(best_)};
   }
 
  private:
+  template <typename Part>
+  static Part* pointer(std::optional<Part>& part) {
+    return part ? &*part : nullptr;
+  }
   void add_averages(Host& host, const tn_train_options& arguments, const Run& run) {
     const tn_average_options options = api::sized(arguments.average, "options.average");
     if (options.parameters.generation == 0)
@@ -292,13 +299,35 @@ class Parts : tenon::base::NotCopied {
     early_stop_->check(measured);
   }
 
-  // A resume replaces the values of the set and of its averages.
+  void add_best(Host& host, const tn_train_options& arguments, const Run& run, const TestResult& measured) {
+    const tn_best_options options = api::sized(arguments.best, "options.best");
+    std::vector<BestValues::Copy> copies;
+    const auto add = [&](const std::shared_ptr<HeldParameters>& source, tn_parameters set, const char* member) {
+      const std::shared_ptr<HeldParameters>& target = best_sets_.emplace_back(host.parameters.at(set));
+      if (source == nullptr)
+        fail(TN_INVALID, SubjectName{member}, "best: averages is set; the training has no averages");
+      if (!target->set->has_values())
+        fail(TN_MISUSE, SubjectName{member}, member, " have no values: they were only declared");
+      copies.push_back({source->set, &source->gate, target->set, &target->gate});
+    };
+    constexpr const char* kParameters = "options.best.parameters";
+    if (options.parameters.generation == 0) fail(TN_MISUSE, SubjectName{kParameters}, kParameters, " is not set");
+    add(run.parameters, options.parameters, kParameters);
+    if (options.averages.generation != 0) add(averaged_, options.averages, "options.best.averages");
+    const bool stated = options.metric != nullptr && *options.metric != '\0';
+    best_.emplace(BestOptions{stated ? options.metric : "cost", options.best_is_highest != 0},
+                  arguments.test != nullptr, std::move(copies));
+    best_->check(measured);
+    for (const auto& held : best_sets_) best_trainings_.push_back(std::make_unique<SetTraining>(held->gate));
+  }
+
+  // A resume replaces the values of the set, of its averages and of the best ones.
   void add_saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
                   const TestResult& measured) {
     const SetWrite write(run.parameters->gate);
     std::optional<SetWrite> write_averages;
     if (averaged_) write_averages.emplace(averaged_->gate);
-    saving_.emplace(host, arguments, run, updaters, averages_ ? &*averages_ : nullptr, measured);
+    saving_.emplace(host, arguments, run, updaters, pointer(averages_), pointer(best_), measured);
   }
 
   std::shared_ptr<HeldParameters> averaged_;  // null: no averages
@@ -307,6 +336,9 @@ class Parts : tenon::base::NotCopied {
   Run test_run_;
   std::optional<Tests> tests_;
   std::optional<EarlyStop> early_stop_;
+  std::vector<std::shared_ptr<HeldParameters>> best_sets_;
+  std::vector<std::unique_ptr<SetTraining>> best_trainings_;  // of those
+  std::optional<BestValues> best_;
   std::optional<Saving> saving_;
 };
 
@@ -331,6 +363,13 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   const std::vector<tn_metric> costs = table_of(event.costs);
   told.costs = costs.data();
   told.costs_count = static_cast<uint32_t>(costs.size());
+  told.changes = event.changes.empty() ? nullptr : event.changes.c_str();
+  told.best_pass = -1;
+  if (event.best) {
+    told.best = event.best->value;
+    told.best_pass = event.best->pass;
+    told.best_batch = event.best->batch;
+  }
   lend_machine(host, run, Machine::Lending::kReading, [&](tn_machine machine) {
     told.machine = machine;
     options.handler(options.user, &told);

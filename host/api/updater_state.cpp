@@ -51,7 +51,10 @@ void save_updater(FileSystem& files, const std::filesystem::path& path, Updater&
   record.updates = set->updates();
   record.steps = updater.steps(set);
   record.learning_rate = updater.learning_rate();
-  write_checkpoint(files, path, topology, *set, updater.states(set), {}, record);
+  CheckpointContents contents;
+  contents.record = std::move(record);
+  contents.states = updater.states(set);
+  write_checkpoint(files, path, topology, *set, contents);
 }
 
 // Reads what save_updater wrote, or the updater of a training's checkpoint. Parameters stay as they are. Throws

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace tenon::cli {
 
@@ -23,6 +24,14 @@ void add_costs(json& object, const std::vector<Metric>& costs) {
 
 std::string rate_text(int64_t samples, double seconds) {
   return seconds > 0 ? std::to_string(std::llround(static_cast<double>(samples) / seconds)) + " samples/s" : "";
+}
+
+// Returns what differs from the checkpoint that a training resumes from.
+std::vector<std::string> changes_of(const Event& event) {
+  std::vector<std::string> result;
+  std::istringstream lines(event.changes());
+  for (std::string line; std::getline(lines, line);) result.push_back(line);
+  return result;
 }
 
 const char* reason_text(uint32_t reason) {
@@ -91,6 +100,7 @@ void Report::begin_training(const Event& told) {
   if (!told.checkpoint().empty())
     console_.line("resumed from " + told.checkpoint() + ": " + std::to_string(told.pass()) + " passes, " +
                   std::to_string(told.batch()) + " batches of the next");
+  for (const std::string& change : changes_of(told)) console_.line("changed " + change);
   if (told.pass() > passes_ || (told.pass() == passes_ && told.batch() > 0))
     console_.warn("the checkpoint is beyond the number of passes, " + std::to_string(passes_) +
                   ": nothing is trained, and the model is that of the checkpoint");
@@ -149,6 +159,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
   if (with_result) add_costs(object, told.costs());
   if (told.skipped() > 0) object["skipped"] = told.skipped();
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
+  if (!told.changes().empty()) object["changes"] = changes_of(told);
   if (told.kind() == TN_END_TRAINING) object["reason"] = reason_text(told.reason());
   if (!told.checkpoint().empty()) object["path"] = told.checkpoint();
   console_.event(object);
@@ -171,14 +182,16 @@ void Report::test(const TestResult& result, int64_t passes_done, const std::stri
   check(result.metrics, "the test");
 }
 
-void Report::saved(const std::string& path) {
-  console_.event({{"event", "saved"},
-                  {"pass", passes_done_},
-                  {"batch", 0},
-                  {"cost", nullptr},
-                  {"metrics", json::object()},
-                  {"path", path}});
-  console_.line("saved " + path);
+void Report::saved(const std::string& path, const std::optional<BestMeasurement>& best, const std::string& watched) {
+  json object = {{"event", "saved"}, {"pass", passes_done_},      {"batch", 0},
+                 {"cost", nullptr},  {"metrics", json::object()}, {"path", path}};
+  std::string line = "saved " + path;
+  if (best) {
+    object["best"] = {{"pass", best->pass}, {"value", number(best->value)}, {"watched", watched}};
+    line += ": the best, " + watched + " " + shown(best->value) + " after pass " + std::to_string(best->pass);
+  }
+  console_.event(object);
+  console_.line(line);
 }
 
 }  // namespace tenon::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ class Report {
   void tell(const Event& told);
   // passes_done: 0 for a model from a file. has_cost: whether a cost was measured, or metrics alone.
   void test(const TestResult& result, int64_t passes_done, const std::string& label, bool has_cost = true);
-  void saved(const std::string& path);
+  // best: whose values were saved; empty: the last ones. watched: how it was chosen, such as "test accuracy".
+  void saved(const std::string& path, const std::optional<BestMeasurement>& best, const std::string& watched);
 
   [[nodiscard]] int64_t passes_done() const { return passes_done_; }
   // The cost of the last pass that ended.

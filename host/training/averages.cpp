@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "host/training/sets.h"
 
 namespace tenon::host {
 
@@ -31,30 +32,13 @@ void check(const AverageOptions& options) {
   if (options.begin < 0) refuse("begin", options.begin, "; expected at least 0");
 }
 
-void check_equal(const ParameterSet& of, const ParameterSet& to) {
-  for (const ParameterEntry& entry : to.entries())
-    if (!of.contains(entry.name))
-      fail_parameter(TN_INVALID, entry.name, "average: the set for the averages has parameter \"", entry.name,
-                     "\", which the training does not have");
-  for (const ParameterEntry& entry : of.entries()) {
-    if (!to.contains(entry.name))
-      fail_parameter(TN_INVALID, entry.name, "average: the set for the averages lacks parameter \"", entry.name, "\"");
-    const ParameterEntry& other = to.find(entry.name);
-    if (other.shape != entry.shape || other.buffer != entry.buffer)
-      fail_parameter(TN_INVALID, entry.name, "average: parameter \"", entry.name, "\": expected ",
-                     to_string(entry.shape), ", the set for the averages has ", to_string(other.shape));
-  }
-}
-
 }  // namespace
 
 Averages::Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<ParameterSet> to,
                    const AverageOptions& options, const tn_parallel& pool)
     : of_(std::move(of)), to_(std::move(to)), options_(options), pool_(pool) {
   check(options_);
-  if (of_ == to_)
-    fail(TN_INVALID, SubjectName{"parameters"}, "average: the averages need another set than that of the training");
-  check_equal(*of_, *to_);
+  check_receiver(*of_, *to_, "average");
   for (const ParameterEntry& entry : of_->entries()) {
     const float* const from = of_->address(entry);
     float* const into = to_->address(to_->find(entry.name));

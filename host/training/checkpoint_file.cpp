@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/bounded_json.h"
 #include "core/error.h"
@@ -15,11 +16,15 @@ constexpr const char* kVersion = "tenon.checkpoint";  // in the metadata
 constexpr const char* kRecord = "record";             // tensors, after kCheckpointTensors
 constexpr const char* kState = "state";
 constexpr const char* kAverage = "average";
+constexpr const char* kBestValues = "best";
+constexpr const char* kChanges = "tenon.checkpoint.changes";  // in the metadata
 
 // The name of the record, number 0, or of that of a group. The record of a group has steps and learning rate only.
 std::string record_name(size_t number) {
   return text(kCheckpointTensors, kRecord, number == 0 ? std::string() : text("/", number));
 }
+
+std::string best_record_name() { return text(kCheckpointTensors, kBestValues, "/", kRecord); }
 
 std::string tensor_name(const char* kind, const Updater::StateValues& state) {
   return text(kCheckpointTensors, kind, "/", state.state, "/", state.parameter);
@@ -36,27 +41,29 @@ std::vector<std::string> names_of(const Topology& topology) {
 }  // namespace
 
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
-                      const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record,
-                      const std::vector<UpdaterProgress>& groups) {
-  std::vector<std::string> records = {encode(record)};
-  for (const UpdaterProgress& group : groups) {
+                      const ParameterSet& set, const CheckpointContents& contents) {
+  const std::string version = version_of(contents.record);  // of all records
+  std::vector<std::pair<std::string, std::string>> records = {{record_name(0), encode(contents.record, version)}};
+  for (const UpdaterProgress& group : contents.groups) {
     CheckpointRecord of_group;
     of_group.steps = group.steps;
     of_group.learning_rate = group.learning_rate;
-    records.push_back(encode(of_group));
+    records.emplace_back(record_name(records.size()), encode(of_group, version));
   }
+  if (contents.best) records.emplace_back(best_record_name(), encode(*contents.best, version));
   CheckpointParts parts;
-  parts.metadata[kVersion] = version_of(record);
-  for (size_t i = 0; i < records.size(); ++i)
-    parts.tensors.push_back(
-        {record_name(i), "U8", {static_cast<int64_t>(records[i].size())}, records[i].data(), records[i].size()});
-  const auto add = [&](const char* kind, const Updater::StateValues& state) {
-    parts.tensors.push_back(
-        {tensor_name(kind, state), element_type_name(state.dtype), state.shape, state.values, state.bytes()});
+  parts.metadata[kVersion] = version;
+  if (!contents.changes.empty()) parts.metadata[kChanges] = contents.changes;
+  for (const auto& [name, bytes] : records)
+    parts.tensors.push_back({name, "U8", {static_cast<int64_t>(bytes.size())}, bytes.data(), bytes.size()});
+  const auto add = [&](const char* kind, const std::vector<Updater::StateValues>& list) {
+    for (const Updater::StateValues& state : list)
+      parts.tensors.push_back(
+          {tensor_name(kind, state), element_type_name(state.dtype), state.shape, state.values, state.bytes()});
   };
-  for (const Updater::StateValues& state : states) add(kState, state);
-  for (const Updater::StateValues& average : averages) add(kAverage, average);
+  add(kState, contents.states);
+  add(kAverage, contents.averages);
+  add(kBestValues, contents.best_values);
   write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology), parts);
 }
 
@@ -134,6 +141,16 @@ std::vector<Updater::StateValues> CheckpointFile::states() const {
 UpdaterProgress CheckpointFile::group(size_t number) {
   const CheckpointRecord record = record_of(record_name(number));
   return {record.steps, record.learning_rate};
+}
+
+std::optional<CheckpointRecord> CheckpointFile::best() {
+  if (tensors_.find(best_record_name()) == nullptr) return std::nullopt;
+  return record_of(best_record_name());
+}
+
+std::string CheckpointFile::changes() const {
+  const auto entry = header_.metadata.find(kChanges);
+  return entry == header_.metadata.end() ? "" : entry->second;
 }
 
 void CheckpointFile::read(const char* kind, const Updater::StateValues& state) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,20 @@ namespace tenon::host {
 
 using namespace core;
 
-// Writes a checkpoint. It appears under its name only when it is complete and on disk. averages: those of the
-// parameters (averages.h), if there are any. groups: of the updaters beside the one of the record.
+// What a checkpoint holds beside topology and parameters.
+struct CheckpointContents {
+  CheckpointRecord record;
+  std::vector<Updater::StateValues> states;       // of the updaters
+  std::vector<Updater::StateValues> averages;     // of the parameters (averages.h), if there are any
+  std::vector<UpdaterProgress> groups;            // of the updaters beside the one of the record
+  std::optional<CheckpointRecord> best;           // of the best measurement (best_values.h), if values of it are kept
+  std::vector<Updater::StateValues> best_values;  // those
+  std::string changes;                            // what resumes have changed so far, a line each; empty: nothing
+};
+
+// Writes a checkpoint. It appears under its name only when it is complete and on disk.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
-                      const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record,
-                      const std::vector<UpdaterProgress>& groups = {});
+                      const ParameterSet& set, const CheckpointContents& contents);
 
 // Writes a model file of a set with the parameters of `topology`.
 void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
@@ -44,6 +53,11 @@ class CheckpointFile final : public Updater::StateSource {
   void read(const Updater::StateValues& state) override { read(kState, state); }
   // Reads the values of one of the averages.
   void read_average(const Updater::StateValues& average) { read(kAverage, average); }
+  // The record of the best measurement, if there is one, and one of its values.
+  [[nodiscard]] std::optional<CheckpointRecord> best();
+  void read_best(const Updater::StateValues& value) { read(kBest, value); }
+  // What resumes had changed so far.
+  [[nodiscard]] std::string changes() const;
   // Reads the parameters, all at once: if it fails, the set is unchanged.
   void load(ParameterSet& set) const;
 
@@ -51,6 +65,7 @@ class CheckpointFile final : public Updater::StateSource {
   [[nodiscard]] CheckpointRecord record_of(const std::string& tensor);
   static constexpr const char* kState = "state";  // kinds of tensors
   static constexpr const char* kAverage = "average";
+  static constexpr const char* kBest = "best";
   void read(const char* kind, const Updater::StateValues& state);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& given) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,

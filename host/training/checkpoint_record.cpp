@@ -181,7 +181,7 @@ const char* version_of(const CheckpointRecord& record) {
   return record.loop.sums.costs.empty() ? kCheckpointVersion : kCheckpointVersionOfCosts;
 }
 
-std::string encode(const CheckpointRecord& record) {
+std::string encode(const CheckpointRecord& record, const std::string& version) {
   std::string bytes;
   RecordOutput output(bytes);
   const auto put = [&](const char* name, const auto& value) { output(cereal::make_nvp(name, value)); };
@@ -190,7 +190,8 @@ std::string encode(const CheckpointRecord& record) {
   const std::vector<double> early_best = listed(record.loop.early_stop.best);
   for_each_later_field(record, early_best, put);
   put("tests.due", static_cast<uint64_t>(record.loop.tests.due ? 1 : 0));
-  if (version_of(record) == std::string(kCheckpointVersionOfCosts)) put("sums.costs", record.loop.sums.costs);
+  if ((version.empty() ? version_of(record) : version) == kCheckpointVersionOfCosts)
+    put("sums.costs", record.loop.sums.costs);
   return bytes;
 }
 

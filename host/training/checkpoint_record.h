@@ -83,7 +83,8 @@ constexpr const char* kCheckpointVersionOfCosts = "3";
 // Returns the version in which a record is written.
 [[nodiscard]] const char* version_of(const CheckpointRecord& record);
 
-[[nodiscard]] std::string encode(const CheckpointRecord& record);
+// Returns the bytes of a record in one of these versions; empty: version_of(record).
+[[nodiscard]] std::string encode(const CheckpointRecord& record, const std::string& version = {});
 // Decodes untrusted bytes of one of these versions: allocates at most a fixed multiple of them. Throws TN_BAD_DATA
 // naming `file`, the field and what was expected.
 [[nodiscard]] CheckpointRecord decode(const std::string& bytes, const std::string& file,

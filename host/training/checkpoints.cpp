@@ -11,10 +11,12 @@
 #include <set>
 #include <system_error>
 
+#include "base/text.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "host/training/data_digest.h"
 #include "host/training/resume_check.h"
+#include "host/training/sets.h"
 
 namespace tenon::host {
 
@@ -52,6 +54,9 @@ void check(const CheckpointOptions& options) {
   if (options.keep < 1) refuse("keep", options.keep, "; expected at least 1");
   if (options.start == Start::kFresh && !options.from.empty())
     refuse("from", "\"", options.from.string(), "\"; a training that does not resume reads no checkpoint");
+  if (options.start == Start::kFresh && !options.resume_with.empty())
+    refuse("resume_with", "\"", options.resume_with[0], "\"; a training that does not resume changes nothing");
+  check_changeable(options.resume_with);
 }
 
 // A failure of the reader while a checkpoint is read, which an older checkpoint does not avoid.
@@ -65,12 +70,6 @@ void require_writable(const fs::path& folder) {
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     fail(TN_IO, SubjectName{folder.string()}, folder.string(),
          ": cannot write to the folder: ", std::generic_category().message(errno));
-}
-
-bool is_finite(const ParameterSet& set) {
-  return std::all_of(set.entries().begin(), set.entries().end(), [&](const ParameterEntry& entry) {
-    return find_not_finite(TN_F32, set.values(entry), static_cast<int64_t>(entry.count)) < 0;
-  });
 }
 
 // A model file must hold all parameters of the set.
@@ -152,13 +151,12 @@ void check_slots(const CheckpointedTraining& training, const DataNames& names) {
   }
 }
 
-// Returns the names of the topology of a checkpoint, and checks that the loop will take its state: what a training
+// Returns the names of the topology of a checkpoint, and checks that the loop will take the state: what a training
 // reads after the parameters have their values must not fail. Sets the states that layers carry, as the loop does
 // again.
 DataNames names_and_checked_loop(const CheckpointedTraining& training, const CheckpointFile& checkpoint,
-                                 const std::string& file) {
+                                 const LoopState& state, const std::string& file) {
   try {
-    const LoopState& state = checkpoint.record().loop;
     training.machine.set_carried(state.carried);
     ResultSums(training.machine, training.registry).set(state.sums);
     return names_of_topology(checkpoint.topology());
@@ -166,6 +164,20 @@ DataNames names_and_checked_loop(const CheckpointedTraining& training, const Che
     if (error.code() != TN_BAD_DATA) throw;
     fail(TN_BAD_DATA, SubjectName{file}, file, ": damaged checkpoint: ", error.message());
   }
+}
+
+// Drops the states that layers carry from minibatch to minibatch: with another number of samples they are those of
+// other samples. Between two passes they are not used.
+void drop_carried(const std::string& file, LoopState& state) {
+  const bool used = std::any_of(state.carried.values.begin(), state.carried.values.end(),
+                                [](const auto& value) { return !value.empty(); });
+  if (used && state.place.batch > 0)
+    fail(TN_INVALID, SubjectName{"resume_with"}, file, ": reader.batch differs within a pass, after ",
+         state.place.batch,
+         " minibatches, from each of which layers carry states to the next; resume from a checkpoint "
+         "between two passes");
+  state.carried.samples = 0;
+  for (auto& value : state.carried.values) value.clear();
 }
 
 }  // namespace
@@ -204,32 +216,30 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   stored["topology"] = without_names(checkpoint.topology());
   add_defaults(stored, training_.registry);
   present["topology"] = without_names(training_.topology.to_json());
+  const RunChanges changes = accept_changes(options_.resume_with, stored, present);
   check_same_run(file.string(), stored, present, resumes_inexactly());
   const auto states = training_.updater.read_states(set, checkpoint);
+  const std::vector<UpdaterProgress> now = training_.updater.progress(set);
   std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};
   for (size_t i = 1; i <= training_.updater.groups(); ++i) progress.push_back(checkpoint.group(i));
+  for (const size_t updater : changes.rates) progress[updater].learning_rate = now[updater].learning_rate;
   std::shared_ptr<Averages::Restored> averages;
   if (training_.averages != nullptr)
     averages = training_.averages->read([&](const Updater::StateValues& each) { checkpoint.read_average(each); });
-  const DataNames names = names_and_checked_loop(training_, checkpoint, file.string());
+  std::optional<BestValues::Restored> best;
+  if (training_.best != nullptr) best = training_.best->read(checkpoint);
+  LoopState state = record.loop;
+  if (changes.batch != 0) drop_carried(file.string(), state);
+  const DataNames names = names_and_checked_loop(training_, checkpoint, state, file.string());
   // The reader may refuse the place, its data may have changed, and load the values: if one fails, it goes back.
   Reader& reader = training_.reader;
-  const TrainingPlace& place = record.loop.place;
   const int64_t pass = reader.pass(), position = reader.position();
-  const auto move = [&](int64_t to_pass, int64_t to) {
-    if (reader.pass() != to_pass || reader.position() != to) reader.seek(to_pass, to);
-  };
   try {
-    try {
-      if (!resumes_inexactly()) check_data(file.string(), record.loop.data);
-      move(place.reader_pass, place.reader_position);
-    } catch (const Error& error) {
-      throw ReaderError(error);
-    }
+    move_reader(file.string(), state, changes);
     check_slots(training_, names);  // after its data, which say more
     checkpoint.load(*set);
   } catch (...) {
-    move(pass, position);
+    if (reader.pass() != pass || reader.position() != position) reader.seek(pass, position);
     throw;
   }
   set->set_updates(record.updates);
@@ -239,16 +249,46 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
     training_.averages->adopt(*averages, record.averaged);
     training_.averages->take_names();
   }
+  if (best) training_.best->adopt(std::move(*best), names);
   const bool same = record.best_watched.empty() ? !training_.tests : record.best_watched == watched_best();
   if (same) best_.set(record.best);
-  last_ = place;
-  resumed_ = record.loop;
+  note(changes, state.place, checkpoint.changes());
+  last_ = state.place;
+  resumed_ = std::move(state);
 }
 
-// Reads the minibatch of the digest again. A reader that cannot seek has to be at the right place anyway.
-void Checkpoints::check_data(const std::string& file, const DataDigest& data) const {
+void Checkpoints::move_reader(const std::string& file, LoopState& state, const RunChanges& changes) const {
+  Reader& reader = training_.reader;
+  try {
+    if (!resumes_inexactly()) check_data(file, state.data, changes.batch);
+    int64_t position = state.place.reader_position;
+    if (changes.batch != 0) {
+      if (!state.data.xxh3.empty())
+        state.data.xxh3 = digest_again(reader, state.data, training_.machine.set()->allocator()).value_or("");
+      // Samples that the other minibatches drop at the end of a pass are no part of it now.
+      if (reader.size() >= 0) position = std::min(position, reader.size());
+    }
+    if (reader.pass() != state.place.reader_pass || reader.position() != position)
+      reader.seek(state.place.reader_pass, position);
+  } catch (const Error& error) {
+    throw ReaderError(error);
+  }
+}
+
+void Checkpoints::note(const RunChanges& changes, const TrainingPlace& place, const std::string& before) {
+  history_ = before;
+  for (const std::string& line : changes.lines) {
+    base::append(changes_, line, "\n");
+    base::append(history_, text("checkpoint-", place.pass, "-", place.batch, ": ", line), "\n");
+  }
+}
+
+// Reads the minibatch of the digest again. A reader that cannot seek has to be at the right place anyway. samples: of
+// the minibatch, if its number has changed; else 0.
+void Checkpoints::check_data(const std::string& file, const DataDigest& data, int64_t samples) const {
   if (data.xxh3.empty()) return;
-  const std::optional<std::string> now = digest_again(training_.reader, data, training_.machine.set()->allocator());
+  const std::optional<std::string> now =
+      digest_again(training_.reader, data, training_.machine.set()->allocator(), samples);
   if (now && *now != data.xxh3)
     fail(TN_INVALID, SubjectName{file}, file, ": the data of the reader has changed: the first minibatch of its pass ",
          data.pass + 1, " has the digest ", *now, ", ", data.xxh3,
@@ -277,7 +317,7 @@ std::string Checkpoints::write(const LoopState& state) {
 }
 
 void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) {
-  if (options_.best.empty()) return;
+  if (options_.best.empty() || !is_finite(*training_.machine.set())) return;
   // Before the other checkpoint of this place, which contains the value.
   if (!best_.take(compared(options_.best, measured))) return;
   write_file(kBest, state);
@@ -297,23 +337,29 @@ void Checkpoints::write_own(const std::string& name, const Write& write) {
 
 void Checkpoints::write_file(const std::string& name, const LoopState& state) {
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
-  CheckpointRecord record;
+  const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
+  CheckpointContents contents;
+  CheckpointRecord& record = contents.record;
   record.run = training_.run.dump();
   record.updates = set->updates();
-  const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
   record.steps = progress[0].steps;
   record.learning_rate = progress[0].learning_rate;
   record.loop = state;
   record.best = best_.value();
   record.best_watched = options_.best.empty() ? "" : watched_best();
-  std::vector<Updater::StateValues> averages;
+  contents.states = training_.updater.states(set);
+  contents.groups = {progress.begin() + 1, progress.end()};
+  contents.changes = history_;
   if (training_.averages != nullptr) {
     record.averaged = training_.averages->seen();
-    averages = training_.averages->values();
+    contents.averages = training_.averages->values();
+  }
+  if (training_.best != nullptr) {
+    contents.best = training_.best->record();
+    contents.best_values = training_.best->values();
   }
   write_own(name, [&](FileSystem& files, const fs::path& file) {
-    write_checkpoint(files, file, training_.topology, *set, training_.updater.states(set), averages, record,
-                     {progress.begin() + 1, progress.end()});
+    write_checkpoint(files, file, training_.topology, *set, contents);
   });
 }
 

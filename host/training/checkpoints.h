@@ -15,8 +15,10 @@
 #include "core/topology.h"
 #include "host/readers/reader.h"
 #include "host/training/averages.h"
+#include "host/training/best_values.h"
 #include "host/training/checkpoint_file.h"
 #include "host/training/checkpoint_record.h"
+#include "host/training/resume_changes.h"
 #include "host/training/training_loop.h"
 #include "host/training/updater_groups.h"
 #include "host/training/validation.h"
@@ -36,7 +38,8 @@ struct CheckpointOptions {
   std::string best;              // "cost", a cost or a metric, of a test or pass; empty: none
   bool best_is_highest = false;  // else the lowest
   Start start = Start::kFresh;
-  std::filesystem::path from;  // the checkpoint to resume from; empty: the newest in the folder
+  std::filesystem::path from;            // the checkpoint to resume from; empty: the newest in the folder
+  std::vector<std::string> resume_with;  // what may differ from it (resume_changes.h)
 };
 
 // The objects of the training. All are borrowed.
@@ -47,6 +50,7 @@ struct CheckpointedTraining {
   const UpdaterGroups& updater;
   Reader& reader;
   Averages* averages;         // of the parameters; null: there are none
+  BestValues* best;           // null: none are kept
   bool tests;                 // whether the best is that of tests, else of passes
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
   Registry& registry;         // of the types of layers and updaters
@@ -63,6 +67,8 @@ class Checkpoints {
   // Return the state to continue from, null after a fresh start, and the file that it was read from.
   [[nodiscard]] const LoopState* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
   [[nodiscard]] const std::string& resumed_from() const { return resumed_from_; }
+  // What differs from that checkpoint, one difference in each line.
+  [[nodiscard]] const std::string& changes() const { return changes_; }
 
   [[nodiscard]] bool is_due_after_batch();
   [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;
@@ -89,13 +95,16 @@ class Checkpoints {
   void lock();
   void resume(const std::vector<Found>& found);
   void read(const std::filesystem::path& file, CheckpointFile& checkpoint);
+  // Moves the reader to the place of `state`, and adapts that state to a changed number of samples of a minibatch.
+  void move_reader(const std::string& file, LoopState& state, const RunChanges& changes) const;
+  void note(const RunChanges& changes, const TrainingPlace& place, const std::string& before);
   void write_file(const std::string& name, const LoopState& state);
   // Writes a file by `write`, which gets the files to write with: the file replaces another one of the name only if
   // this training wrote that, or found it when it began.
   template <typename Write>
   void write_own(const std::string& name, const Write& write);
   void remove_oldest(const TrainingPlace& newest);
-  void check_data(const std::string& file, const DataDigest& data) const;
+  void check_data(const std::string& file, const DataDigest& data, int64_t samples) const;
   [[nodiscard]] std::string watched_best() const {
     return watched(options_.best, options_.best_is_highest, training_.tests);
   }
@@ -106,6 +115,8 @@ class Checkpoints {
   std::set<std::string> own_;  // the names of files in the folder that this training may replace and remove
   std::optional<LoopState> resumed_;
   std::string resumed_from_;
+  std::string changes_;                // by the last resume
+  std::string history_;                // of the changes by all resumes, with their places
   std::optional<TrainingPlace> last_;  // of the last checkpoint that was written or read
   Best best_;
   int64_t batches_ = 0;    // since the last checkpoint

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/data_digest.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/files/checksum.h"
 
@@ -31,16 +33,20 @@ std::string digest_of(const SampleBlock& samples) {
 }
 
 std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
-                                        const std::shared_ptr<Allocator>& allocator) {
+                                        const std::shared_ptr<Allocator>& allocator, int64_t samples) {
   try {
     reader.seek(of.pass, 0);
   } catch (const Error& error) {
     if (error.code() == TN_UNSUPPORTED) return std::nullopt;
     throw;
   }
-  SampleBlock samples(reader.slots(), allocator);
-  reader.next(samples, reader.batch());
-  return digest_of(samples);
+  SampleBlock block(reader.slots(), allocator);
+  while (reader.next(block, reader.batch()) > 0 && block.samples() < samples) continue;
+  if (samples == 0) return digest_of(block);
+  // Fewer in whole minibatches: the pass may have more, which the reader drops.
+  if (block.samples() < samples && block.samples() % reader.batch() == 0) return std::nullopt;
+  block.truncate(std::min(samples, block.samples()));
+  return digest_of(block);
 }
 
 }  // namespace tenon::host

@@ -8,6 +8,7 @@
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/training/averages.h"
+#include "host/training/best_values.h"
 #include "host/training/checkpoints.h"
 #include "host/training/data_digest.h"
 #include "host/training/validation.h"
@@ -130,6 +131,7 @@ class Training {
         early_stop_(parts.early_stop),
         averages_(parts.averages),
         averages_gate_(parts.averages_gate),
+        best_(parts.best),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
         minibatches_(inputs, resumed() != nullptr, inputs.options.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
@@ -208,7 +210,8 @@ class Training {
     reach(pass_ + 1, 0);
     if (tests_ != nullptr) tests_->count_pass(pass_ + 1);
     bool going = send(EventKind::kEndPass, &pass_sums_);
-    if (tests_ == nullptr && (checkpoints_ != nullptr || early_stop_ != nullptr)) judge(pass_sums_.measured());
+    if (tests_ == nullptr && (checkpoints_ != nullptr || early_stop_ != nullptr || best_ != nullptr))
+      judge(pass_sums_.measured());
     going = going && go_on();
     return going && (checkpoints_ == nullptr || !checkpoints_->is_due_after_pass(pass_ + 1) || save());
   }
@@ -228,6 +231,7 @@ class Training {
   // Takes a measurement of the parameters: of a test, or without tests of a pass.
   void judge(const TestResult& measured) {
     if (early_stop_ != nullptr) early_stop_->take(measured);
+    if (best_ != nullptr) best_->take(measured, place_);
     if (checkpoints_ != nullptr) checkpoints_->keep_best(measured, state());
   }
 
@@ -304,6 +308,8 @@ class Training {
     event.kind = kind;
     event.checkpoint = checkpoint;
     if (kind == EventKind::kEndTraining) event.reason = reason_;
+    if (kind == EventKind::kBeginTraining && checkpoints_ != nullptr) event.changes = checkpoints_->changes();
+    if (best_ != nullptr) event.best = best_->best();
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
@@ -322,11 +328,12 @@ class Training {
   const LoopInputs& inputs_;
   const UpdaterGroups& updater_;
   const EventHandler& handler_;
-  Checkpoints* const checkpoints_;  // these four: null if it has none
+  Checkpoints* const checkpoints_;  // these six: null if it has none
   Tests* const tests_;
   EarlyStop* const early_stop_;
   Averages* const averages_;
   SetGate* const averages_gate_;
+  BestValues* const best_;
   Feeder feeder_;
   Minibatches minibatches_;
   ResultSums pass_sums_, batch_sums_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,12 @@ enum class EventKind {
 // Why a training ended, in the order of TN_REASON_*.
 enum class Reason { kNone, kPasses, kHandler, kCancel, kEarly };
 
+// The best measurement so far (best_values.h).
+struct BestPlace {
+  double value = 0;
+  int64_t pass = 0, batch = 0;  // passes, and minibatches of the next one, that were done
+};
+
 struct MetricValue {
   std::string name;  // "accuracy", or "<layer>.accuracy" if two metrics use that name
   double value = 0;
@@ -56,6 +63,8 @@ struct Event {
   bool stop = false;               // may be set by the handler
   std::string checkpoint;          // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
   Reason reason = Reason::kNone;   // EndTraining: why
+  std::string changes;             // BeginTraining: what differs from the checkpoint, a line each; else empty
+  std::optional<BestPlace> best;   // of the measurements before this event; empty without BestValues
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -148,6 +157,7 @@ struct LoopInputs {
 };
 
 class Averages;
+class BestValues;
 class Checkpoints;
 class EarlyStop;
 class Tests;
@@ -159,6 +169,7 @@ struct TrainingParts {
   EarlyStop* early_stop = nullptr;
   Averages* averages = nullptr;
   SetGate* averages_gate = nullptr;  // of the set of the averages; with averages
+  BestValues* best = nullptr;
 };
 
 // Trains until the passes of the options are done, counting those before a resume, or until the handler, a cancel or

@@ -31,6 +31,8 @@ void read_checkpoint(const std::string& bytes) {
   for (size_t group = 1; group < 3; ++group)
     if (json::parse(model_header(bytes)).contains(kCheckpointRecord + ("/" + std::to_string(group))))
       (void)file.group(group);
+  (void)file.best();
+  (void)file.changes();
   for (const Updater::StateValues& state : file.states()) EXPECT_FALSE(state.parameter.empty());
 }
 

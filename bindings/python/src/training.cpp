@@ -82,10 +82,13 @@ void bind_event(nb::module_& module) {
       .def("read",
            [](const LiveEvent& live) {
              const Event& event = live.get();
+             nb::object best = nb::none();
+             if (const auto measurement = event.best())
+               best = nb::make_tuple(measurement->value, measurement->pass, measurement->batch);
              return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
                                    dict_of(event.metrics()), event.seconds(), event.learning_rate(),
                                    event.scheduled_rate(), event.checkpoint(), event.reason(), event.skipped(),
-                                   dict_of(event.costs()));
+                                   dict_of(event.costs()), event.changes(), best);
            })
       .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
       .def("machine", [](const LiveEvent& live) { return live.get().machine(); })

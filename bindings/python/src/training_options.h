@@ -27,6 +27,7 @@ inline void read(const nb::dict& from, tenon::CheckpointOptions* to) {
   take(from, "best", &to->best);
   take(from, "best_is_highest", &to->best_is_highest);
   take(from, "start", &to->start);
+  take(from, "resume_with", &to->resume_with);
 }
 
 inline void read(const nb::dict& from, tenon::AverageOptions* to) {
@@ -34,6 +35,13 @@ inline void read(const nb::dict& from, tenon::AverageOptions* to) {
   take(from, "decay", &to->decay);
   take(from, "window", &to->window);
   take(from, "begin", &to->begin);
+}
+
+inline void read(const nb::dict& from, tenon::BestOptions* to) {
+  take(from, "parameters", &to->parameters);
+  take(from, "averages", &to->averages);
+  take(from, "metric", &to->metric);
+  take(from, "best_is_highest", &to->best_is_highest);
 }
 
 inline void read(const nb::dict& from, tenon::TrainOptions* to) {
@@ -54,6 +62,7 @@ inline void read(const nb::dict& from, tenon::TrainOptions* to) {
   take(from, "groups", &to->groups);
   take(from, "devices", &to->devices);
   take(from, "compute", &to->compute);
+  if (const auto part = part_of(from, "best")) read(*part, &to->best.emplace());
 }
 
 }  // namespace tenon_python

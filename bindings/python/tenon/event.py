@@ -31,16 +31,19 @@ class Event:
     each of two or more by name, as in Result; metrics: by name; seconds: since the pass began; learning_rate: before
     the schedule; scheduled_rate: after it; reason: of EndTraining, a Reason; skipped: steps so far that were not
     updated, since gradients were not finite (see compute in SGD.train). Cost and metrics of a pass or a test without
-    samples are nan.
+    samples are nan. changes: of BeginTraining, what Checkpoint.resume_with lets differ from the checkpoint, one
+    difference in each line. best: with best= of SGD.train, (value, passes, minibatches of the next pass) of the best
+    measurement before this event; None before the first one.
     """
 
-    __slots__ = ("_live", "batch_id", "checkpoint", "cost", "costs", "learning_rate", "metrics", "pass_id", "reason", "samples",
-                 "scheduled_rate", "seconds", "skipped")  # fmt: skip
+    __slots__ = ("_live", "batch_id", "best", "changes", "checkpoint", "cost", "costs", "learning_rate", "metrics", "pass_id",
+                 "reason", "samples", "scheduled_rate", "seconds", "skipped")  # fmt: skip
 
     def __init__(self, live: Any) -> None:
         self._live = live
         (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
-         self.scheduled_rate, self.checkpoint, self.reason, self.skipped, self.costs) = live.read()  # fmt: skip
+         self.scheduled_rate, self.checkpoint, self.reason, self.skipped, self.costs, self.changes,
+         self.best) = live.read()  # fmt: skip
         if self.reason:
             self.reason = Reason(self.reason)
         if not self.samples and isinstance(self, (EndPass, Test, EndTraining)):

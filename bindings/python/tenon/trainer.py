@@ -57,7 +57,9 @@ class Checkpoint:
     """Checkpoints of a training in a folder.
 
     resume: True continues from the newest checkpoint of the folder, and begins anew if there is none, so that one program
-    serves the first start and all others; False refuses a folder that has checkpoints.
+    serves the first start and all others; False refuses a folder that has checkpoints. resume_with: what may differ from
+    the checkpoint, such as "updater.learning_rate" and "reader.batch" (docs/checkpoints.md lists all); the training goes
+    on with the present values and the states of the checkpoint.
     """
 
     folder: str
@@ -68,6 +70,7 @@ class Checkpoint:
     best: str = ""
     best_is_highest: bool = False
     resume: bool = True
+    resume_with: Sequence[str] = ()
 
 
 def _warn(pass_id: int, batch_id: int, cost: float) -> None:
@@ -136,6 +139,7 @@ class SGD:
         checkpoint: Checkpoint | str | None = None,
         early_stop: str | Mapping[str, Any] | None = None,
         average: Mapping[str, Any] | None = None,
+        best: Mapping[str, Any] | None = None,
         pass_batches: int = 0,
         seed: int = 0,
         device: str | Iterable[str] = "",
@@ -151,7 +155,9 @@ class SGD:
         early_stop: a metric, or {"metric", "patience", "min_delta", "best_is_highest"}. average: {"parameters": another set
         of the same topology, which receives the averages of the values after each update, "decay": of moving averages,
         1 for plain means, "window": updates that count at most, 0 for all, "begin": updates before the first that
-        counts}. pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
+        counts}. best: {"parameters": another set of the same topology, which receives the values at the best measurement,
+        a test of test= or else a pass, "averages": one for those of average, "metric": "cost" or another, "best_is_highest"}.
+        pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
         numbers inside the model, such as dropout. device: one, such as "cuda:1", or several of one kind, each of
         which computes a shard of every minibatch. compute: "float32", or "bf16" or "tf32", with which factors of matrix
         products are rounded, and steps with gradients that are not finite are skipped. feeding: {slot: data layer} where
@@ -170,7 +176,7 @@ class SGD:
         options.update(outputs=cores, parameters=used, devices=_check.devices(device, "train"))
         options.update(compute=compute_code(compute, "train"), immutable_parameters=_names(immutable_parameters, parameters))
         options.update(self._updaters(parameters, chosen))
-        options.update(_parts(checkpoint, early_stop, average))
+        options.update(_parts(checkpoint, early_stop, average, best))
         handle = _handler(event_handler)
         opened = functools.partial(
             open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=_arrays.allows_nan(nan, "train"),
@@ -231,7 +237,7 @@ _updaters = updater
 Updater = updater.Base
 
 
-def _parts(checkpoint: Any, early_stop: Any, average: Any) -> dict[str, Any]:
+def _parts(checkpoint: Any, early_stop: Any, average: Any, best: Any) -> dict[str, Any]:
     """Returns the parts of a training that are left out unless they are stated."""
     options: dict[str, Any] = {}
     if checkpoint is not None:
@@ -240,6 +246,8 @@ def _parts(checkpoint: Any, early_stop: Any, average: Any) -> dict[str, Any]:
         options["early_stop"] = _early_stop(early_stop)
     if average is not None:
         options["average"] = _average(average)
+    if best is not None:
+        options["best"] = _best(best)
     return options
 
 
@@ -277,6 +285,7 @@ def _checkpoint(given: Checkpoint | str) -> dict[str, Any]:
     options = given if isinstance(given, Checkpoint) else Checkpoint(given)
     folder = _check.path(options.folder, "folder", "checkpoint")
     fields = _check.options(_options.CHECKPOINT, {**vars(options), "folder": folder}, "checkpoint")
+    fields["resume_with"] = _check.texts(options.resume_with, "resume_with", "checkpoint")
     fields["start"] = _core.START_RESUME_OR_FRESH if options.resume else _core.START_FRESH
     return fields
 
@@ -288,10 +297,22 @@ def _early_stop(given: Any) -> dict[str, Any]:
 
 
 def _average(given: Any) -> dict[str, Any]:
-    options = _check.mapping(given, "average", "train", ("parameters", *_options.AVERAGE))
-    expected = "a set of parameters, which receives the averages"
-    parameters = _check.instance(options.get("parameters"), ParameterSet, expected, "parameters", "average")
-    return {"parameters": parameters.core, **_check.options(_options.AVERAGE, options, "average")}
+    return _with_sets(given, "average", _options.AVERAGE, {"parameters": "a set of parameters, which receives the averages"})
+
+
+def _best(given: Any) -> dict[str, Any]:
+    expected = "a set of parameters, which receives the values at the best measurement"
+    sets = {"parameters": expected, **({"averages": expected} if isinstance(given, Mapping) and "averages" in given else {})}
+    return _with_sets(given, "best", _options.BEST, sets, ("averages",))
+
+
+def _with_sets(
+    given: Any, name: str, known: Mapping[str, _check.Option], sets: Mapping[str, str], further: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the options of a part of a training that has sets. sets: what is expected of each; further: other names."""
+    options = _check.mapping(given, name, "train", (*sets, *further, *known))
+    cores = {each: _check.instance(options.get(each), ParameterSet, what, each, name).core for each, what in sets.items()}
+    return {**cores, **_check.options(known, options, name)}
 
 
 Default = SGD()

@@ -103,6 +103,15 @@ std::string relative_to(const std::string& directory, const std::string& path) {
 // The least number of seconds that may be asked for: writing more often would leave no time to train.
 constexpr double kLeastSeconds = 0.1;
 
+void check_mode(Section& section, const std::optional<std::string>& mode) {
+  if (mode && *mode != "min" && *mode != "max") section.wrong("mode", *section.find("mode"), "\"min\" or \"max\"");
+}
+
+[[noreturn]] void fail_without_mode(const Section& section, const char* key, const std::string& metric) {
+  section.fail(section.place(), std::string("key \"") + key + "\": metric \"" + metric +
+                                    "\" needs key \"mode\": \"min\" or \"max\" is the best value");
+}
+
 void read_checkpoint(Section& top, Job& job) {
   const Node* table = top.table("checkpoint");
   if (table == nullptr) return;
@@ -119,11 +128,9 @@ void read_checkpoint(Section& top, Job& job) {
   if (!folder) section.missing("folder");
   if (seconds && !(*seconds >= kLeastSeconds && std::isfinite(*seconds)))
     section.wrong("every_seconds", *section.find("every_seconds"), "a number of at least 0.1");
-  if (mode && *mode != "min" && *mode != "max") section.wrong("mode", *section.find("mode"), "\"min\" or \"max\"");
+  check_mode(section, mode);
   if (mode && result.best.empty()) section.fail(section.place(), "key \"mode\" needs key \"best\", which is missing");
-  if (!result.best.empty() && result.best != "cost" && !mode)
-    section.fail(section.place(), "key \"best\": metric \"" + result.best +
-                                      "\" needs key \"mode\": \"min\" or \"max\" is the best value");
+  if (!result.best.empty() && result.best != "cost" && !mode) fail_without_mode(section, "best", result.best);
   result.folder = relative_to(job.directory, *folder);
   result.every_batches = batches.value_or(0);
   result.every_passes = passes.value_or(batches || seconds ? 0 : 1);
@@ -142,10 +149,8 @@ void read_early_stop(Section& top, Job& job) {
   const auto patience = section.integer("patience", 1, INT64_MAX);
   const auto delta = section.number("min_delta");
   section.finish();
-  if (mode && *mode != "min" && *mode != "max") section.wrong("mode", *section.find("mode"), "\"min\" or \"max\"");
-  if (!mode && result.metric != "cost")
-    section.fail(section.place(), "key \"metric\": metric \"" + result.metric +
-                                      "\" needs key \"mode\": \"min\" or \"max\" is the best value");
+  check_mode(section, mode);
+  if (!mode && result.metric != "cost") fail_without_mode(section, "metric", result.metric);
   if (!patience) section.missing("patience");
   if (delta && !(*delta >= 0 && std::isfinite(*delta)))
     section.wrong("min_delta", *section.find("min_delta"), "a number of at least 0");
@@ -153,6 +158,27 @@ void read_early_stop(Section& top, Job& job) {
   result.patience = *patience;
   result.min_delta = delta.value_or(0);
   job.early_stop = std::move(result);
+}
+
+// Without a key of its own it watches what [early_stop] does.
+void read_save_best(Section& top, Job& job) {
+  const Node* table = top.table("save_best");
+  if (table == nullptr) return;
+  Section section(*table, "[save_best]");
+  const auto metric = section.string("metric");
+  const auto mode = section.string("mode");
+  section.finish();
+  check_mode(section, mode);
+  BestOptions result;
+  if (!metric && !mode && job.early_stop) {
+    result.metric = job.early_stop->metric;
+    result.best_is_highest = job.early_stop->best_is_highest;
+  } else {
+    result.metric = metric.value_or(result.metric);
+    if (!mode && result.metric != "cost") fail_without_mode(section, "metric", result.metric);
+    result.best_is_highest = mode == "max";
+  }
+  job.save_best = std::move(result);
 }
 
 void read_average(Section& top, Job& job) {
@@ -266,9 +292,10 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   read_updater_groups(top, job);
   read_checkpoint(top, job);
   read_early_stop(top, job);
+  read_save_best(top, job);
   read_average(top, job);
-  // Early stopping watches the test data, if there are any.
-  job.test_every = test_every.value_or(job.early_stop && job.test ? 1 : 0);
+  // Early stopping and the choice of the best watch the test data, if there are any.
+  job.test_every = test_every.value_or((job.early_stop || job.save_best) && job.test ? 1 : 0);
   read_init(top, job);
   read_generation(top, job);
   std::map<std::string, Place> taken;

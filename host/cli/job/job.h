@@ -206,6 +206,7 @@ struct Job {
   std::optional<EarlyStopOptions> early_stop;
   std::optional<AverageOptions> average;    // without parameters
   std::optional<std::string> average_save;  // absolute, or relative to the working directory
+  std::optional<BestOptions> save_best;     // without sets
   std::optional<JobInit> init;
   std::optional<JobGeneration> generation;
 };

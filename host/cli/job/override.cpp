@@ -1,5 +1,6 @@
 // --set path=value: one key of the job, overridden from the command line. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "base/nearest.h"
@@ -88,7 +89,8 @@ class Override {
       fail("the job has no layer \"" + path_[1] + "\"" + base::suggestion(path_[1], known));
     }
     if (path_[0] == "updater_group") fail("updater groups cannot be changed by --set; change the job");
-    const bool may_be_new = path_[0] == "checkpoint" || path_[0] == "early_stop" || path_[0] == "average";
+    constexpr std::array kMayBeNew = {"checkpoint", "early_stop", "average", "save_best"};
+    const bool may_be_new = std::find(kMayBeNew.begin(), kMayBeNew.end(), path_[0]) != kMayBeNew.end();
     if (may_be_new && job.find(path_[0]) == nullptr) return &job;
     const size_t length = path_[0] == "reader" ? 2 : 1;
     if (path_[0] == "reader" && path_.size() < 3) fail("expected reader.<name>.<key>=value");

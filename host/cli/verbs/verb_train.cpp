@@ -10,7 +10,9 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/files.h"
 #include "base/temporary.h"
@@ -97,8 +99,20 @@ struct TrainArguments {
   int64_t test_every = -1;  // -1: as the job says
   bool resume = false, resume_inexact = false;
   std::string resume_from;
-  [[nodiscard]] bool resumes() const { return resume || resume_inexact || !resume_from.empty(); }
+  std::vector<std::string> resume_with;  // names of tn_checkpoint_options.resume_with
+  [[nodiscard]] bool resumes() const {
+    return resume || resume_inexact || !resume_from.empty() || !resume_with.empty();
+  }
 };
+
+// Returns the name in tn_checkpoint_options.resume_with of a key of a job.
+std::string change_of(const std::string& key) {
+  constexpr std::string_view kGroup = "updater_group.", kSchedule = ".schedule.";
+  if (key == "reader.train.batch") return "reader.batch";
+  std::string name = key.starts_with(kGroup) ? "groups." + key.substr(kGroup.size()) : key;
+  if (const size_t at = name.find(kSchedule); at != std::string::npos) name.resize(at + kSchedule.size() - 1);
+  return name;
+}
 
 // Whether a folder has a checkpoint. A folder that cannot be listed has none: the library says why.
 bool has_checkpoint(const std::string& folder) {
@@ -158,13 +172,18 @@ class Training {
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     options_.early_stop = job_.early_stop;
     options_.average = job_.average;
-    if (options_.average) options_.average->parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+    const auto set = [&] { return host_.parameters(outputs_, static_cast<uint64_t>(job_.seed)); };
+    if (options_.average) options_.average->parameters = set();
+    options_.best = job_.save_best;
+    if (options_.best) options_.best->parameters = set();
+    if (options_.best && options_.average) options_.best->averages = set();
   }
 
   int run() {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
+      best_ = event.best();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
       if (event.kind() == TN_END_ITERATION) tested_.reset();
@@ -172,21 +191,29 @@ class Training {
         console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
       if (event.kind() != TN_TEST) return;
       tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics(), event.costs()};
-      if (report_.passes_done() < options_.passes) report_.test(*tested_, report_.passes_done(), "  test");
+      // The last one is that of the end, unless the saved values are others.
+      if (options_.best || report_.passes_done() < options_.passes)
+        report_.test(*tested_, report_.passes_done(), "  test");
     };
     fit_and_train();
     if (interrupt->signal() != 0 && report_.passes_done() < options_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
-    if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
-    if (save_) save(options_.parameters, *save_);
-    if (average_save_) save(options_.average->parameters, *average_save_);
+    const bool diverged = !std::isfinite(report_.cost());
+    const std::string why = "the cost of the last pass is not a finite number";
+    if (diverged && !best_) return spoilt(kBadConfig, why);
+    if (diverged) console_.warn(why);
+    if (save_ && job_.save_best && !best_) console_.note("[save_best]: nothing was measured: saving the last values");
+    if (save_) save(kept(), *save_);
+    if (average_save_) save(kept_averages(), *average_save_);
     if (save_) warn_of_names();
     interrupt.reset();  // the test changes nothing and may just end
     if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
-    if (!test_) return kDone;
-    const TestResult tested = tested_ ? *tested_ : test();
+    const int exit = diverged ? kBadConfig : kDone;
+    if (!test_) return exit;
+    const bool is_tested = tested_ && (!best_ || best_->pass == report_.passes_done());
+    const TestResult tested = is_tested ? *tested_ : test();
     report_.test(tested, report_.passes_done(), "test");
-    if (std::isfinite(tested.cost)) return kDone;
+    if (std::isfinite(tested.cost)) return exit;
     console_.warn("the cost on [reader.test] is not a finite number" + (save_ ? "; " + *save_ + " is saved" : ""));
     return kBadConfig;
   }
@@ -204,6 +231,7 @@ class Training {
                     : arguments_.resumes() ? (goes_on_ ? TN_START_RESUME : TN_START_RESUME_OR_FRESH)
                                            : TN_START_FRESH;
     options.from = arguments_.resume_from;
+    options.resume_with = arguments_.resume_with;
     options.outputs = outputs_;
     return options;
   }
@@ -219,6 +247,17 @@ class Training {
   [[nodiscard]] std::optional<std::string> save_path() const {
     if (arguments_.no_save) return std::nullopt;
     return arguments_.save.empty() ? job_.save : arguments_.save;
+  }
+
+  // What is saved and tested in the end: the values of the best measurement, if the job asks for them and there is one.
+  [[nodiscard]] const Parameters& kept() const { return best_ ? options_.best->parameters : options_.parameters; }
+  [[nodiscard]] const Parameters& kept_averages() const {
+    return best_ ? options_.best->averages : options_.average->parameters;
+  }
+  // Returns how the best was chosen, such as "test accuracy"; empty without a best.
+  [[nodiscard]] std::string watched() const {
+    if (!best_) return "";
+    return (options_.test ? "test " : "") + options_.best->metric;
   }
 
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
@@ -259,11 +298,11 @@ class Training {
     if (!save_ || !report_.updated()) throw Failure(exit, why);
     if (arguments_.save.empty()) *save_ += ".partial";
     try {
-      save(options_.parameters, *save_);
+      save(kept(), *save_);
     } catch (const Failure& failure) {
       throw Failure(exit, why == failure.what() ? why : why + "; " + failure.what());
     }
-    throw Failure(exit, why + "; what was trained until then is saved as " + *save_);
+    throw Failure(exit, why + (best_ ? "; the best" : "; what was trained") + " until then is saved as " + *save_);
   }
 
   void save(const Parameters& parameters, const std::string& path) {
@@ -272,12 +311,12 @@ class Training {
     } catch (const Error& error) {
       const std::string place = save_elsewhere(parameters, outputs_, path, error);
       try {
-        report_.saved(place);
+        report_.saved(place, best_, watched());
       } catch (const Failure&) {  // standard output may be on the same full disk
       }
       throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
     }
-    report_.saved(path);
+    report_.saved(path, best_, watched());
   }
 
   // Other data must bring the lists that the file cannot hold (docs/model-file.md).
@@ -296,8 +335,8 @@ class Training {
     } else if (arguments_.save.empty()) {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
     } else {
-      console_.warn(why + ": saving what was trained so far");
-      save(options_.parameters, *save_);
+      console_.warn(why + ": saving " + (best_ ? "the best" : "what was trained") + " so far");
+      save(kept(), *save_);
     }
     return exit;
   }
@@ -305,7 +344,7 @@ class Training {
   // Tests the averages of the parameters, if there are any.
   [[nodiscard]] TestResult test() {
     TrainOptions options = options_;
-    if (options.average) options.parameters = options.average->parameters;
+    options.parameters = options.average ? kept_averages() : kept();
     options.pass_batches = 0;
     options.cancel = {};
     options.reader = test_->reader;
@@ -329,6 +368,7 @@ class Training {
   Report report_;
   std::optional<OpenReader> test_;
   std::optional<TestResult> tested_;  // of the parameters as they are
+  std::optional<BestMeasurement> best_;
   Layers outputs_;
   TrainOptions options_;
 };
@@ -337,6 +377,7 @@ class Training {
 
 int run_train(const Arguments& arguments) {
   TrainArguments given;
+  std::vector<std::string> changes;
   Options options(
       "train", {"JOB.toml"},
       "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
@@ -369,11 +410,19 @@ int run_train(const Arguments& arguments) {
                              "continue from the newest checkpoint in the folder of [checkpoint], if there is one")(
       "resume-from", po::value(&given.resume_from)->value_name("FILE")->notifier(named_from),
       "continue from this checkpoint")("resume-inexact", po::bool_switch(&given.resume_inexact),
-                                       "continue also with other kernels or another device");
+                                       "continue also with other kernels or another device")(
+      "resume-with", po::value(&changes)->value_name("KEY[=VALUE]"),
+      "continue with another value of this key (docs/checkpoints.md); may be repeated");
   given.common.add_to(options);
   given.common.add_log_to(options);
   if (!options.parse(arguments)) return kDone;
   if (given.no_save && !given.save.empty()) options.fail("--save and --no-save exclude each other");
+  for (const std::string& change : changes) {
+    const std::string key = change.substr(0, change.find('='));
+    if (key.empty()) options.fail("--resume-with: expected KEY or KEY=VALUE, got \"" + change + "\"");
+    if (key != change) given.common.sets.push_back(change);
+    given.resume_with.push_back(change_of(key));
+  }
   const LogFormat format = given.common.format(options);
   return Training(given, given.common.load(options, options.operand(0)), format).run();
 }

@@ -399,6 +399,13 @@ typedef struct tn_event {
   const tn_metric* costs;
   uint32_t costs_count;
   uint32_t reserved;
+  /* Since 0.4. BEGIN_TRAINING of a resume with tn_checkpoint_options.resume_with: what differs from the checkpoint, one
+   * difference in each line; else null. */
+  const char* changes;
+  /* Since 0.4. With tn_train_options.best: the best value measured before this event, and the passes and minibatches of
+   * the next pass that were done then. best_pass is -1 if there is none. */
+  double best;
+  int64_t best_pass, best_batch;
 } tn_event;
 
 typedef struct tn_test_result {

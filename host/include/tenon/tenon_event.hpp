@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tenon/tenon_base.hpp>
 #include <tenon/tenon_model.hpp>
@@ -14,6 +15,12 @@
 
 namespace tenon {
 inline namespace v0 {
+
+// The best measurement so far of a training with TrainOptions::best.
+struct BestMeasurement {
+  double value = 0;
+  int64_t pass = 0, batch = 0;  // passes, and minibatches of the next one, that were done
+};
 
 // The argument of a handler, valid during the handler; set_learning_rate and stop change the training.
 class Event {
@@ -41,6 +48,15 @@ class Event {
   [[nodiscard]] uint32_t skipped() const { return event_->skipped; }
   // TN_CHECKPOINT: the file written; TN_BEGIN_TRAINING: the one resumed from; else empty.
   [[nodiscard]] std::string checkpoint() const { return event_->checkpoint == nullptr ? "" : event_->checkpoint; }
+  // TN_BEGIN_TRAINING of a resume with CheckpointOptions::resume_with: what differs, one difference in each line.
+  [[nodiscard]] std::string changes() const {
+    return TN_HAS(event_, tn_event, changes) && event_->changes != nullptr ? event_->changes : "";
+  }
+  // Empty before the first measurement, and without TrainOptions::best.
+  [[nodiscard]] std::optional<BestMeasurement> best() const {
+    if (!TN_HAS(event_, tn_event, best_batch) || event_->best_pass < 0) return std::nullopt;
+    return BestMeasurement{event_->best, event_->best_pass, event_->best_batch};
+  }
   // TN_END_TRAINING: TN_REASON_*.
   [[nodiscard]] uint32_t reason() const { return event_->reason; }
   // The machine that trains, for reading, as tn_event documents it; stale after the handler.

@@ -90,6 +90,14 @@ typedef struct tn_checkpoint_options {
   const tn_layer* outputs;
   uint32_t outputs_count;
   uint32_t reserved; /* 0 */
+  /* What may differ from the checkpoint of a resume (docs/checkpoints.md); null: nothing. "updater.K" with K of
+   * learning_rate, schedule, clip_norm, clip_value, l1, l2 and weight_decay, "groups.K" for the updaters of groups,
+   * "reader.batch", "pass_batches", and "passes", which always may. The training goes on with the present values and
+   * the checkpoint's states; tn_event.changes has what differs. A value that the checkpoint has, too, changes nothing,
+   * so that the same call resumes any number of times. Since 0.4. */
+  const char* const* resume_with;
+  uint32_t resume_with_count;
+  uint32_t resume_with_reserved; /* 0 */
 } tn_checkpoint_options;
 
 /* Parameter averages over the updates of a training, which often generalise better than the last values (Polyak and
@@ -115,6 +123,24 @@ typedef struct tn_average_options {
   /* The updates of the training before the first that counts; until then the averages are w. */
   int64_t begin;
 } tn_average_options;
+
+/* Since 0.4. Keeps the values of the parameters at the best measurement of a training: a test of tn_train_options.test,
+ * or without that a pass of the training itself. Of equal measurements the first is the best; one that is not finite,
+ * or of parameters that are not, never is. The values are copied to sets that the application makes from the same
+ * outputs, and that can be tested, used and saved like any other, also by a handler. They keep their values until the
+ * first measurement. Checkpoints hold the copies, and a resume replaces the values of the sets by them; it begins anew
+ * if the checkpoint has none, or those of another metric. */
+typedef struct tn_best_options {
+  uint32_t size;
+  /* 0: the lowest value is the best. */
+  uint32_t best_is_highest;
+  /* Receives the values of tn_train_options.parameters at the best measurement. */
+  tn_parameters parameters;
+  /* Receives those of tn_average_options.parameters; {0, 0} or empty: they are not kept. */
+  tn_parameters averages;
+  /* "cost", one of several costs (tn_machine_costs), or a metric; null: "cost". */
+  const char* metric;
+} tn_best_options;
 
 /* An updater for a group of parameters. */
 typedef struct tn_updater_group {
@@ -176,6 +202,8 @@ typedef struct tn_train_options {
   uint32_t devices_count;
   /* As in tn_machine_options. */
   tn_dtype compute;
+  /* Train only. Null: the values of the best measurement are not kept. Since 0.4. */
+  const tn_best_options* best;
 } tn_train_options;
 
 #ifdef __cplusplus

@@ -67,6 +67,8 @@ struct CheckpointOptions {
   std::string from;
   // Outputs that the checkpoints store in addition to those that are trained, so that they are models with these.
   Layers outputs = {};
+  // What may differ from the checkpoint of a resume (docs/checkpoints.md); empty: nothing.
+  std::vector<std::string> resume_with = {};
 };
 
 // As tn_average_options documents it.
@@ -80,6 +82,18 @@ struct AverageOptions {
   int64_t window = 0;
   // The updates of the training before the first that counts; until then the averages are w.
   int64_t begin = 0;
+};
+
+// As tn_best_options documents it.
+struct BestOptions {
+  // Receives the values of tn_train_options.parameters at the best measurement.
+  Parameters parameters;
+  // Receives those of tn_average_options.parameters; {0, 0} or empty: they are not kept.
+  Parameters averages;
+  // "cost", one of several costs (tn_machine_costs), or a metric; empty: "cost".
+  std::string metric = "cost";
+  // 0: the lowest value is the best.
+  bool best_is_highest = false;
 };
 
 // As tn_updater_group documents it.
@@ -128,6 +142,8 @@ struct TrainOptions {
   std::vector<std::string> devices = {};
   // As in tn_machine_options.
   tn_dtype compute = TN_F32;
+  // Train only. Empty: the values of the best measurement are not kept.
+  std::optional<BestOptions> best = {};
 };
 
 namespace detail {
@@ -161,6 +177,7 @@ inline void fill(tn_checkpoint_options& to, const CheckpointOptions& from, [[may
   to.start = from.start;
   to.from = from.from.empty() ? nullptr : c_text(from.from, "options.checkpoint.from");
   lists.set(to.outputs, to.outputs_count, handles(from.outputs));
+  lists.set(to.resume_with, to.resume_with_count, c_texts(from.resume_with, "options.checkpoint.resume_with"));
 }
 inline void fill(tn_average_options& to, const AverageOptions& from, [[maybe_unused]] OptionLists& lists) {
   to.size = sizeof to;
@@ -168,6 +185,13 @@ inline void fill(tn_average_options& to, const AverageOptions& from, [[maybe_unu
   to.decay = from.decay;
   to.window = from.window;
   to.begin = from.begin;
+}
+inline void fill(tn_best_options& to, const BestOptions& from, [[maybe_unused]] OptionLists& lists) {
+  to.size = sizeof to;
+  to.best_is_highest = from.best_is_highest ? 1 : 0;
+  to.parameters = from.parameters.handle();
+  to.averages = from.averages.handle();
+  to.metric = c_text(from.metric, "options.best.metric");
 }
 inline void fill(tn_updater_group& to, const UpdaterGroup& from, [[maybe_unused]] OptionLists& lists) {
   to.updater = from.updater.handle();
@@ -194,6 +218,7 @@ inline void fill(tn_train_options& to, const TrainOptions& from, [[maybe_unused]
   lists.set_each(to.groups, to.groups_count, from.groups);
   lists.set(to.devices, to.devices_count, c_texts(from.devices, "options.devices"));
   to.compute = from.compute;
+  lists.set(to.best, from.best);
 }
 
 }  // namespace detail

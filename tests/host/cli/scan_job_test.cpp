@@ -213,6 +213,15 @@ TEST_F(ScanJob, MemoriesAreCarriedInPasses) {
     return out.substr(at, out.find("  ", at + 6) - at);
   };
   EXPECT_EQ(last_cost(resumed.out), last_cost(whole.out));
+  // What is carried belongs to the samples of a minibatch, so that their number may change between two passes alone.
+  std::filesystem::remove_all(path("saves"));
+  ASSERT_EQ(run("train scan.toml --passes 1 --set checkpoint.every_batches=1" + options).exit, 0);
+  const std::string other =
+      "train scan.toml --passes 2 --resume-with reader.train.batch=4 --resume-from saves/checkpoint-";
+  EXPECT_THAT(
+      run(other + "0-1.safetensors" + options).error,
+      HasSubstr("reader.batch differs within a pass, after 1 minibatches, from each of which layers carry states"));
+  EXPECT_EQ(run(other + "1-0.safetensors" + options).exit, 0);
   write("scan.toml", std::string(kModel) + kScan);
   std::filesystem::remove_all(path("saves"));
   const Outcome without = run("train scan.toml --passes 4" + options);

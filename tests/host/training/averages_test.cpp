@@ -165,7 +165,7 @@ TEST_F(AveragesTest, BadOptionsAreRefused) {
   EXPECT_THAT(refused([](TrainOptions& o) { o.average->parameters = Parameters(); }, TN_MISUSE), HasSubstr("not set"));
   const Layer wide = host_.layer("fc", {x_}, {{"size", 2}}, "line"), other = host_.layer("fc", {x_}, {{"size", 1}});
   EXPECT_THAT(refused([&](TrainOptions& o) { o.average->parameters = host_.parameters({wide}, 1); }),
-              HasSubstr("expected [1, 1], the set for the averages has [1, 2]"));
+              HasSubstr("expected [1, 1], the set for the values has [1, 2]"));
   EXPECT_THAT(refused([&](TrainOptions& o) {
                 o.average->parameters = host_.parameters({cost_, other}, 1);
               }),

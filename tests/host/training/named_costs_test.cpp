@@ -153,6 +153,23 @@ TEST_F(NamedCosts, AResumedPassReportsItsWhole) {
   EXPECT_EQ(costs_of_passes(0, TN_START_RESUME), whole);
 }
 
+// The records of all updaters have the version of the checkpoint, which several costs raise.
+TEST_F(NamedCosts, GroupsOfUpdatersAreResumed) {
+  const TemporaryFolder folder;
+  const auto trained = [&](int64_t passes, bool checkpoints) {
+    TrainOptions options = several(0.01);
+    options.groups = {{host_.updater("adam", {{"learning_rate", 0.1}}), {"line.bias"}}};
+    options.passes = passes;
+    if (checkpoints) options.checkpoint.emplace();
+    if (checkpoints) options.checkpoint->folder = folder.file("saves");
+    if (checkpoints) options.checkpoint->start = TN_START_RESUME_OR_FRESH;
+    train(options);
+    return values(options);
+  };
+  trained(1, true);
+  EXPECT_EQ(trained(2, true), trained(2, false));
+}
+
 TEST_F(NamedCosts, ChooseTheBestAndEndATraining) {
   const TemporaryFolder folder;
   TrainOptions options = several();

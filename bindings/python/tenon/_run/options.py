@@ -28,6 +28,11 @@ AVERAGE = {
     "begin": Option("int64", 0, 0),
 }
 
+BEST = {
+    "metric": Option("text", "cost"),
+    "best_is_highest": Option("bool", False),
+}
+
 TRAIN = {
     "passes": Option("int64", 1, 0),
     "seed": Option("uint64", 0),

@@ -248,6 +248,8 @@ ORDERS = {
                  ("options_room_groups_room[0].parameters", "nullptr", "null", "options.groups[0]"),
                  ("options_room_average_room.parameters", "world.parameters", "those of the training", "average",
                   "TN_INVALID"),
+                 ("options_room_best_room.parameters", "world.parameters", "those of the training", "best", "TN_INVALID"),
+                 ("options_room_best_room.parameters", "world.declared", "without values", "options.best.parameters"),
                  ("options_room_test_room.reader", "world.reader", "that of the training", "reader")],
     "tn_test": [("options_room.reader", "world.samples", "of samples", "reader"),
                 ("options_room.parameters", "world.declared", "without values", "values")],
