@@ -151,6 +151,11 @@ class ParameterSet : base::NotCopied {
   [[nodiscard]] const DataNames& names() const { return names_; }
   void set_names(DataNames names) { names_ = std::move(names); }
 
+  // Texts by key that files of the set hold in their metadata (docs/model-file.md).
+  using Metadata = std::map<std::string, std::string>;
+  [[nodiscard]] const Metadata& metadata() const { return metadata_; }
+  void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
+
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
@@ -184,6 +189,7 @@ class ParameterSet : base::NotCopied {
   bool has_values_ = true;
   uint64_t updates_ = 0;
   DataNames names_;
+  Metadata metadata_;
 };
 
 using base::to_string;  // of a shape: "[784, 128]"

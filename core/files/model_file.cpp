@@ -21,6 +21,7 @@ constexpr const char* kOurs = "tenon";
 constexpr const char* kTopology = "tenon.topology";
 constexpr const char* kChecksum = "tenon.xxh3_128";
 constexpr const char* kFormerChecksum = "tenon.sha256";
+constexpr const char* kReader = "tenon.reader";
 constexpr uint64_t kChunk = uint64_t{1} << 18;  // bytes read at a time; they are hashed while they are in the cache
 
 // An open file with a checked header and unread data.
@@ -222,6 +223,10 @@ void read_values(OpenModel& model, const std::vector<ModelTensor>& tensors, cons
 
 }  // namespace
 
+bool is_metadata_key(const std::string& key) {
+  return key == kReader || (!key.empty() && key != kFormat && key.rfind("tenon.", 0) != 0);
+}
+
 ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path) {
   OpenModel model = open_model(files, path);
   if (!model.file.checksum.empty()) skip(model, 0, model.data_bytes);
@@ -288,7 +293,8 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   };
   check_length(topology_json.size());
   ModelHeader header;
-  header.metadata = parts.metadata;
+  header.metadata = set.metadata();
+  for (const auto& [key, value] : parts.metadata) header.metadata[key] = value;
   header.metadata[kFormat] = kOurs;
   header.metadata[kTopology] = topology_json;
   std::vector<const void*> values;

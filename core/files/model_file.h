@@ -52,6 +52,9 @@ struct MigratedTensor {
 // Tensors that are not as in the file, by name; nothing: removed.
 using TensorChanges = std::map<std::string, std::optional<MigratedTensor>>;
 
+// Whether applications may give a text of this key to model files; the others belong to the format.
+[[nodiscard]] bool is_metadata_key(const std::string& key);
+
 // Reads and checks the header; reads the values once, in chunks, to verify the checksum. Accepts a file of another
 // program without a checksum, as not verified.
 [[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path);
@@ -108,8 +111,8 @@ struct CheckpointParts {
 // Returns the name of a type in model files, such as "F32"; "" if they lack it.
 [[nodiscard]] std::string element_type_name(tn_dtype dtype);
 
-// Writes the entries `names`, in the order of the set, and the topology unchanged. The same arguments and values give
-// the same bytes. The file appears under its name only when it is complete and on disk.
+// Writes the entries `names`, in the order of the set, its metadata, and the topology unchanged. The same arguments and
+// values give the same bytes. The file appears under its name only when it is complete and on disk.
 void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
                  const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts = {});
 

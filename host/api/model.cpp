@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/utf8.h"
 #include "core/files/model_file.h"
 #include "host/api/api.h"
 #include "host/api/topologies.h"
@@ -213,6 +214,24 @@ tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const
   });
 }
 
+tn_status tn_parameters_set_metadata(tn_host* host, tn_parameters parameters, const char* key, const char* text,
+                                     tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    const std::string name = api::string(key, "key"), value = text == nullptr ? "" : text;
+    if (!is_metadata_key(name))
+      fail(TN_INVALID, SubjectName{name}, "metadata \"", name,
+           "\": the key is empty or one of the format of model files");
+    for (const auto& [what, content] : {std::pair{"key", name}, std::pair{"text", value}})
+      if (!base::is_utf8(content))
+        fail(TN_INVALID, SubjectName{name}, "metadata \"", name, "\": the ", what, " is not UTF-8");
+    const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
+    const SetWrite write(held->gate);
+    ParameterSet::Metadata changed = held->set->metadata();
+    text == nullptr ? void(changed.erase(name)) : void(changed[name] = value);
+    held->set->set_metadata(std::move(changed));
+  });
+}
+
 tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error) {
   return api::call(host, error, [&](Host& owner) { owner.parameters.take(parameters); });
 }
@@ -281,6 +300,9 @@ void load(Host& owner, FileSystem& files, const std::string& file, tn_layer* out
       api::naming_file(file, [&] { return ParameterSet::declare(contents.topology.declarations(), owner.allocator); });
   api::naming_file(file, [&] { return load_model(files, file, *set, &header, contents.changes); });
   set->set_names(std::move(contents.names));
+  ParameterSet::Metadata metadata = header.metadata;
+  std::erase_if(metadata, [](const auto& entry) { return !is_metadata_key(entry.first); });
+  set->set_metadata(std::move(metadata));
   const auto loaded = owner.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
   try {
     api::give_layers(owner, layer_outputs, room);

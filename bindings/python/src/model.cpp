@@ -247,6 +247,8 @@ void bind_parameters(nb::module_& module) {
              const std::vector<tenon::Names> names = names_from(texts);
              unlocked([&] { set.set_names(names); });
            })
+      .def("set_known", [](const Parameters& set,
+                           const std::vector<tenon::Names>& names) { unlocked([&] { set.set_names(names); }); })
       .def("save", [](const Parameters& set, const Layers& outputs,
                       const std::string& path) { unlocked([&] { set.save(outputs, path); }); })
       .def(

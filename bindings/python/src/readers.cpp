@@ -262,6 +262,12 @@ void bind_opening(nb::module_& module) {
 void bind_readers(nb::module_& module) {
   // What a model knows of a slot or data layer.
   nb::class_<tenon::Names>(module, "Names")
+      .def("__init__",
+           [](tenon::Names* place, const std::string& slot, const std::vector<std::string>& texts,
+              const std::vector<std::string>& columns) {
+             new (place) tenon::Names{slot, texts, static_cast<int64_t>(texts.size()), {}, columns};
+             place->columns_count = static_cast<int64_t>(columns.size());
+           })
       .def_ro("slot", &tenon::Names::slot)
       .def_ro("columns", &tenon::Names::columns)
       .def_ro("texts", &tenon::Names::texts)

@@ -216,6 +216,10 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         """Returns the names of the integers of data layers in training, such as words or classes."""
         return {slot: texts for slot, texts, _ in self.core.names()}
 
+    def columns(self) -> dict[str, list[str]]:
+        """Returns the names of the columns of data layers in training, in the order of their vectors."""
+        return {each.slot: each.columns for each in self.core.known() if each.columns}
+
     def take_the_place_of(self, sets: Iterable[ParameterSet]) -> None:
         """Gives the sets the memory and parameters of this one, and those that were given theirs before."""
         self._joined = [peer for each in sets for peer in (each, *each._joined)]

@@ -12,6 +12,7 @@
 #include "host/cli/job/blocks/expand.h"
 #include "host/cli/job/blocks/scan.h"
 #include "host/cli/job/include.h"
+#include "host/cli/job/reader_metadata.h"
 #include "host/cli/job/reader_section.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/job/training_keys.h"
@@ -236,6 +237,18 @@ tn_dtype read_compute(Section& top) {
   return found->second;
 }
 
+// Reads the keys that say where and in which type a model is computed.
+void read_machine(Section& top, Job& job) {
+  job.device = top.string("device").value_or("");
+  if (const auto devices = top.strings("devices")) {
+    const Place& place = top.find("devices")->place;
+    if (devices->empty()) top.fail(place, "key \"devices\": the list is empty");
+    if (!job.device.empty()) top.fail(place, "key \"devices\": the job has the key \"device\", too");
+    job.devices = *devices;
+  }
+  job.compute = read_compute(top);
+}
+
 // Reads the keys whose values are names of layers, parameters and readers.
 void read_names(Section& top, Job& job) {
   if (const auto outputs = top.strings("outputs")) {
@@ -275,14 +288,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   const auto test_every = top.integer("test_every", 1, INT64_MAX);
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
-  job.device = top.string("device").value_or("");
-  if (const auto devices = top.strings("devices")) {
-    const Place& place = tree.find("devices")->place;
-    if (devices->empty()) top.fail(place, "key \"devices\": the list is empty");
-    if (!job.device.empty()) top.fail(place, "key \"devices\": the job has the key \"device\", too");
-    job.devices = *devices;
-  }
-  job.compute = read_compute(top);
+  read_machine(top, job);
   for (const std::string& folder : top.strings("plugin_folders").value_or(std::vector<std::string>()))
     job.plugin_folders.push_back(relative_to(job.directory, folder));
   if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);
@@ -303,6 +309,24 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   job.layers = layers_of(top, taken);
   read_scans(top, job, taken);
   read_conds(top, job, taken);
+  top.finish();
+  return job;
+}
+
+Job parse_job_of_model(std::string_view reader, const std::string& path, const std::vector<std::string>& sets) {
+  Node tree;
+  Node::Members readers;
+  readers.emplace("test", reader_table(reader, path));
+  tree.value = Node::Members();
+  tree.get<Node::Members>()->emplace("reader", Node{std::move(readers), path});
+  for (const std::string& argument : sets) apply_set(tree, argument);
+  Job job;
+  job.path = path;
+  job.directory = fs::path(path).parent_path().string();
+  if (job.directory.empty()) job.directory = ".";
+  Section top(tree, "");
+  read_machine(top, job);
+  read_readers(top, job);
   top.finish();
   return job;
 }

@@ -145,6 +145,7 @@ struct JobReader : JobSource {  // without a type if it has parts
   int64_t prefetch = kPrefetch;  // minibatches to read ahead; 0: none
   std::vector<JobSlot> slots;    // those in the job; any other feeds the data layer of its name
   bool own_slots = true;         // false: `slots` are those of [reader.train]; this reader may lack some
+  Node table;                    // as it is written
 };
 
 // The updater of some parameters.
@@ -216,9 +217,17 @@ struct Job {
 
 constexpr int64_t kMostThreads = 1024;
 
+// The attributes of reader types that say where their data is; the first that a type has is that of --data.
+inline constexpr const char* kDataPlaces[] = {"files", "file", "folders", "folder", "paths", "path"};
+
 // Both throw Failure: kBadConfig naming place and key, kNotFound or kIo for the file itself, kUsage for a malformed
 // --set. `sets` are the arguments of --set, applied in order.
 [[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& sets);
 [[nodiscard]] Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets);
+
+// Returns a job with [reader.test] alone, from the text of the model file at `path` that says how its data is read
+// (reader_metadata.h). Paths in it are relative to the folder of the file. Throws as parse_job.
+[[nodiscard]] Job parse_job_of_model(std::string_view reader, const std::string& path,
+                                     const std::vector<std::string>& sets);
 
 }  // namespace tenon::cli

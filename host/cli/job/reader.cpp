@@ -184,6 +184,21 @@ Reader open_parts(const Host& host, const Job& job, const JobReader& reader, con
   return chosen(std::move(joined), reader.choose, slots);
 }
 
+// Returns a reader of the only part that makes slots that are needed; of parts with the same slots, the first.
+JobReader with_part(const JobReader& reader, const std::vector<std::string>& needed) {
+  const auto makes_needed = [&](const JobSource& part) { return !slots_for(reader, part, needed)->empty(); };
+  const auto part = std::find_if(reader.parts.begin(), reader.parts.end(), makes_needed);
+  const bool alone = reader.join != "compose" || std::count_if(part, reader.parts.end(), makes_needed) == 1;
+  if (part == reader.parts.end() || !alone || (!reader.choose.empty() && !part->choose.empty()))
+    throw Failure(kUsage, "--data: [reader." + reader.name + "] has several parts; say by --set or in a job of its " +
+                              "own which files each of them reads");
+  JobReader result = reader;
+  static_cast<JobSource&>(result) = *part;
+  if (part->choose.empty()) result.choose = reader.choose;
+  result.parts.clear();
+  return result;
+}
+
 Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
   if (in_order || !reader.bucket) return std::move(samples).batch(reader.batch, reader.drop_last && !in_order);
   BucketOptions options;
@@ -229,25 +244,24 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
   return open;
 }
 
-JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data) {
-  JobReader result = reader;
-  if (!reader.parts.empty())
-    throw Failure(kUsage, "--data: [reader." + reader.name + "] has several parts; say by --set or in a job of its " +
-                              "own which files each of them reads");
-  const json type = json::parse(host.describe_type("reader", reader.type));
+JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data,
+                    const std::vector<std::string>& needed) {
+  JobReader result = reader.parts.empty() ? reader : with_part(reader, needed);
+  const json type = json::parse(host.describe_type("reader", result.type));
   const json* place = nullptr;  // the attribute that says where the data is
-  for (const char* const name : {"files", "file", "folders", "folder", "paths", "path"})
+  for (const char* const name : kDataPlaces)
     for (const json& attribute : type.at("attributes"))
       if (place == nullptr && attribute.at("name") == name) place = &attribute;
   if (place == nullptr)
-    throw Failure(kUsage, "--data: reader \"" + reader.type + "\" has no attribute for files; use --set");
+    throw Failure(kUsage, "--data: reader \"" + result.type + "\" has no attribute for files; use --set");
   const auto name = place->at("name").get<std::string>();
   const bool several = place->at("kind").get<int32_t>() == TN_ATTR_STRINGS;
   if (!several && data.size() != 1)
     throw Failure(
-        kUsage, "--data: reader \"" + reader.type + "\" has one \"" + name + "\"; got " + std::to_string(data.size()));
+        kUsage, "--data: reader \"" + result.type + "\" has one \"" + name + "\"; got " + std::to_string(data.size()));
   std::vector<std::string> paths;
-  for (const std::string& path : data) paths.push_back(std::filesystem::absolute(path).string());
+  for (const std::string& path : data)  // "-" is standard input, as the reader says
+    paths.push_back(path == "-" ? path : std::filesystem::absolute(path).string());
   std::erase_if(result.attributes, [&](const Attribute& attribute) { return attribute.name == name; });
   result.attributes.push_back(several ? Attribute{name, paths} : Attribute{name, paths.front()});
   result.split.reset();

@@ -29,8 +29,10 @@ using Needed = std::optional<std::vector<std::string>>;
                                      const std::vector<Names>& known = {}, bool schema_alone = false,
                                      const Needed& needed = {});
 // Returns a reader of other data, such as that of new samples: `reader` with these files or this folder, relative to
-// the working directory, without what divides its data.
-[[nodiscard]] JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data);
+// the working directory, without what divides its data. needed: the data layers to feed, which say of a reader with
+// parts whose data it is.
+[[nodiscard]] JobReader with_data(const Host& host, const JobReader& reader, const std::vector<std::string>& data,
+                                  const std::vector<std::string>& needed);
 // Returns what a model knows of the data layers that a reader feeds.
 [[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
 

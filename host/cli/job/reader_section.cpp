@@ -223,6 +223,7 @@ JobReader reader_of(const std::string& name, const Node& table, const JobReader*
   Section section(table, what);
   JobReader result;
   result.name = name;
+  result.table = table;
   read_order(section, result);
   const auto batch = section.integer("batch", 1, INT64_MAX);
   result.drop_last = section.boolean("drop_last").value_or(false);

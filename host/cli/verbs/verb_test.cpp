@@ -1,46 +1,67 @@
-// tenon test: measures a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
+// tenon test: measures a saved model on test data. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "host/cli/console.h"
-#include "host/cli/job/topology.h"
+#include "host/cli/infer/confusion.h"
 #include "host/cli/late_refusals.h"
-#include "host/cli/model.h"
-#include "host/cli/options.h"
 #include "host/cli/report.h"
+#include "host/cli/saved_model.h"
 #include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
 
+namespace {
+
+// Infers scores and labels of all samples once more, and prints which classes are taken for which.
+void print_confusion(const SavedModel& model, const TrainOptions& tested, Console& console) {
+  const std::vector<LabelledScores> pairs = labelled_scores(tested.outputs, model.names());
+  if (pairs.empty())
+    throw Failure(kUsage,
+                  "--confusion: no cost or metric among the outputs compares scores, one for each class, with "
+                  "whole numbers of classes");
+  TrainOptions run = tested;
+  run.outputs.clear();
+  std::vector<Confusion> tables;
+  for (const LabelledScores& pair : pairs) {
+    tables.emplace_back(pair);
+    run.outputs.insert(run.outputs.end(), {pair.scores, pair.label});
+  }
+  const auto receive = [&](const std::vector<Array>& outputs) {
+    for (size_t i = 0; i < tables.size(); ++i) tables[i].add(outputs.at(2 * i), outputs.at(2 * i + 1));
+    return true;
+  };
+  model.placed([&] { infer(run, receive); });
+  for (const Confusion& table : tables) table.print(console);
+}
+
+}  // namespace
+
 int run_test(const Arguments& arguments) {
-  JobOptions common;
-  std::string model, reader = "test";
-  Options options("test", {"JOB.toml"},
-                  "Measures a saved model: costs and metrics of the job over one pass of its test data.");
-  namespace po = boost::program_options;
-  options.list.add_options()("model", po::value(&model)->value_name("FILE"),
-                             "the model file; default: where the job saves it")(
-      "reader", po::value(&reader)->value_name("NAME"), "train or test (default): the reader to measure on");
-  common.add_to(options);
-  common.add_log_to(options);
+  SavedModelArguments given;
+  bool confusion = false;
+  Options options(
+      "test", {"JOB.toml|MODEL", "[FILE]..."},
+      "Measures a saved model: its costs and metrics over one pass of the job's test data, or of the files\n"
+      "of --data. A model file that `tenon train` saved needs no job, only --data.");
+  options.list.add_options()("confusion", boost::program_options::bool_switch(&confusion),
+                             "print which classes are taken for which, too");
+  given.add_to(options, "the reader of a job to measure on");
+  given.common.add_log_to(options);
   if (!options.parse(arguments)) return kDone;
-  const LogFormat format = common.format(options);
-  const Job job = common.load(options, options.operand(0));
-  Console console(format, common.quiet);
-  const Host host = common.host(job);
-  const JobReader& source = reader_of(job, reader);
-  OpenReader open;
-  Topology topology(host, job, source, open);
-  const std::vector<std::string> measured = topology.measured();
-  if (measured.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
-  const std::string path = model_path(job, model);
-  const TrainOptions run = run_of_model(host, job, source, path, measured, open, topology, console);
-  const LateRefusals refusals(host);
-  const TestResult result = with_model(path, [&] { return topology.placed([&] { return test(run); }); });
+  given.take_operands(options);
+  const LogFormat format = given.common.format(options);
+  Console console(format, given.common.quiet);
+  SavedModel model(given, options);
+  const std::vector<std::string> measured = model.measured();
+  if (measured.empty()) throw Failure(kBadConfig, model.place() + ": there is no cost and no metric among the outputs");
+  const TrainOptions run = model.run(measured, console);
+  const LateRefusals refusals(model.host());
+  const TestResult result = model.placed([&] { return test(run); });
   refusals.warn();
-  require_samples(source, result.samples);
+  require_samples(model.source(), result.samples);
   const bool has_cost = std::any_of(measured.begin(), measured.end(),
-                                    [&](const std::string& name) { return topology.role(name) == Role::kCost; });
-  Report(console, 0, open.samples).test(result, 0, "test", has_cost);
+                                    [&](const std::string& name) { return model.role(name) == Role::kCost; });
+  Report(console, 0, model.open().samples).test(result, 0, "test", has_cost);
+  if (confusion) print_confusion(model, run, console);
   return kDone;
 }
 

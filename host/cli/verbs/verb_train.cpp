@@ -22,6 +22,7 @@
 #include "host/cli/interrupt.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
+#include "host/cli/job/reader_metadata.h"
 #include "host/cli/job/topology.h"
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
@@ -166,13 +167,18 @@ class Training {
       options_.parameters.set_names(initial_->parameters.names());
       initial_.reset();
     }
+    keep_reader(options_.parameters);
     options_.cancel = Cancel::make();
     options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     options_.early_stop = job_.early_stop;
     options_.average = job_.average;
-    const auto set = [&] { return host_.parameters(outputs_, static_cast<uint64_t>(job_.seed)); };
+    const auto set = [&] {
+      Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+      keep_reader(parameters);
+      return parameters;
+    };
     if (options_.average) options_.average->parameters = set();
     options_.best = job_.save_best;
     if (options_.best) options_.best->parameters = set();
@@ -258,6 +264,16 @@ class Training {
   [[nodiscard]] std::string watched() const {
     if (!best_) return "";
     return (options_.test ? "test " : "") + options_.best->metric;
+  }
+
+  // Gives a set how the data is read, for its model files and checkpoints.
+  void keep_reader(const Parameters& parameters) {
+    constexpr size_t kMost = 1 << 20;  // bytes
+    const std::string text = reader_metadata(*job_.train);
+    if (text.size() > kMost)
+      console_.warn("[reader.train] is too long to be stored in the model: `tenon infer` will need a job");
+    else
+      parameters.set_metadata(kReaderMetadata, text.c_str());
   }
 
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.

@@ -1,11 +1,11 @@
 /* Tenon: the values of parameters for applications with several threads. SPDX-License-Identifier: Apache-2.0
  *
  * The rules of a set of parameters. One call at a time writes: a step of tn_train, tn_updater_update,
- * tn_parameters_set, tn_parameters_set_names. Calls that read, such as tn_machine_forward, tn_test, tn_model_save and
- * tn_parameters_read, may overlap with each other; they wait for a write to end, during a training for the end of its
- * present step. Of another thread than the training's, calls that write are TN_MISUSE until it ends, and so are views:
- * leases and tn_parameters_get. In a handler of tn_train the set is between two steps: its thread may make every call
- * but another training of the set. */
+ * tn_parameters_set, tn_parameters_set_names, tn_parameters_set_metadata. Calls that read, such as tn_machine_forward,
+ * tn_test, tn_model_save and tn_parameters_read, may overlap with each other; they wait for a write to end, during a
+ * training for the end of its present step. Of another thread than the training's, calls that write are TN_MISUSE until
+ * it ends, and so are views: leases and tn_parameters_get. In a handler of tn_train the set is between two steps: its
+ * thread may make every call but another training of the set. */
 #ifndef TENON_TENON_LEASE_H
 #define TENON_TENON_LEASE_H
 
@@ -26,6 +26,12 @@ TENON_API tn_status tn_parameters_read_names(tn_host* host, tn_parameters parame
                                              tn_error* error);
 TENON_API tn_status tn_reader_read_names(tn_host* host, tn_reader reader, tn_names_sink sink, void* user,
                                          tn_error* error);
+/* Since 0.4, a draft. Gives a set a text that its model files and checkpoints hold in their metadata: tn_model_load
+ * reads it, tn_model_describe shows it. key: "tenon.reader", how data is read (docs/model-file.md), or one of the
+ * application, such as "com.example.licence"; TN_INVALID for others that begin with "tenon.", and "format". text:
+ * UTF-8, copied; null: the set loses it. */
+TENON_API tn_status tn_parameters_set_metadata(tn_host* host, tn_parameters parameters, const char* key,
+                                               const char* text, tn_error* error);
 /* Copies the values of a parameter, row-major, between two steps if another thread trains the set. *bytes: the room on
  * entry, the size of the values on return; TN_NEED_CAPACITY if the room is smaller. */
 TENON_API tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values,

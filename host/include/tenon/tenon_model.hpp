@@ -129,6 +129,12 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
     detail::checked(
         [&](tn_error* error) { return tn_parameters_set_names(host(), handle(), lists.data(), lists.size(), error); });
   }
+  // A text that files of the set hold, as tn_parameters_set_metadata documents. Null: the set loses it.
+  void set_metadata(const std::string& key, const char* text) const {
+    detail::checked([&](tn_error* error) {
+      return tn_parameters_set_metadata(host(), handle(), detail::c_text(key, "key"), text, error);
+    });
+  }
   // Writes the topology of `outputs` and its parameters as one file.
   void save(const Layers& outputs, const std::string& path) const {
     const std::vector<tn_layer> list = detail::handles(outputs);

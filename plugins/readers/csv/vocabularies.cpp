@@ -73,13 +73,10 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
     Column& column = parser_.columns[slot.columns.front()];
     column.vocabulary = parser_.vocabularies.size();
     const bool given = !slot.type.vocabulary.empty();
-    const std::string path = open.path(slot.type.vocabulary);
-    files::Vocabulary own = given ? files::Vocabulary(path, open) : files::Vocabulary();
-    files::Vocabulary learned(open.names(slot.name));
-    if (learned.size() > 0) learned.require_known(own.texts(), path);
+    const std::vector<std::string_view> learned = open.names(slot.name);
     const bool open_list = slot.type.is_text() || unknown;  // other texts are no error, or one of their record
-    if (!given && (learned.size() == 0 || !open_list)) built.push_back(slot.columns.front());
-    parser_.vocabularies.push_back(learned.size() > 0 ? std::move(learned) : std::move(own));
+    if (!given && (learned.empty() || !open_list)) built.push_back(slot.columns.front());
+    parser_.vocabularies.emplace_back(learned, given ? open.path(slot.type.vocabulary) : "", open);
   }
   if (!built.empty()) build_vocabularies(built);
   for (const SlotColumns& slot : slots)

@@ -70,6 +70,17 @@ Vocabulary::Vocabulary(const std::string& path, const tn::ReaderOpen& open) {
   });
 }
 
+Vocabulary::Vocabulary(const std::vector<std::string_view>& learned, const std::string& path,
+                       const tn::ReaderOpen& open)
+    : Vocabulary(learned) {
+  if (path.empty() || (size() > 0 && access(path.c_str(), F_OK) != 0)) return;
+  Vocabulary lines(path, open);
+  if (size() > 0)
+    require_known(lines.texts(), path);
+  else
+    *this = std::move(lines);
+}
+
 bool Vocabulary::add(std::string_view text) {
   if (numbers_.find(text) != numbers_.end()) return false;
   if (texts_.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max()))

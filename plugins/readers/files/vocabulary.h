@@ -29,6 +29,9 @@ class Vocabulary {
   explicit Vocabulary(const std::vector<std::string_view>& texts) {
     for (const std::string_view text : texts) add(text);
   }
+  // The names of a model, among which all lines of the file at `path` must be; without such names these lines. path "":
+  // no file. A file that is gone is not needed where the names are known.
+  Vocabulary(const std::vector<std::string_view>& learned, const std::string& path, const tn::ReaderOpen& open);
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 

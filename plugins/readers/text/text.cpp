@@ -266,15 +266,11 @@ class Text : public tn::Records<Text> {
   // Takes the words of the vocabulary file, or those that the model was trained with. Else scan counts them.
   void find_given_words(const tn::ReaderOpen& open) {
     const tn::Attributes attributes = open.attributes();
-    std::string path;
-    if (attributes.has("vocabulary")) path = open.path(attributes.text("vocabulary"));
-    if (!path.empty()) words_ = files::Vocabulary(path, open);
-    files::Vocabulary learned;
+    std::vector<std::string_view> learned;
     for (const std::string& slot : word_slots(attributes))
-      if (learned.size() == 0) learned = files::Vocabulary(open.names(slot));
-    if (learned.size() == 0) return;
-    learned.require_known(words_.texts(), path);
-    words_ = std::move(learned);
+      if (learned.empty()) learned = open.names(slot);
+    words_ =
+        files::Vocabulary(learned, attributes.has("vocabulary") ? open.path(attributes.text("vocabulary")) : "", open);
   }
 
   void find_special_words();

@@ -171,3 +171,55 @@ def test_a_file_is_a_model_of_the_checker(tmp_path):
     assert made.producer_name == "tenon" and made.opset_import[0].version == 17
     bytes_of = (tmp_path / "lenet.onnx").read_bytes()
     assert set(tenon.onnx.load(bytes_of)) == set(tenon.onnx.load(made)) == set(parameters)
+
+
+def named(tmp_path):
+    """A trained model of the columns "height" and "weight" and the classes "cat" and "dog"; its scores, and its set."""
+    (tmp_path / "train.csv").write_text("weight,height,kind\n1,2,dog\n2,1,cat\n0,2,dog\n3,1,cat\n")
+    reader = tenon.reader.csv([str(tmp_path / "train.csv")], columns=["x = height, weight: f32", "kind: category"])
+    score = tenon.layer.fc(tenon.layer.data("x", tenon.data_type.dense_vector(2)), size=2)
+    cost = tenon.layer.cross_entropy(
+        score, tenon.layer.data("kind", tenon.data_type.integer_value(2)), from_logits=True
+    )
+    parameters = tenon.parameters.create(cost)
+    tenon.train(cost, parameters, reader.batch(2), passes=2)
+    return score, parameters
+
+
+def test_names_of_classes_and_columns_are_in_the_file(tmp_path):
+    score, parameters = named(tmp_path)
+    file = tmp_path / "named.onnx"
+    tenon.onnx.save(score, parameters, file)
+    assert {each.key: each.value for each in onnx.load(file).metadata_props} == {
+        "tenon.columns": '{"x": ["height", "weight"]}',
+        "tenon.names": '{"kind": ["cat", "dog"]}',
+    }
+    loaded = tenon.onnx.load(file)
+    assert loaded.names() == parameters.names() == {"kind": ["cat", "dog"]}
+    assert loaded.columns() == parameters.columns() == {"x": ["height", "weight"]}
+    tenon.onnx.save(loaded.outputs, loaded, tmp_path / "again.onnx")
+    assert tenon.onnx.load(tmp_path / "again.onnx").names() == parameters.names()
+    # A reader of other data numbers and orders by them.
+    (tmp_path / "new.csv").write_text("height,other,weight,kind\n5,0,6,dog\n")
+    loaded.save(tmp_path / "m.safetensors", loaded.outputs)
+    assert tenon.load(tmp_path / "m.safetensors").columns() == {"x": ["height", "weight"]}
+
+
+@pytest.mark.parametrize("key, value, words", [
+    ("tenon.names", "[1", "expected a JSON object of lists"),
+    ("tenon.names", "[]", "expected a JSON object of lists"),
+    ("tenon.names", '{"kind": "cat"}', "expected a JSON object of lists"),
+    ("tenon.names", '{"kind": ["cat", 2]}', "expected a JSON object of lists"),
+    ("tenon.names", '{"kind": ["cat", "cat"]}', "different texts"),
+    ("tenon.columns", '{"x": ["height"]}', "has 2 columns, and metadata \"tenon.columns\" names 1"),
+])  # fmt: skip
+def test_names_that_are_damaged(tmp_path, key, value, words):
+    score, parameters = named(tmp_path)
+    tenon.onnx.save(score, parameters, tmp_path / "named.onnx")
+    made = onnx.load(tmp_path / "named.onnx")
+    for each in made.metadata_props:
+        each.value = value if each.key == key else each.value
+    with pytest.raises(tenon.error.BadDataError, match=words):
+        tenon.onnx.load(made)
+    del made.metadata_props[:]
+    assert tenon.onnx.load(made).names() == {}

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <tenon/tenon.hpp>
 
 #include "tests/support/paths.h"
@@ -293,6 +294,26 @@ TEST_F(NamesApi, CanBeSetAndForgotten) {
   EXPECT_NO_THROW(accuracy_on(csv(table({"dog"})).batch(1)));
   train_on(csv(table({"dog"})).batch(1));
   EXPECT_THAT(texts_of(options_.parameters.names(), "kind"), ElementsAre("dog"));
+}
+
+// What an application writes into model files is there again after they were loaded and saved anew.
+TEST_F(NamesApi, ModelsKeepMetadata) {
+  const std::string file = folder_.file("model.safetensors");
+  const auto metadata = [&] { return nlohmann::json::parse(host_.describe_model(file)).at("metadata"); };
+  options_.parameters.set_metadata("tenon.reader", "type = \"csv\"");
+  options_.parameters.set_metadata("com.example.licence", "Gr\u00fc\u00dfe");
+  options_.parameters.set_metadata("com.example.old", "1");
+  options_.parameters.set_metadata("com.example.old", nullptr);
+  const nlohmann::json expected = {
+      {"format", "tenon"}, {"tenon.reader", "type = \"csv\""}, {"com.example.licence", "Gr\u00fc\u00dfe"}};
+  options_.parameters.save(options_.outputs, file);
+  EXPECT_EQ(metadata(), expected);
+  const Model loaded = host_.load(file);
+  loaded.parameters.save(loaded.outputs, file);
+  EXPECT_EQ(metadata(), expected);
+  for (const char* const key : {"", "format", "tenon.topology", "tenon.checkpoint", "tenon.new", "\xff"})
+    EXPECT_THAT(message_of([&] { options_.parameters.set_metadata(key, "text"); }), HasSubstr("metadata \""));
+  EXPECT_THAT(message_of([&] { options_.parameters.set_metadata("key", "\xff"); }), HasSubstr("the text is not UTF-8"));
 }
 
 TEST_F(NamesApi, OfManyAreKnownByDigest) {

@@ -242,9 +242,9 @@ TEST_F(InferTest, BadOutputs) {
             "--output: layer \"accuracy\" is a metric and has no value per sample");
   EXPECT_EQ(no_infer(kUsage, {"--output", "score", "--output", "score"}), "--output: layer \"score\" is named twice");
   EXPECT_EQ(no_infer(kUsage, {"--format", "xml"}),
-            "--format: expected json or csv, got \"xml\"; see 'tenon infer --help'");
+            "--format: expected json, csv or npy, got \"xml\"; see 'tenon infer --help'");
   EXPECT_EQ(
-      no_infer(kUsage, {"--set", "outputs=[\"cost\"]"}),
+      no_infer(kUsage, {"--set", "outputs=[\"accuracy\"]"}),
       "job.toml: none of the outputs is a prediction; name a layer with --output NAME: hidden, score, prediction");
   EXPECT_THAT(no_infer(kUsage, {"--log-format", "json"}), HasSubstr("unknown option \"--log-format\""));
 }

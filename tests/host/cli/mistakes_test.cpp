@@ -338,7 +338,7 @@ TEST_F(MistakesTest, ReadersMustHaveAsManyClasses) {
 }
 
 TEST_F(MistakesTest, NothingToPredict) {
-  EXPECT_THAT(changed(64, "seed = 3", "outputs = [\"cost\", \"accuracy\"]", "infer"),
+  EXPECT_THAT(changed(64, "seed = 3", "outputs = [\"accuracy\"]", "infer"),
               HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
 }
 

@@ -42,13 +42,14 @@ std::vector<Described> verbs() {
                  "--resume-from FILE", "--resume-inexact", "-q [ --quiet ]", "--log-format FORMAT"})},
           {"test",
            run_test,
-           {"JOB.toml"},
-           with({"--model FILE", "--reader NAME", "-q [ --quiet ]", "--log-format FORMAT"})},
+           {"JOB.toml|MODEL", "[FILE]..."},
+           with({"--model FILE", "--data FILE...", "--reader NAME", "--confusion", "-q [ --quiet ]",
+                 "--log-format FORMAT"})},
           {"infer",
            run_infer,
-           {"JOB.toml", "[FILE]..."},
+           {"JOB.toml|MODEL", "[FILE]..."},
            with({"--model FILE", "--output NAME", "--data FILE...", "--with COLUMN", "--reader NAME", "--format FORMAT",
-                 "-q [ --quiet ]"})},
+                 "--output-file FILE", "--classes", "-i [ --interactive ]", "-q [ --quiet ]"})},
           {"plan",
            run_plan,
            {"JOB.toml"},
@@ -126,7 +127,7 @@ TEST_F(OptionsTest, OptionsWithAValueNeedOne) {
     for (const std::string& option : verb.options) {
       const std::string name = option.substr(0, option.find(' '));
       const bool flag = name.size() == option.size();
-      if (name == "-q" || name == "-o") continue;
+      if (name == "-q" || name == "-o" || name == "-i") continue;
       const std::string said = failure(kUsage, verb.run, {flag ? name + "=yes" : name});
       EXPECT_THAT(said, AllOf(HasSubstr("'" + name + "'"), EndsWith(std::string(verb.name) + " --help'"))) << said;
     }

@@ -23,6 +23,7 @@ from tenon.onnx import (
     _images,
     _logic,
     _ml,
+    _names,
     _pointwise,
     _products,
     _quantized,
@@ -103,6 +104,7 @@ def _loaded(graph: Graph, channels_first: bool) -> ParameterSet:
     for name in made:
         if name in build.parameters:
             made[name] = build.parameters[name]
+    made.core.set_known(_names.known(graph))
     return made
 
 

@@ -16,7 +16,7 @@ from tenon._base import check as _check
 from tenon._base.arrays import allows_nan
 from tenon._model import layer as layers
 from tenon._model.layer import Layer, LayerLike
-from tenon.onnx import _values, _write_dense, _write_formula, _write_images, _write_recurrent, _write_select
+from tenon.onnx import _names, _values, _write_dense, _write_formula, _write_images, _write_recurrent, _write_select
 from tenon.onnx._emit import Emit, Item, Writer, Written, model
 from tenon.onnx._values import Refusal, plain
 from tenon.parameters import ParameterSet
@@ -38,8 +38,9 @@ def save(
 
     The first dimension of inputs and outputs is that of the samples, of any number. Images are [samples, channels,
     space...] in the file, unless channels_first is False, which keeps the arrays as Tenon has them. UnsupportedError lists
-    every layer that is not supported; then the file is not written. nan: "allow" writes values of parameters that are not
-    finite, which are an error otherwise.
+    every layer that is not supported; then the file is not written. The names of classes and columns that the parameters
+    know are metadata of the file, which load reads (docs/python-models.md). nan: "allow" writes values of parameters that
+    are not finite, which are an error otherwise.
     """
     file = _check.path(path, "path", "save")
     _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "save")
@@ -55,8 +56,11 @@ def save(
     if not allows_nan(nan, "save"):
         parameters.require_finite(layers.make(chosen), "save")
     to = _check.destination(file, "save")
+    written = model(made.emit, made.inputs, made.outputs, "tenon")
+    for key, value in _names.metadata(parameters).items():
+        written.metadata_props.add(key=key, value=value)
     try:
-        onnx.save(model(made.emit, made.inputs, made.outputs, "tenon"), to)
+        onnx.save(written, to)
     except OSError as failure:
         raise error.FileError(f"{file}: {failure}", file, file) from failure
 
