@@ -18,7 +18,10 @@ class Reader {
     d.attribute(tn::string_attribute("file").required().doc("the file to read"));
   }
 
-  explicit Reader(const tn::ReaderOpen& open) {
+  explicit Reader(const tn::ReaderOpen& open) : with_label_(open.needed("label")) {
+    // Data of a model has the width and the classes of its training; to be predicted it may lack the classes.
+    if (const std::vector<int64_t> shape = open.shape("feature"); !shape.empty()) width_ = shape[0];
+    classes_ = std::max<int64_t>(open.index_limit("label"), 0);
     const std::string path = open.path(open.attributes().text("file"));  // relative to the folder of the job
     std::ifstream file(path);
     if (!file) throw tn::Failure(TN_NOT_FOUND, path, "cannot be opened");
@@ -31,14 +34,15 @@ class Reader {
     }
     if (file.bad()) throw tn::Failure(TN_IO, path, "cannot be read");
     if (sample == 0) throw tn::Failure(TN_BAD_DATA, path, "has no samples");
-    slots_ = {{"feature", TN_F32, {width_}}, {"label", TN_I64, {}, classes_}};
+    slots_ = {{"feature", TN_F32, {width_}}};
+    if (with_label_) slots_.push_back({"label", TN_I64, {}, classes_});
   }
 
   const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  int64_t samples() const { return static_cast<int64_t>(labels_.size()); }
+  int64_t samples() const { return static_cast<int64_t>(features_.size()) / width_; }
   void read(int64_t index, tn::Samples& to) const {
     std::copy_n(features_.data() + index * width_, width_, to.dense<float>(0));
-    *to.dense<int64_t>(1) = labels_[static_cast<size_t>(index)];
+    if (with_label_) *to.dense<int64_t>(1) = labels_[static_cast<size_t>(index)];
   }
 
  private:
@@ -59,10 +63,12 @@ class Reader {
     }
     const auto count = static_cast<int64_t>(line_.size());
     if (width_ == 0) width_ = count - 1;
+    if (!with_label_ && count == width_) return;
     if (count < 2 || count != width_ + 1)
       throw tn::Failure(TN_BAD_DATA, place,
                         "expected " + (width_ > 0 ? std::to_string(width_ + 1) : "at least 2") + " numbers, got " +
                             std::to_string(count));
+    if (!with_label_) return;
     const double label = line_.back();
     if (!(label >= 0 && label < kMostClasses) || label != std::floor(label))
       throw tn::Failure(TN_BAD_DATA, place, "expected a class, a whole number from 0, at the end");
@@ -70,10 +76,11 @@ class Reader {
   }
 
   void keep() {
-    for (size_t i = 0; i + 1 < line_.size(); ++i) features_.push_back(static_cast<float>(line_[i]));
-    labels_.push_back(static_cast<int64_t>(line_.back()));
+    for (int64_t i = 0; i < width_; ++i) features_.push_back(static_cast<float>(line_[static_cast<size_t>(i)]));
+    if (with_label_) labels_.push_back(static_cast<int64_t>(line_.back()));
   }
 
+  const bool with_label_;
   std::vector<double> line_;
   std::vector<float> features_;  // [samples, width]
   std::vector<int64_t> labels_;  // [samples]
