@@ -222,7 +222,7 @@ tn_status tn_parameters_set_metadata(tn_host* host, tn_parameters parameters, co
       fail(TN_INVALID, SubjectName{name}, "metadata \"", name,
            "\": the key is empty or one of the format of model files");
     for (const auto& [what, content] : {std::pair{"key", name}, std::pair{"text", value}})
-      if (!base::is_utf8(content))
+      if (!tenon::base::is_utf8(content))
         fail(TN_INVALID, SubjectName{name}, "metadata \"", name, "\": the ", what, " is not UTF-8");
     const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetWrite write(held->gate);

@@ -94,7 +94,7 @@ uint32_t method_of(const std::string& name) {
   throw Failure(kUsage, "--method: expected greedy, sample or beam, got \"" + name + "\"");
 }
 
-void print(const std::string& text) {
+void print_text(const std::string& text) {
   if (!(std::cout << text << std::flush)) throw Failure(kIo, "cannot write to standard output");
 }
 
@@ -149,23 +149,23 @@ class TextWriter {
     const bool streams = alone && options_.method != TN_GENERATE_BEAM;
     bool first = texts[0].empty(), begun = false;  // begun: the prompt is printed
     const auto begin = [&] {
-      if (!std::exchange(begun, true)) print(prompts.text(texts_, 0, {}, -1));
+      if (!std::exchange(begun, true)) print_text(prompts.text(texts_, 0, {}, -1));
     };
     const auto results = [&] {
       try {
         return generate({prompts.feed(ids_)}, texts.size(), stream, [&](int64_t id) {
           if (streams) begin();
-          if (streams && id != options_.end_id) print(texts_.text(id, std::exchange(first, false)));
+          if (streams && id != options_.end_id) print_text(texts_.text(id, std::exchange(first, false)));
         });
       } catch (...) {
-        if (begun) print("\n");  // the message begins a line
+        if (begun) print_text("\n");  // the message begins a line
         throw;
       }
     }();
     if (streams) begin();
     std::vector<nlohmann::json> heads;
     for (const std::string& text : texts) heads.push_back(nlohmann::json::object({{"prompt", text}}));
-    streams ? print("\n") : print_results(results, prompts, heads);
+    streams ? print_text("\n") : print_results(results, prompts, heads);
   }
 
   // Writes a text for each of `count` samples, the first of which is number `first`. Prints nothing if a signal is
@@ -219,11 +219,11 @@ class TextWriter {
         if (given_.format == "json")
           list.push_back({{"text", text}, {"ids", each.ids}, {"score", number(each.score)}});
         else
-          print(shown(each.score) + "\t" + text + "\n");
+          print_text(shown(each.score) + "\t" + text + "\n");
       }
       nlohmann::json object = heads[i];
       object["results"] = list;
-      if (given_.format == "json") print(object.dump() + "\n");
+      if (given_.format == "json") print_text(object.dump() + "\n");
     }
   }
 

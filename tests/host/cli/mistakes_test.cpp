@@ -51,7 +51,7 @@ TEST_F(MistakesTest, CommandLine) {
   EXPECT_THAT(failure(64, "train job.toml --threads 1000000"), HasSubstr("expected 0 to"));
   EXPECT_THAT(failure(64, "train job.toml --log-format xml"), HasSubstr("expected text or json"));
   EXPECT_THAT(failure(64, "train job.toml --save a --no-save"), HasSubstr("exclude each other"));
-  EXPECT_THAT(failure(64, "infer job.toml --format xml"), HasSubstr("expected json or csv"));
+  EXPECT_THAT(failure(64, "infer job.toml --format xml"), HasSubstr("expected json, csv or npy"));
   EXPECT_THAT(failure(64, "train job.toml --set layer.hiden.size=3"), HasSubstr("did you mean \"hidden\"?"));
   EXPECT_THAT(failure(64, "train job.toml --set passes"), HasSubstr("expected key=value"));
   EXPECT_THAT(failure(78, "train job.toml --set pases=3"), HasSubstr("--set pases=3: unknown key \"pases\""));

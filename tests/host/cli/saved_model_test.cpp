@@ -42,6 +42,7 @@ batch = 5
   }
   void SetUp() override {
     CallTest::SetUp();
+    std::filesystem::create_directory("lists");
     write("train.csv", "a;b;c;which\n1;0;0;fox\n0;1;0;dog\n0;0;1;cat\n2;0;1;fox\n0;2;1;dog\n1;0;2;cat\n");
     write_job(kCsv);
   }
@@ -59,6 +60,7 @@ TEST_F(SavedModelTest, IsAllThatNewDataNeeds) {
   EXPECT_EQ(
       stored(),
       "batch = 5\ncolumns = [\"x = a..c: f32\", \"kind = which: category\"]\ndelimiter = \";\"\ntype = \"csv\"\n");
+  std::filesystem::create_directory("elsewhere");
   write("elsewhere/new.csv", "c;id;b;a\n0;p;0;3\n3;q;0;1\n");
   const std::vector<json> expected = answers({"job.toml", "--data", "elsewhere/new.csv", "--with", "id"});
   std::filesystem::rename("m.safetensors", "elsewhere/other");
@@ -91,7 +93,7 @@ TEST_F(SavedModelTest, TheSameJobGivesTheSameBytes) {
   const std::string first = read("m.safetensors");
   done(run_train, {"job.toml", "--threads", "2"});
   EXPECT_EQ(read("m.safetensors"), first);
-  std::filesystem::create_directory("moved");
+  std::filesystem::create_directories("moved/lists");
   for (const char* name : {"job.toml", "train.csv"}) std::filesystem::copy(name, std::string("moved/") + name);
   done(run_train, {"moved/job.toml"});
   EXPECT_EQ(read("moved/m.safetensors"), first) << "it has no path";

@@ -112,6 +112,7 @@ std::string picture(const char (&rest)[12]) {
 }
 
 TEST_F(InteractiveTest, PicturesByPath) {
+  for (const char* folder : {"photos/dark", "photos/light"}) std::filesystem::create_directories(folder);
   write("photos/dark/1.png", picture("\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71"));
   write("photos/light/1.png", picture("\xf8\x0f\x00\x01\x01\x01\x00\xb1\x38\xf6\x14"));
   write_job(
