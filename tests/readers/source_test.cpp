@@ -4,6 +4,7 @@
 
 #include <tenon/reader.hpp>
 
+#include "compression.h"
 #include "number.h"
 #include "tests/support/reader_check.h"
 
@@ -49,6 +50,21 @@ TEST(Source, BytesBehindTheContentAreZero) {
     Block block(filled_memory(), bytes + kPadding);
     Source member("member", std::move(block), bytes);
     EXPECT_EQ(behind(member), zeros) << bytes << " of an archive";
+  }
+}
+
+TEST(Source, ACompressionWhoseLibraryIsMissing) {
+  using namespace tenon::files;
+  const Compression* const zstd = compression_of("\x28\xb5\x2f\xfd\x04\x68\x61");
+  ASSERT_NE(zstd, nullptr);
+  const Compression without = {zstd->name, zstd->library, zstd->begins, nullptr};
+  try {
+    (void)decoder_of(without, "data.csv");
+    FAIL();
+  } catch (const tn::Failure& failure) {
+    EXPECT_EQ(failure.code(), TN_UNSUPPORTED);
+    EXPECT_STREQ(failure.what(),
+                 "is compressed with zstd, and this build lacks libzstd, which reads it: inflate the file first");
   }
 }
 

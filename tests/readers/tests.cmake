@@ -1,4 +1,5 @@
 # The tests of the readers. SPDX-License-Identifier: Apache-2.0
+tenon_test(readers/compressed_test)
 tenon_test(readers/csv_fields_test)
 tenon_test(readers/csv_forms_test)
 tenon_test(readers/csv_missing_test)
@@ -22,4 +23,5 @@ tenon_test(readers/record_index_test)
 target_link_libraries(test_readers_record_index_test PRIVATE tenon_reader_files)
 tenon_test(readers/source_test)
 target_link_libraries(test_readers_source_test PRIVATE tenon_reader_files)
+tenon_test(readers/standard_input_test)
 tenon_test(readers/text_test)

@@ -260,7 +260,7 @@ JobReader with_data(const Host& host, const JobReader& reader, const std::vector
     throw Failure(
         kUsage, "--data: reader \"" + result.type + "\" has one \"" + name + "\"; got " + std::to_string(data.size()));
   std::vector<std::string> paths;
-  for (const std::string& path : data)  // "-" is standard input, as the reader says
+  for (const std::string& path : data)  // "-" is standard input, to readers that take it
     paths.push_back(path == "-" ? path : std::filesystem::absolute(path).string());
   std::erase_if(result.attributes, [&](const Attribute& attribute) { return attribute.name == name; });
   result.attributes.push_back(several ? Attribute{name, paths} : Attribute{name, paths.front()});

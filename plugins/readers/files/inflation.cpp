@@ -29,10 +29,10 @@ Inflation::Inflation(uint64_t compressed_bytes, uint64_t most_ratio) : ratio_(mo
 void Inflation::add(uint64_t bytes, const std::string& path) {
   inflated_ += bytes;
   if (inflated_ > most_)
-    throw tn::Failure(
-        TN_BAD_DATA, path,
-        "inflates to more than " + std::to_string(ratio_) +
-            " times its size; if the data is sound, set most_inflation = " + std::to_string(kMostOfDeflate));
+    throw tn::Failure(TN_BAD_DATA, path,
+                      "inflates to more than " + std::to_string(ratio_) + " times its size; if the data is sound, " +
+                          (ratio_ < kMostOfDeflate ? "set most_inflation = " + std::to_string(kMostOfDeflate)
+                                                   : "raise most_inflation"));
 }
 
 }  // namespace tenon::files

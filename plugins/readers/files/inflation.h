@@ -12,7 +12,7 @@ namespace tenon::files {
 class Inflation {
  public:
   static constexpr uint64_t kRatio = 100;           // real data reaches it rarely
-  static constexpr uint64_t kMostOfDeflate = 1032;  // no data exceeds it
+  static constexpr uint64_t kMostOfDeflate = 1032;  // no gzip or ZIP data exceeds it
 
   // Declares the attribute most_inflation.
   static void describe(tn::ReaderDescription& d);

@@ -53,16 +53,17 @@ void refuse_utf16(Source& source) {
 
 void Lines::describe(tn::ReaderDescription& d) {
   d.attribute(
-      tn::strings_attribute("files").required().doc("text files, plain or gzip, read one after the other; a gzip file "
-                                                    "is kept inflated in memory; \"data/*.csv\" are all "
-                                                    "that fit, sorted, and \"~/\" is the home folder"));
+      tn::strings_attribute("files").required().doc("text files, plain or compressed, read one after the other; "
+                                                    "\"data/*.csv\" are all that fit, sorted, \"a.zip/b.csv\" is a "
+                                                    "member of an archive, \"~/\" the home folder, and \"-\" "
+                                                    "standard input"));
   d.attribute(tn::int_attribute("most_line_bytes", 1 << 24)
                   .at_least(1)
                   .at_most(1 << 30)
                   .doc("a longer line is refused as damage"));
   d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
                   .at_least(1)
-                  .doc("a gzip file that inflates to more is refused"));
+                  .doc("a compressed file that inflates to more, or a standard input of more, is refused"));
   Inflation::describe(d);
   d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
                   .at_least(0)
@@ -78,7 +79,7 @@ Lines::Lines(const tn::ReaderOpen& open, LineRules rules)
   const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
                                static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
                                Inflation::ratio_of(attributes)};
-  open_all(paths_of(names, open), limits, open.memory());
+  open_all(paths_of(names, limits.most_inflated, open), limits, open.memory());
 }
 
 Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
@@ -119,7 +120,7 @@ void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& eac
       const bool skips = skipped < rules_.skipped,
                  comment = !skips && is_comment({from, static_cast<size_t>(end - from)});
       const char* stop = record_end(from, end, skips || comment ? '\0' : rules_.quote, &open);
-      Line line{{}, file, at + static_cast<uint64_t>(from - text.data())};
+      Line line{{}, file, at + static_cast<uint64_t>(from - text.data()), comment};
       const auto so_far = static_cast<uint64_t>((stop == nullptr ? end : stop) - from);
       if (so_far > rules_.most_bytes)
         throw failure(

@@ -25,6 +25,7 @@ struct Line {
   std::string_view text;
   size_t file = 0;
   uint64_t offset = 0;
+  bool comment = false;
 };
 
 // The text files of a reader, and an index of the records that it keeps.
@@ -34,7 +35,7 @@ class Lines {
   // most_kept_bytes.
   static void describe(tn::ReaderDescription& d);
   Lines(const tn::ReaderOpen& open, LineRules rules);
-  // One plain or gzip file with default bounds: lines of at most 1 MiB, as in a list of words.
+  // One plain or compressed file with default bounds: lines of at most 1 MiB, as in a list of words.
   Lines(const std::string& path, const tn::ReaderOpen& open);
 
   // Calls each(line) for the lines of all files in order, until it returns false. The text is valid during the call.

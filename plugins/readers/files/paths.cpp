@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "standard_input.h"
+
 namespace tenon::files {
 
 namespace {
@@ -45,9 +47,14 @@ std::string escaped_folder(const tn::ReaderOpen& open) {
 
 }  // namespace
 
-std::vector<std::string> paths_of(const std::vector<std::string>& names, const tn::ReaderOpen& open) {
+std::vector<std::string> paths_of(const std::vector<std::string>& names, uint64_t most_input,
+                                  const tn::ReaderOpen& open) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
+    if (name == "-") {
+      paths.push_back(standard_input(most_input, open.cancel()));
+      continue;
+    }
     const std::string path = open.path(name);
     std::error_code unknown;
     const bool home = name.compare(0, 2, "~/") == 0;

@@ -1,4 +1,4 @@
-// Reads plain and gzip files at any offset. SPDX-License-Identifier: Apache-2.0
+// Reads plain and compressed files at any offset. SPDX-License-Identifier: Apache-2.0
 #include "source.h"
 
 #include <algorithm>
@@ -19,18 +19,40 @@ constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // least memory allocated f
 
 }  // namespace
 
+Block read_all(const std::function<uint64_t(uint8_t* to, uint64_t bytes)>& read, uint64_t likely, uint64_t most,
+               const std::string& path, const tn_memory* memory, uint64_t* bytes) {
+  uint64_t done = 0, room = std::min(most, std::max(likely, kFirstBytes));
+  Block content(memory, room + kPadding);
+  while (true) {
+    uint8_t extra = 0;
+    const uint64_t got = done == room ? read(&extra, 1) : read(content.data() + done, room - done);
+    *bytes = done + got;
+    if (got == 0) return content;
+    if (done == room) {
+      if (done >= most)
+        throw tn::Failure(TN_BAD_DATA, path, "inflates to more than " + std::to_string(most) + " bytes");
+      room = done > most / 2 ? most : 2 * done;
+      Block larger(memory, room + kPadding);
+      std::memcpy(larger.data(), content.data(), done);
+      content.swap(larger);
+      content.data()[done] = extra;
+    }
+    done += got;
+  }
+}
+
 Source::Source(const std::string& path, const SourceLimits& limits, const tn_memory* memory,
                const volatile int32_t* cancel)
     : path_(path) {
   check_cancel(cancel, path);
-  file_.emplace(path);
-  bytes_ = file_->bytes();  // NOLINT(cppcoreguidelines-prefer-member-initializer): of the file, which is open now
-  uint8_t magic[2];
-  if (file_->read(0, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
-    file_.reset();
-    inflate(limits, memory, cancel);
-  } else if (bytes_ <= limits.most_kept) {
-    keep(memory, cancel);
+  Stream stream(path, limits.most_inflation, cancel);
+  if (stream.compressed()) {
+    const auto read = [&](uint8_t* to, uint64_t bytes) { return stream.read(to, bytes); };
+    content_ = read_all(read, stream.likely_bytes(), limits.most_inflated, path_, memory, &bytes_);
+  } else {
+    file_.emplace(std::move(stream).take_file());
+    bytes_ = file_->bytes();
+    if (bytes_ <= limits.most_kept) keep(memory, cancel);
   }
   if (!file_) std::memset(content_.data() + bytes_, 0, kPadding);
 }
@@ -49,30 +71,6 @@ void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {
   }
   bytes_ = done;
   file_.reset();
-}
-
-void Source::inflate(const SourceLimits& limits, const tn_memory* memory, const volatile int32_t* cancel) {
-  const uint64_t most = limits.most_inflated;
-  Stream stream(path_, limits.most_inflation, cancel);
-  bytes_ = 0;
-  uint64_t room = std::min(most, std::max(stream.likely_bytes(), kFirstBytes));
-  content_ = Block(memory, room + kPadding);
-  while (true) {
-    if (bytes_ == room) {
-      uint8_t extra = 0;
-      if (stream.read(&extra, 1) == 0) return;
-      if (bytes_ >= most)
-        throw tn::Failure(TN_BAD_DATA, path_, "inflates to more than " + std::to_string(most) + " bytes");
-      room = bytes_ > most / 2 ? most : 2 * bytes_;
-      Block larger(memory, room + kPadding);
-      std::memcpy(larger.data(), content_.data(), bytes_);
-      content_.swap(larger);
-      content_.data()[bytes_++] = extra;
-    }
-    const uint64_t got = stream.read(content_.data() + bytes_, room - bytes_);
-    if (got == 0 && bytes_ < room) return;
-    bytes_ += got;
-  }
 }
 
 std::string_view Source::view(uint64_t offset, size_t bytes, bool ahead) {

@@ -1,9 +1,9 @@
-// Reads plain and gzip files in order. SPDX-License-Identifier: Apache-2.0
+// Reads plain and compressed files in order. SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
 #include <algorithm>
 #include <cstring>
-#include <new>
+#include <string_view>
 #include <tenon/base.hpp>
 
 namespace tenon::files {
@@ -17,24 +17,34 @@ constexpr uint64_t kLikelyRatio = 8;                 // likely ratio of inflated
 }  // namespace
 
 Stream::Stream(const std::string& path, uint64_t most_inflation, const volatile int32_t* cancel)
-    : file_(path), cancel_(cancel), buffer_(kBufferBytes), inflation_(file_.bytes(), most_inflation) {
+    : place_(place_of(path)),
+      file_(place_.file),
+      cancel_(cancel),
+      buffer_(kBufferBytes),
+      inflation_(file_.bytes(), most_inflation) {
   fill();
-  // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): what the buffer has now
-  gzip_ = end_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
-  constexpr int kGzipOnly = 16;
-  if (gzip_ && inflateInit2(&inflater_, kGzipOnly + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  const std::string_view beginning(reinterpret_cast<const char*>(buffer_.data()), std::min(end_, kBeginningBytes));
+  if (is_zip(beginning)) {
+    zip_.emplace(place_.file, most_inflation, cancel);
+    find_member(*zip_, place_.file, place_.member);
+  } else if (!place_.member.empty()) {
+    throw tn::Failure(TN_NOT_FOUND, path,
+                      "there is no such file: " + place_.file + " is neither a folder nor a ZIP archive");
+  }
+  kind_ = compression_of(beginning);
+  if (kind_ != nullptr) decoder_ = decoder_of(*kind_, path);
 }
 
-Stream::~Stream() {
-  if (gzip_) inflateEnd(&inflater_);
+uint64_t Stream::likely_bytes() const {
+  const uint64_t likely = compressed() ? file_.bytes() * kLikelyRatio : file_.bytes();
+  return zip_ ? std::min(likely, zip_->stated_bytes()) : likely;
 }
-
-uint64_t Stream::likely_bytes() const { return gzip_ ? file_.bytes() * kLikelyRatio : file_.bytes(); }
 
 uint64_t Stream::read(uint8_t* to, uint64_t bytes) {
+  if (zip_) return zip_->read(to, bytes);
   bytes = std::min(bytes, kSliceBytes);
   check_cancel(cancel_, file_.path());
-  if (gzip_) return inflate_some(to, bytes);
+  if (kind_ != nullptr) return inflate_some(to, bytes);
   if (begin_ == end_) fill();
   const size_t count = std::min(static_cast<size_t>(bytes), end_ - begin_);
   if (count != 0) std::memcpy(to, buffer_.data() + begin_, count);
@@ -43,31 +53,26 @@ uint64_t Stream::read(uint8_t* to, uint64_t bytes) {
 }
 
 uint64_t Stream::inflate_some(uint8_t* to, uint64_t bytes) {
-  inflater_.next_out = to;
-  inflater_.avail_out = static_cast<uInt>(bytes);
-  while (inflater_.avail_out != 0) {
+  uint64_t done = 0;
+  while (done < bytes) {
     if (begin_ == end_) fill();
-    if (begin_ == end_ && member_bytes_ == 0 && !first_member_) break;
-    inflater_.next_in = buffer_.data() + begin_;
-    inflater_.avail_in = static_cast<uInt>(end_ - begin_);
-    const int result = inflate(&inflater_, Z_NO_FLUSH);
-    const size_t used = end_ - begin_ - inflater_.avail_in;
-    begin_ += used;
-    member_bytes_ += used;
-    if (result == Z_STREAM_END) {
-      first_member_ = false;
-      member_bytes_ = 0;
-      if (inflateReset(&inflater_) != Z_OK) throw std::bad_alloc();
-    } else if (result == Z_MEM_ERROR) {
-      throw std::bad_alloc();
-    } else if (result == Z_BUF_ERROR && end_ == 0) {
+    if (begin_ == end_ && read_ == 0 && !first_) break;
+    const Decoder::Step step = decoder_->step(buffer_.data() + begin_, end_ - begin_, to + done, bytes - done);
+    begin_ += step.read;
+    read_ += step.read;
+    written_ += step.written;
+    done += step.written;
+    if (step.fault != nullptr) fail_damaged(step.fault);
+    if (step.ended) {
+      first_ = false;
+      read_ = written_ = 0;
+      decoder_->restart();
+    } else if (end_ == 0 && step.written == 0) {
       fail_damaged("the compressed data ends in the middle");
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      fail_damaged(inflater_.msg != nullptr ? inflater_.msg : "not a gzip stream");
     }
   }
-  inflation_.add(bytes - inflater_.avail_out, file_.path());
-  return bytes - inflater_.avail_out;
+  inflation_.add(done, file_.path());
+  return done;
 }
 
 // Fills the empty buffer from the file; at the end of the file begin_ and end_ are 0.
@@ -78,8 +83,8 @@ void Stream::fill() {
 }
 
 void Stream::fail_damaged(const std::string& why) const {
-  const char* const where = !first_member_ && inflater_.total_out == 0 ? " after a complete stream" : "";
-  throw tn::Failure(TN_BAD_DATA, file_.path(), std::string("damaged gzip data") + where + ": " + why);
+  const char* const where = !first_ && written_ == 0 ? " after a complete stream" : "";
+  throw tn::Failure(TN_BAD_DATA, file_.path(), std::string("damaged ") + kind_->name + " data" + where + ": " + why);
 }
 
 }  // namespace tenon::files

@@ -98,9 +98,9 @@ std::vector<int64_t> index_limits(const tn::ReaderOpen& open, const std::vector<
 class Idx {
  public:
   static void describe(tn::ReaderDescription& d) {
-    d.type("idx", "images and labels in IDX files, the format of MNIST, plain or gzip");
+    d.type("idx", "images and labels in IDX files, the format of MNIST");
     d.attribute(tn::strings_attribute("files").required().doc(
-        "IDX files, plain or gzip, with equally many samples; one slot for each"));
+        "IDX files, plain or compressed, with equally many samples; one slot for each"));
     d.attribute(tn::strings_attribute("names").doc(
         "names of the slots, one for each file; without it one file is \"image\", two are \"image\" and \"label\""));
     d.attribute(tn::ints_attribute("classes").at_least(0).doc(

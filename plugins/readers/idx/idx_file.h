@@ -1,4 +1,4 @@
-// One IDX file, plain or gzip, decoded into memory. SPDX-License-Identifier: Apache-2.0
+// One IDX file, plain or compressed, decoded into memory. SPDX-License-Identifier: Apache-2.0
 //
 // IDX: two zero bytes, a type, the number of dimensions; each dimension as 4 bytes; the values. All big-endian. The
 // first dimension counts the samples.

@@ -149,7 +149,7 @@ Wanted wanted_of(const tn::ReaderOpen& open) {
 void Npy::describe(tn::ReaderDescription& d) {
   d.type("npy", "arrays saved by NumPy, .npy or .npz, with equally many samples along their first dimension");
   d.attribute(tn::strings_attribute("files").required().doc(
-      ".npy files, plain or gzip, one slot for each; and .npz files, one slot for each member"));
+      ".npy files, plain or compressed, one slot for each; and .npz files, one slot for each member"));
   d.attribute(tn::strings_attribute("members").doc(
       "the members of .npz files to read, in this order; without it all, in the order of the file"));
   d.attribute(tn::strings_attribute("names").doc(
