@@ -1,4 +1,5 @@
-// The metrics r2, correlation and mean_average_precision against fp64 formulas, in one minibatch and in several.
+// The metrics r2, correlation, mean_average_precision and multi_label against fp64 formulas, in one minibatch and in
+// several.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -158,6 +159,65 @@ TEST(MeanAveragePrecision, IsThatOfTheOrderOfScores) {
   };
   EXPECT_EQ(of_scores({NAN, 0.8F, 7}, {1, 0, 0}), 1.0 / 3);  // NaN is last, 7 in the last bin
   EXPECT_EQ(of({0.9F, 0.8F}, {0, 0}), 0);
+}
+
+TEST(MultiLabel, CountsByHand) {
+  const std::vector<float> scores = {0.9F, 0.1F, 0.6F, 0.2F, 0.8F, 0.4F, 0.7F, 0.6F, 0.1F, 0.3F, 0.2F, 0.5F};
+  const std::vector<float> labels = {1, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0};
+  const Values values = measured("multi_label", scores, labels, 3, 4);
+  EXPECT_EQ(values.size(), 4u);
+  EXPECT_EQ(values.at("subset_accuracy"), 0.5);  // the first and the last sample
+  EXPECT_NEAR(values.at("hamming_loss"), 2.0 / 12, 1e-15);
+  EXPECT_NEAR(values.at("micro_f1"), 2 * 4.0 / (5 + 5), 1e-15);
+  EXPECT_NEAR(values.at("macro_f1"), (1 + 2.0 / 3 + 2.0 / 3) / 3, 1e-15);
+  const Values strict = measured("multi_label", scores, labels, 3, 4, {{"threshold", 0.95}});  // names no label
+  EXPECT_EQ(strict, (Values{{"subset_accuracy", 0.25}, {"hamming_loss", 5.0 / 12}, {"micro_f1", 0}, {"macro_f1", 0}}));
+  EXPECT_EQ(measured("multi_label", {NAN, 0.9F}, {1, 1}, 2, 1).at("hamming_loss"), 0.5) << "NaN names nothing";
+}
+
+TEST(MultiLabel, IsThatOfTheFormulas) {
+  constexpr size_t kSamples = 211, kLabels = 5;
+  std::mt19937_64 random(9);
+  std::vector<float> scores, labels;
+  double right[kLabels] = {}, named[kLabels] = {}, real[kLabels] = {}, exact = 0, wrong = 0;
+  for (size_t i = 0; i < kSamples; ++i) {
+    bool all = true;
+    for (size_t k = 0; k < kLabels; ++k) {
+      const bool has = k != 4 && random() % 3 == 0, calls = random() % 5 == 0 ? !has : has;
+      scores.push_back(calls ? 1.5F : -0.5F);
+      labels.push_back(has ? 1.0F : 0.0F);
+      right[k] += has && calls ? 1 : 0, named[k] += calls ? 1 : 0, real[k] += has ? 1 : 0;
+      wrong += has != calls ? 1 : 0;
+      all = all && has == calls;
+    }
+    exact += all ? 1 : 0;
+  }
+  double sums[3] = {}, macro = 0;
+  for (size_t k = 0; k < kLabels; ++k) {
+    sums[0] += right[k], sums[1] += named[k], sums[2] += real[k];
+    macro += 2 * right[k] / (named[k] + real[k]) / kLabels;
+  }
+  const Attributes logits = {{"threshold", 0.0}};
+  const Values values = measured("multi_label", scores, labels, kLabels, kSamples, logits);
+  EXPECT_NEAR(values.at("subset_accuracy"), exact / kSamples, 1e-15);
+  EXPECT_NEAR(values.at("hamming_loss"), wrong / kSamples / kLabels, 1e-15);
+  EXPECT_NEAR(values.at("micro_f1"), 2 * sums[0] / (sums[1] + sums[2]), 1e-15);
+  EXPECT_NEAR(values.at("macro_f1"), macro, 1e-15);
+  for (const int64_t size : {1, 7, 100})
+    EXPECT_EQ(measured("multi_label", scores, labels, kLabels, size, logits), values);
+}
+
+TEST(MultiLabel, RefusesOtherShapes) {
+  const Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const auto data = [&](const char* name, const std::vector<int64_t>& shape) {
+    DataOptions options;
+    options.name = name, options.shape = shape;
+    return host.data(options);
+  };
+  const Layer x = data("x", {3}), y = data("y", {4}), wide = data("wide", {1025}), flat = data("flat", {});
+  EXPECT_THROW((void)host.layer("multi_label", {x, y}, {}, "bad"), Error);
+  EXPECT_THROW((void)host.layer("multi_label", {wide, wide}, {}, "bad"), Error);
+  EXPECT_THROW((void)host.layer("multi_label", {flat, flat}, {}, "bad"), Error);
 }
 
 }  // namespace

@@ -177,6 +177,9 @@ std::vector<Domain> domains() {
       {"mean_average_precision", {}, 1, {0, 1}, {-1, 0.5F, 2}, "needs 0 or 1", {0.5F, 1.0F}},
       {"mean_average_precision", {{"low", -2.0}}, 0, {-3, 3}, {}, "", {0.5F, 1.0F}},
       {"mean_average_precision", {{"from_logits", true}}, 0, {-3, 3}, {}, "", {0.5F, 1.0F}},
+      {"multi_label", {}, 0, shares, none, unit, {0.5F, 1.0F}},
+      {"multi_label", {{"threshold", 0.0}}, 0, {-3, 3}, {}, "", {0.5F, 1.0F}},
+      {"multi_label", {}, 1, {0, 1}, {-1, 0.5F, 2}, "needs 0 or 1", {0.5F, 1.0F}},
       {"draw_class", {}, 0, counts, negative, least, {0.5F}},
       {"draw_class", {{"from_logits", true}}, 0, {-3, 3}, {}, "", {0.5F}},
   };
@@ -205,7 +208,8 @@ TEST_F(NumberChecks, CostsAndMetricsRefuseNumbersOutsideOfTheirDomain) {
     for (const float number : of.refused)
       EXPECT_THAT(fed(number, {}), AllOf(HasSubstr(name), HasSubstr("; layer \"of\" "), HasSubstr(of.needs)))
           << of.type << " " << number;
-    const bool weighted = of.type != "mean_average_precision" && of.type != "draw_class" && of.type != "rank_cost";
+    const bool weighted = of.type != "mean_average_precision" && of.type != "multi_label" && of.type != "draw_class" &&
+                          of.type != "rank_cost";
     if (!weighted || of.refused.empty()) continue;
     EXPECT_THAT(fed(of.refused[0], {0, 1}), HasSubstr(name)) << of.type;
     EXPECT_EQ(fed(of.refused[0], {1, 0}), "") << of.type;

@@ -59,6 +59,8 @@ void add_agreement(tn::Plugin& plugin);
 void add_classes(tn::Plugin& plugin);
 // precision_recall, auc, mean_average_precision
 void add_decisions(tn::Plugin& plugin);
+// multi_label
+void add_multi_label(tn::Plugin& plugin);
 // bleu
 void add_bleu(tn::Plugin& plugin);
 // chunk_f1

@@ -16,6 +16,7 @@ NOT_IN_TORCH = {
     "macro_precision_recall": METRIC,
     "mean_average_precision": METRIC,
     "mean_iou": METRIC,
+    "multi_label": METRIC,
     "ndcg": METRIC,
     "pnpair": METRIC,
     "precision_recall": METRIC,
