@@ -64,8 +64,9 @@ std::string taken_over(const Host& host, const JobLayer& layer, const json& save
     const auto given = [&](const Attribute& attribute) { return attribute.name == name; };
     if (std::any_of(layer.attributes.begin(), layer.attributes.end(), given)) continue;
     const json there = saved.at("attributes").value(name, json()), initial = declared.value("initial", json());
-    // A former name of the type states an attribute that has no default.
-    const bool stated = initial.is_null() && type.at("type") != layer.type;
+    // A former name of the type states an attribute that has no default, and a job leaves one that is required to the
+    // reader of its training.
+    const bool stated = initial.is_null() && (type.at("type") != layer.type || declared.value("required", false));
     if (there != initial && !stated)
       return "attribute \"" + name + "\" is not given in the job: it is " + there.dump() +
              ", as in the model, and the default is " + (initial.is_null() ? "none" : initial.dump());

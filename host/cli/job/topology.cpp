@@ -142,11 +142,18 @@ Layer Topology::make(const JobLayer& layer) {
   if (layer.cond_part) return make_cond_part(layer, inputs);
   try {
     find_saved(layer);
-    return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
+    Attributes attributes = layer.attributes;
+    while (true) try {
+        return host_.layer(layer.type, inputs, attributes, layer.name, saved_like(layer.name));
+      } catch (const Error& error) {
+        const std::optional<int64_t> value = value_for(layer, error);
+        const auto added = [&](const Attribute& attribute) { return attribute.name == error.subject(); };
+        if (!value || std::any_of(attributes.begin(), attributes.end(), added)) throw;
+        attributes.push_back({error.subject(), *value});
+      }
   } catch (const Error& error) {
     const std::string section = "layer \"" + layer.name + "\"";
-    const std::string message = error.what() + limits_for(layer, error);
-    rethrow_at(Error(error.code(), message, error.component(), error.subject()), host_,
+    rethrow_at(error, host_,
                {"layer", layer, section, {"name", "type", "inputs"}, section + " (" + layer.type + ")", true});
   }
 }
@@ -192,15 +199,44 @@ Layer Topology::make_cond_part(const JobLayer& layer, const Layers& inputs) try 
   throw Failure(exit_code(error.code()), layer.place + ": " + error.what());
 }
 
-// The attribute that is missing may be a number of classes or words.
-std::string Topology::limits_for(const JobLayer& layer, const Error& error) const {
-  std::string result;
-  if (std::string(error.what()).find("attribute \"" + error.subject() + "\" is missing") == std::string::npos)
-    return result;
+std::optional<int64_t> Topology::value_for(const JobLayer& layer, const Error& error) const {
+  const std::string& name = error.subject();
+  if (std::string(error.what()).find("attribute \"" + name + "\" is missing") == std::string::npos) return {};
+  if (name == "size") return size_for(layer);
+  if (name != "vocabulary" && name != "classes") return {};
   for (const std::string& input : layer.inputs)
-    if (const auto data = data_.find(input); data != data_.end() && data->second.slot.index_limit >= 0)
-      result += "; \"" + input + "\" has integers from 0 to " + std::to_string(data->second.slot.index_limit - 1);
-  return result;
+    if (const Slot* const slot = slot_of(input); slot != nullptr) {
+      if (slot->storage == TN_CSR) return slot->shape.at(0);
+      if (slot->index_limit >= 0) return slot->index_limit;
+    }
+  return {};
+}
+
+// What a cost compares with integers are classes, with other numbers as many. Several costs must agree.
+std::optional<int64_t> Topology::size_for(const JobLayer& layer) const {
+  std::optional<int64_t> size;
+  for (const JobLayer& cost : job_.layers) {
+    if (roles_.at(cost.type) != Role::kCost || cost.inputs.empty() || find(cost.inputs[0]).layer != &layer) continue;
+    for (const std::string& input : cost.inputs) {
+      const Slot* const slot = slot_of(input);
+      if (slot == nullptr) continue;
+      const bool classes = slot->index_limit >= 0;
+      if (!classes && slot->shape.size() > 1) return {};
+      const int64_t numbers = slot->shape.empty() ? 1 : slot->shape[0];
+      const int64_t outputs = classes ? slot->index_limit : numbers;
+      if (size && *size != outputs) return {};
+      size = outputs;
+      break;  // inputs behind the label are weights and others
+    }
+  }
+  return size;
+}
+
+const Slot* Topology::slot_of(const std::string& input) const {
+  if (input.empty() || source_of(input).layer != nullptr) return nullptr;
+  for (const Slot& slot : open_.slots)
+    if (use_of(reader_, slot.name).layer == input) return &slot;
+  return nullptr;
 }
 
 void Topology::find_saved(const JobLayer& layer) {

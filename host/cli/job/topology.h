@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <tenon/tenon_cond.hpp>
@@ -97,8 +98,12 @@ class Topology {
   Layer make(const JobLayer& layer);
   Layer make_part(const JobLayer& layer, const Layers& inputs);
   Layer make_cond_part(const JobLayer& layer, const Layers& inputs);
-  // Returns, for the error of a missing attribute, what is known of the integers that feed the layer; else "".
-  [[nodiscard]] std::string limits_for(const JobLayer& layer, const Error& error) const;
+  // Returns the value of a missing attribute that the reader knows: how many ids or classes a slot of the layer has, or
+  // the size of an output that a cost compares with a slot. None for other errors.
+  [[nodiscard]] std::optional<int64_t> value_for(const JobLayer& layer, const Error& error) const;
+  [[nodiscard]] std::optional<int64_t> size_for(const JobLayer& layer) const;
+  // Returns the slot that feeds an input; null if none does.
+  [[nodiscard]] const Slot* slot_of(const std::string& input) const;
   void find_saved(const JobLayer& layer);
   // Returns the output of a layer that an input names; a null layer if a slot feeds it, or nothing.
   [[nodiscard]] Output source_of(const std::string& input) const;

@@ -272,18 +272,6 @@ columns = ["x: f32", "y: f32"]
   failed("infer job.toml --model good --output score/thrown", "run");
 }
 
-TEST_F(MistakesTest, AMissingNumberOfWords) {
-  write("words", "a b\nc\n");
-  write("job.toml", R"(passes = 1
-layer = [{ name = "vectors", type = "embedding", inputs = ["words"], size = 2 }]
-reader.train = { type = "text", files = "words", batch = 2 }
-)");
-  EXPECT_THAT(
-      failure(78, "plan job.toml --inference"),
-      HasSubstr("attribute \"vocabulary\" is missing: expected an integer of at least 1; \"words\" has integers "
-                "from 0 to 3"));
-}
-
 TEST_F(MistakesTest, MissingSections) {
   EXPECT_THAT(changed(78, "[updater]\ntype = \"adam\"\nlearning_rate = 0.05\n", ""), HasSubstr("needs an [updater]"));
   EXPECT_THAT(changed(78, "[reader.test]\ntype = \"idx\"\nfiles = [\"test-images\", \"test-labels\"]\n", "", "test"),
