@@ -73,6 +73,18 @@ TEST_F(CsvModels, IsThatOfTheModel) {
   EXPECT_EQ(numbers("only.csv", mean, open("thirds.csv", mean).names()).at(0), numbers("thirds.csv", mean).at(4));
 }
 
+// The labels of a vector are its elements.
+TEST_F(CsvModels, LabelsOfVectors) {
+  write("train.csv", "id,labels\n1,b;a\n2,\n3,c\n");
+  write("test.csv", "labels\nc\n\"\"\n");
+  write("wrong.csv", "labels\nd\n");
+  const Strings columns = {"labels: category list(;) multihot"};
+  const std::vector<tenon::Names> like = open("train.csv", columns).names();
+  EXPECT_THAT(like.at(0).columns, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(numbers("test.csv", columns, like), ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_THAT(refusal("wrong.csv", columns, like), HasSubstr("\"d\" is not among the names"));
+}
+
 TEST_F(CsvModels, OptionsAreThoseOfTheTraining) {
   write("train.csv", "a,b\n1,10\n2,\n6,30\n");
   const std::vector<tenon::Names> like = open("train.csv", {"x = a, b: f32 missing mean indicator"}).names();

@@ -79,7 +79,36 @@ std::vector<Source> csv_sources() {
        {{"files", Strings{"f.csv"}},
         {"sequence_by", "k"},
         {"columns", Strings{"d: date(%d.%m.%Y) missing 0", "p: f32 list size 2 missing -1", "g: category list",
-                            "t: characters"}}}}};
+                            "t: characters"}}}},
+      {"csv",
+       "f.csv",
+       "1::a|b::Toy story::5\n2::::\"Heat\"::4.5\n3::b::Toys::1\n",
+       {{"files", Strings{"f.csv"}},
+        {"header", false},
+        {"delimiter", "::"},
+        {"columns", Strings{"c1: category list(|) multihot", "c2: words lower grams 2 buckets 9", "c3: f32",
+                            "c0: category least 2"}}}},
+      {"csv",
+       "f.csv",
+       "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects  VBZ\tO\n \nPeter NNP B-PER\n\" \" O\n. . I-PER\n",
+       {{"files", Strings{"f.csv", "f.csv"}},
+        {"header", false},
+        {"delimiter", "blanks"},
+        {"quotes", false},
+        {"sentences", true},
+        {"comment", "-DOCSTART-"},
+        {"columns", Strings{"c2: category chunks", "c0: characters grams 2", "c1: category"}}}},
+      {"csv",
+       "f.csv",
+       "shop,day,v,w\nA,2024-01-01,1,x\nB,2024-01-01,2,y\nA,2024-01-02,,x\nA,2024-01-04,4,\nB,2024-01-02,5,y\n",
+       {{"files", Strings{"f.csv"}},
+        {"window", int64_t{2}},
+        {"group_by", "shop"},
+        {"order_by", "day"},
+        {"step", "1d"},
+        {"masks", true},
+        {"targets", Strings{"next = v"}},
+        {"columns", Strings{"x = v..v: f32", "w: category"}}}}};
 }
 
 std::vector<Source> text_sources() {
@@ -102,6 +131,10 @@ std::vector<Source> text_sources() {
            "I\nit\nliked\n<unk>\n",
            {{"files", Strings{"g.txt"}}, {"vocabulary", "words.txt"}, {"keep_empty", true}, {"begin", "I"}},
            {{"g.txt", lines}}},
+          {"text",
+           "f.txt",
+           "__label__a __label__b I liked it\nso-so\n __label__b I left\n",
+           {{"files", Strings{"f.txt"}}, {"label_prefix", "__label__"}, {"label_separator", " "}, {"ngrams", 2}}},
           {"libsvm", "f.svm", "1 1:0.5 3:-2e3\n0 2:1\n\n1 # note\n", {{"files", Strings{"f.svm"}}}},
           {"libsvm",
            "f.svm",
@@ -278,10 +311,12 @@ class FilesFuzz : public testing::Test {
     const auto make = [&](Draw& draw) {
       const Source &source = sources[draw.below(sources.size())], &other = draw.one_of(sources);
       const bool packed = draw.once_in(5), late = draw.once_in(2);
-      Bytes bytes = packed && late ? gzip(source.sound) : source.sound;
+      const bool archive = draw.once_in(2);
+      const auto pack = [&](const Bytes& content) { return archive ? zip({{"f", content, true}}) : gzip(content); };
+      Bytes bytes = packed && late ? pack(source.sound) : source.sound;
       bytes =
           text && !(packed && late) ? mutated_text(draw, bytes, other.sound) : mutated_bytes(draw, bytes, other.sound);
-      return packed && !late ? gzip(bytes) : bytes;
+      return packed && !late ? pack(bytes) : bytes;
     };
     const auto check = [&](const Bytes& bytes, Draw& draw) {
       // The first number of a seed chose the source.

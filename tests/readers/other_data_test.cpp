@@ -379,5 +379,46 @@ TEST_F(OtherData, MembersThatAreNotNeededAreNotRead) {
   }
 }
 
+// New data needs no rows behind its last window, whose record is that of its last row.
+TEST_F(OtherData, WindowsWithoutTargets) {
+  write("train", "t,v\n0,1\n1,2\n2,3\n3,4\n");
+  write("new", "t,v\n7,17\n\n5,15\n6,16\n");
+  Attributes windows = {{"files", Texts{"train"}},
+                        {"columns", Texts{"x = *: f32"}},
+                        {"window", 2},
+                        {"order_by", "t"},
+                        {"targets", Texts{"next = v"}}};
+  const Reader train = open("csv", windows);
+  EXPECT_THAT(slots_of(train), ElementsAre("x", "next"));
+  windows[0] = {"files", Texts{"new"}};
+  const Reader fresh = open("csv", windows, train.names(), Texts{"x"});
+  EXPECT_THAT(slots_of(fresh), ElementsAre("x"));
+  EXPECT_THAT(records(fresh, 2), ElementsAre(0, 3)) << "of the times 7, and 6 behind an empty line";
+  EXPECT_THAT(all(open("csv", windows, train.names(), Texts{"x"})), ElementsAre(6, 16, 7, 17, 5, 15, 6, 16));
+}
+
+TEST_F(OtherData, LabelsInFrontOfATextMayBeAbsent) {
+  const auto like = [&](Attributes attributes, const std::string& train, const std::string& other, size_t slot,
+                        const Needed& needed = {}) {
+    write("train", train);
+    write("other", other);
+    attributes.push_back({"files", Texts{"train"}});
+    const std::vector<Names> names = open("text", attributes).names();
+    attributes.back() = {"files", Texts{"other"}};
+    return all(open("text", attributes, names, needed), slot);
+  };
+  const Attributes one = {{"label_prefix", "__label__"}};
+  const Attributes several = {{"label_prefix", "__label__"}, {"label_separator", " "}};
+  const Attributes before_tab = {{"labelled", true}, {"label_separator", ";"}};
+  EXPECT_THAT(like(one, "__label__pos I\n__label__neg it\n", "__label__pos I\n", 1), ElementsAre(1));
+  EXPECT_THAT(like(several, "__label__a __label__b I\n__label__c x\n", "__label__c I\nI\n", 1),
+              ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_THROW(like(several, "__label__a I\n", "__label__d I\n", 1), Error);
+  EXPECT_THAT(like(several, "__label__a I it\n", "I\n__label__z it\n", 0, Texts{"words"}), ElementsAre(1, 2));
+  EXPECT_THAT(like(one, "__label__a I it\n", "I\n__label__z it\n", 0, Texts{"words"}), ElementsAre(1, 2));
+  EXPECT_THAT(like(before_tab, "a;b\tx\n", "x\nx\n", 0, Texts{"words"}), ElementsAre(1, 1));
+  EXPECT_THAT(like(before_tab, "a;b\tx\n", "b\tx\n", 0, Texts{"words"}), ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace tenon_tests

@@ -60,6 +60,7 @@ class Entry {
   }
 
   [[nodiscard]] const std::string& slot() const { return slot_.name; }
+  [[nodiscard]] bool multi_hot() const { return slot_.type.multi_hot; }
   [[nodiscard]] bool has_rest() const {
     return std::any_of(items_.begin(), items_.end(), [](const Item& item) { return item.first.empty(); });
   }
@@ -180,7 +181,7 @@ class Entry {
       else
         result.kind = word == "words" ? Kind::kWords : Kind::kCharacters;
       result.dtype = TN_I32;
-      if (accept("(")) result.vocabulary = in_brackets(text_.rfind(')'), word + "(FILE)");
+      if (accept("(")) result.vocabulary = in_brackets(end_of_file(), word + "(FILE)");
       return result;
     }
     if (word == "date") return date();
@@ -201,6 +202,18 @@ class Entry {
     }
     skip_spaces();
     return result;
+  }
+  // The bracket behind the name of a file, which may have brackets: the first one behind which are options alone.
+  [[nodiscard]] size_t end_of_file() const {
+    constexpr std::string_view kOptions[] = {"missing", "list",    "multihot", "lower",     "most", "least",
+                                             "grams",   "buckets", "chunks",   "indicator", "size"};
+    for (size_t end = text_.find(')', at_); end != std::string::npos; end = text_.find(')', end + 1)) {
+      const std::string_view rest = std::string_view(text_).substr(end + 1);
+      const size_t begin = rest.find_first_not_of(' ');
+      const auto follows = [&](std::string_view option) { return rest.substr(begin, option.size()) == option; };
+      if (begin == std::string_view::npos || std::any_of(std::begin(kOptions), std::end(kOptions), follows)) return end;
+    }
+    return std::string::npos;
   }
   // The text up to a closing bracket at `end`, behind which it moves.
   std::string in_brackets(size_t end, const std::string& form) {
@@ -237,8 +250,17 @@ class Entry {
         type.separator = accept("(") ? in_brackets(text_.find(')', at_ + 1), "list(SEPARATOR)") : " ";
       } else if (option == "size") {
         type.size = number_behind("size");
+      } else if (option == "multihot") {
+        type.multi_hot = true;
+        type.dtype = TN_F32;
+      } else if (option == "chunks") {
+        type.chunks = true;
       } else if (option == "lower") {
         type.lower_case = true;
+      } else if (option == "grams") {
+        type.grams = number_behind("grams");
+      } else if (option == "buckets") {
+        type.buckets = number_behind("buckets");
       } else if (option == "most") {
         type.most_words = number_behind("most");
       } else if (option == "least") {
@@ -304,12 +326,30 @@ class Entry {
     if (!type.separator.empty() && !numbers && type.kind != Kind::kCategory) fail("a list holds numbers or categories");
     if (!type.separator.empty() && type.kind == Kind::kInferred) fail("a list needs a type, such as f32");
     if (type.size > 0 && type.separator.empty()) fail("\"size\" is the number of values of a list");
-    const bool ragged = type.is_ragged();
     if ((!type.separator.empty() || type.is_text()) && slot_.is_vector) fail("a list or text must be one column");
-    if (ragged && (treatment.indicator || (treatment.policy && *treatment.policy != Missing::kSkip)))
+    if ((type.is_ragged() || type.multi_hot) &&
+        (treatment.indicator || (treatment.policy && *treatment.policy != Missing::kSkip)))
       fail("a list or text that is missing is empty; it has no other treatment than \"missing skip\"");
-    const bool counted = type.lower_case || type.most_words > 0 || type.least_count > 1;
-    if (counted && !type.is_text()) fail("\"lower\", \"most\" and \"least\" are options of words and characters");
+    if ((type.lower_case || type.grams > 1 || type.buckets > 0) && !type.is_text())
+      fail("\"lower\", \"grams\" and \"buckets\" are options of words and characters");
+    constexpr int64_t kMostGrams = 16;
+    if (type.grams > kMostGrams) fail("\"grams\" have at most 16 words");
+    if (type.buckets > 0 && type.grams == 1) fail("\"buckets\" are of n-grams: \"grams 2\" makes those of two words");
+    check_category();
+  }
+  // Refuses options of categories.
+  void check_category() {
+    const Type& type = slot_.type;
+    const bool category = type.kind == Kind::kCategory;
+    if (type.is_counted() && !category && !type.is_text())
+      fail("\"most\" and \"least\" are options of words, characters and categories");
+    if ((type.multi_hot || type.chunks) && !category) fail("\"multihot\" and \"chunks\" are options of categories");
+    if (type.multi_hot && type.size > 0) fail("\"multihot\" takes a list of any size");
+    const bool frequent = slot_.treatment.policy == Missing::kFrequent;
+    if (int{frequent} + int{type.chunks} + int{category && type.is_counted()} > 1)
+      fail("of \"missing frequent\", \"chunks\" and \"most\" or \"least\", each determines the numbers of categories");
+    if (category && (type.chunks || type.is_counted()) && !type.vocabulary.empty())
+      fail("the file determines the numbers of categories, so \"chunks\", \"most\" and \"least\" have no effect");
   }
 
   const std::string& text_;
@@ -345,10 +385,11 @@ struct Taken {
 };
 
 // Returns the slots that are needed, each column one.
-std::vector<SlotColumns> single_columns(const std::vector<std::string>& names, const tn::ReaderOpen& open) {
+template <typename Needed>
+std::vector<SlotColumns> single_columns(const std::vector<std::string>& names, const Needed& needed) {
   std::vector<SlotColumns> slots;
   for (size_t column = 0; column < names.size(); ++column)
-    if (open.needed(names[column])) slots.push_back({names[column], {column}, false, false, {}});
+    if (needed(names[column])) slots.push_back({names[column], {column}, false, false, {}});
   if (slots.empty()) slots.push_back({names[0], {0}, false, false, {}});
   for (SlotColumns& slot : slots) slot.rest = slots.size() == names.size();
   return slots;
@@ -357,9 +398,10 @@ std::vector<SlotColumns> single_columns(const std::vector<std::string>& names, c
 }  // namespace
 
 std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
-                                      const tn::ReaderOpen& open) {
+                                      const tn::ReaderOpen& open, bool all) {
   check_number(entries, names);
-  if (entries.empty()) return single_columns(names, open);
+  const auto needed = [&](const std::string& slot) { return all || open.needed(slot); };
+  if (entries.empty()) return single_columns(names, needed);
   std::vector<SlotColumns> slots;
   Taken taken{names, std::vector<uint8_t>(names.size())};
   Numbers numbers;
@@ -372,18 +414,19 @@ std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, c
     files::check_cancel(open.cancel(), "columns");
     const Entry& added = parsed.emplace_back(entry);
     rests += added.has_rest() ? 1 : 0;
-    any = any || open.needed(added.slot());
+    any = any || needed(added.slot());
     if (rests > 1) throw tn::Failure(TN_INVALID, "columns", "duplicate \"*\"");
   }
   std::vector<size_t>* rest = nullptr;
   slots.reserve(parsed.size());
   for (Entry& entry : parsed) {
     const bool fresh = slot_names.insert(entry.slot()).second;
-    if (any ? !open.needed(entry.slot()) : !slots.empty()) {
+    if (any ? !needed(entry.slot()) : !slots.empty()) {
       entry.pass(numbers, taken.used);
       continue;
     }
-    const std::vector<std::string_view> learned = open.columns(entry.slot());
+    const std::vector<std::string_view> learned =  // the elements of others are categories
+        entry.multi_hot() ? std::vector<std::string_view>() : open.columns(entry.slot());
     slots.push_back(learned.empty() ? entry.by_file(names, numbers) : entry.by_model(learned, names, numbers));
     taken.add(slots.back());
     if (!fresh) throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + entry.slot() + "\"");

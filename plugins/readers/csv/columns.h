@@ -6,7 +6,8 @@
 //   type   = f32 | f64 | i8 ... i64 | u8 ... u32, whole numbers also with "<" limit | category ["(" file ")"] |
 //            date ["(" format ")"] {part} | words ["(" file ")"] | characters ["(" file ")"]
 //   option = "missing" (error | skip | value | mean | median | frequent | number | text in double quotes) |
-//            "indicator" | "list" ["(" separator ")"] | "size" number | "lower" | "most" number | "least" number
+//            "indicator" | "list" ["(" separator ")"] | "size" number | "lower" | "most" number | "least" number |
+//            "grams" number | "buckets" number | "multihot" | "chunks"
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,16 @@ struct Type {
   std::string separator = {};        // a field is a list of values with this text between them; "": it is one value
   int64_t size = 0;                  // of a list: the number of its values; 0: any
   bool lower_case = false;           // of a text
-  int64_t most_words = 0, least_count = 1;  // of a vocabulary of words that are counted; 0: any number
+  int64_t grams = 1, buckets = 0;    // of a text: see files::WordRules
+  int64_t most_words = 0, least_count = 1;  // of a vocabulary of texts that are counted; 0: any number
+  bool multi_hot = false;                   // a number for each category: 1 if the field has it, else 0
+  bool chunks = false;                      // categories are tags of chunks, numbered as the metric chunk_f1 does
 
   [[nodiscard]] bool is_text() const { return kind == Kind::kWords || kind == Kind::kCharacters; }
   // Whether a field is a sequence of values.
-  [[nodiscard]] bool is_ragged() const { return is_text() || (!separator.empty() && size == 0); }
+  [[nodiscard]] bool is_ragged() const { return is_text() || (!separator.empty() && size == 0 && !multi_hot); }
+  // Whether rare texts are left out of the vocabulary.
+  [[nodiscard]] bool is_counted() const { return most_words > 0 || least_count > 1; }
   // The values of a field.
   [[nodiscard]] size_t values() const {
     if (size > 0) return static_cast<size_t>(size);
@@ -74,8 +80,8 @@ struct SlotColumns {
 
 // Returns the slots of `entries` that are needed; without entries, one slot for each column. names: of the columns of
 // the first file. A vector has the columns that a model was trained with, in their order, wherever they stand in the
-// file. Throws tn::Failure on the attribute "columns".
+// file. all: returns those that are not needed, too. Throws tn::Failure on the attribute "columns".
 std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
-                                      const tn::ReaderOpen& open);
+                                      const tn::ReaderOpen& open, bool all);
 
 }  // namespace tenon::csv

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <set>
+#include <cstring>
 #include <tenon/plugin.hpp>
 
 #include "number.h"
@@ -22,19 +22,9 @@ MissingRules missing_rules(const tn::Attributes& attributes) {
   return rules;
 }
 
-char delimiter_of(const tn::Attributes& attributes) {
-  const std::string text = attributes.text("delimiter");
-  const auto byte = static_cast<unsigned char>(text.empty() ? '\0' : text[0]);
-  if (text.size() != 1 || std::isalnum(byte) != 0 || byte < '\t' || byte > '~' || std::strchr("\"\r\n+-.", byte))
-    throw tn::Failure(
-        TN_INVALID, "delimiter",
-        "expected one character other than a letter, digit, quote or sign, such as \",\", \";\" or a tab");
-  return text[0];
-}
-
 files::LineRules line_rules(const tn::Attributes& attributes) {
   files::LineRules rules;
-  rules.quote = '"';
+  rules.quote = attributes.flag("quotes") ? '"' : '\0';
   rules.comment = attributes.text("comment");
   rules.skipped = static_cast<uint64_t>(attributes.integer("skip_lines"));
   if (rules.comment.empty()) return rules;
@@ -80,7 +70,7 @@ Type learned_type(const tn::ReaderOpen& open, const std::string& slot) {
 }  // namespace
 
 void Csv::describe(tn::ReaderDescription& d) {
-  d.type("csv", "records of text fields with a delimiter between them, as RFC 4180 has them, plain or gzip");
+  d.type("csv", "records of text fields with a delimiter between them, as RFC 4180 has them");
   files::Lines::describe(d);
   files::Encoding::describe(d);
   d.attribute(tn::bool_attribute("header", true).doc("whether the first line of each file names the columns"));
@@ -90,7 +80,7 @@ void Csv::describe(tn::ReaderDescription& d) {
       "the slots, each \"column\", \"column:type\" or \"slot = column, first..last, *:type\"; types are "
       "f32 f64 i8 i16 i32 i64 u8 u16 u32, \"i32<10\", category, date, words and characters, with options such as "
       "\"missing mean\"; without it a slot for each column"));
-  d.attribute(tn::string_attribute("delimiter", ",").doc("the character between two fields"));
+  Delimiter::describe(d);
   NumberForm::describe(d);
   d.attribute(tn::string_attribute("comment", "")
                   .doc("what a line that is a comment begins with, such as \"#\"; comments are left out like empty "
@@ -104,6 +94,10 @@ void Csv::describe(tn::ReaderDescription& d) {
                "sequences with one row for each record, except the slot of this column and those of per_sequence"));
   d.attribute(tn::strings_attribute("per_sequence")
                   .doc("slots with one value for each sequence: its records must have the same"));
+  d.attribute(tn::bool_attribute("sentences", false)
+                  .doc("the records between blank lines are one sample, a sequence as with sequence_by: the format of "
+                       "CoNLL"));
+  Windows::describe(d);
   d.attribute(tn::int_attribute("sample_records", 1000)
                   .at_least(1)
                   .doc("records at the beginning from which types that are not given are inferred"));
@@ -125,12 +119,14 @@ Csv::Csv(const tn::ReaderOpen& open)
     : lines_(open, line_rules(open.attributes())),
       shard_(open.shard()),
       header_(open.attributes().flag("header")),
-      parser_(delimiter_of(open.attributes()), files::Encoding(open.attributes()), NumberForm(open.attributes()),
-              missing_rules(open.attributes())) {
+      parser_(Delimiter(open.attributes()), files::Encoding(open.attributes()), NumberForm(open.attributes()),
+              missing_rules(open.attributes())),
+      sentences_(open.attributes().flag("sentences")) {
   find_columns(open);
   check_names(open);
   const std::vector<SlotColumns> slots = inferred(needed_slots(open), open);
   for (const SlotColumns& slot : slots) add_slot(slot);
+  if (windows_) windows_->permit_missing(parser_);
   parser_.lists.resize(slots_.size());
   check_layouts(std::any_of(slots.begin(), slots.end(), [](const SlotColumns& slot) { return slot.rest; }));
   find_sequences(open);
@@ -139,9 +135,10 @@ Csv::Csv(const tn::ReaderOpen& open)
   parser_.check_fills();
   for (const SlotColumns& slot : slots)
     if (slot.has_dimension() && slot.type.size == 0) name_elements(slot);
+  if (windows_) window_slots_ = windows_->prepare(parser_, slots_, open);
   parser_.prepare();
-  index(open.shard());
   to_.resize(slots_.size());
+  index(open.shard());
 }
 
 // Finds the types of slots without one: those that a model was trained with, else from the first records: i64 if all
@@ -234,9 +231,10 @@ std::vector<SlotColumns> Csv::needed_slots(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
   std::vector<std::string> names;
   for (size_t i = 0; i < first_columns_; ++i) names.push_back(parser_.columns[i].name);
+  if (Windows::is_used(attributes)) windows_.emplace(names, open);
   try {
     return slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
-                        open);
+                        open, windows_.has_value());
   } catch (const tn::Failure& failure) {
     if (delimiter_hint_.empty()) throw;
     throw tn::Failure(failure.code(), "columns", failure.what() + ("; " + delimiter_hint_));

@@ -1,4 +1,4 @@
-// The reader "csv": records of fields with delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
+// The reader "csv": records of fields with delimiters, RFC 4180. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "record.h"
 #include "record_numbers.h"
 #include "sequences.h"
+#include "windows.h"
 
 namespace tenon::csv {
 
@@ -22,17 +23,29 @@ class Csv : public tn::Records<Csv> {
   static void describe(tn::ReaderDescription& d);
   explicit Csv(const tn::ReaderOpen& open);
 
-  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  [[nodiscard]] int64_t samples() const { return key_ < 0 ? lines_.records() : sequences_.count(); }
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return windows_ ? window_slots_ : slots_; }
+  [[nodiscard]] int64_t samples() const {
+    if (windows_) return windows_->samples();
+    return in_sequences_ ? sequences_.count() : lines_.records();
+  }
   void read(int64_t index, tn::Samples& to);
   void ahead(int64_t index) const { lines_.ahead(line_of(index)); }
   [[nodiscard]] int64_t records() const { return numbers_.count(); }
-  [[nodiscard]] int64_t record(int64_t index) const { return numbers_.of(shard_.sample(index)); }
+  [[nodiscard]] int64_t record(int64_t index) const {
+    return windows_ ? windows_->record(index) : numbers_.of(shard_.sample(index));
+  }
   [[nodiscard]] std::string_view text(int64_t index, const std::string& column);
 
  private:
-  // The line of a sample, or the first one of its sequence.
-  [[nodiscard]] int64_t line_of(int64_t index) const { return key_ < 0 ? index : sequences_.records(index).first; }
+  // The line of a sample, the first one of its sequence, or the last one of its window.
+  [[nodiscard]] int64_t line_of(int64_t index) const {
+    if (windows_) return windows_->row(index);
+    return in_sequences_ ? sequences_.records(index).first : index;
+  }
+  // Whether the line is no record. Between sentences, and where blanks separate fields, it may have blanks.
+  [[nodiscard]] bool is_empty(const files::Line& line) const {
+    return line.text.empty() || ((sentences_ || parser_.blanks_separate()) && trimmed(line.text, '\0').empty());
+  }
   [[nodiscard]] std::vector<std::string> header_of(size_t file);
   [[nodiscard]] std::vector<std::string> names_of(size_t file, const tn::ReaderOpen& open);
   void find_columns(const tn::ReaderOpen& open);
@@ -50,23 +63,28 @@ class Csv : public tn::Records<Csv> {
   std::vector<SlotColumns> needed_slots(const tn::ReaderOpen& open);
   void warn(const tn::ReaderOpen& open, const std::string& message) const;
   void check_names(const tn::ReaderOpen& open);
+  [[nodiscard]] std::string hint_of_delimiter(const std::string& field) const;
   void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
   void build_vocabularies(const std::vector<size_t>& columns);
   void use_vocabulary(Column& column, bool unknown);
   void save_vocabularies(const tn::ReaderOpen& open) const;
   void index(const tn::Shard& shard);
+  void add_row_of_windows(const files::Line& line);
   void find_sequences(const tn::ReaderOpen& open);
   bool begins_sequence(const files::Line& line);
+  bool begins_key(const files::Line& line);
+  void end_sentence();
   void leave_out(const files::Line& line);
   void read_sequence(int64_t index, tn::Samples& to);
   void add_row(size_t slot, bool first);
   [[nodiscard]] uint64_t row_bytes(size_t slot) const;
-  // Calls each(line) for the records, without headers, until it returns false, and blank() for empty lines among them.
+  // Calls each(line) for the records, without headers, until it returns false, and blank(line) for empty lines and
+  // comments among them.
   template <typename Each, typename Blank>
   void for_each_record(const Each& each, const Blank& blank);
   template <typename Each>
   void for_each_record(const Each& each) {
-    for_each_record(each, [] {});
+    for_each_record(each, [](const files::Line&) {});
   }
   template <typename Work>
   void parsing(const files::Line& line, const Work& work);
@@ -76,16 +94,21 @@ class Csv : public tn::Records<Csv> {
   bool header_;
   RecordParser parser_;
   std::vector<tn::ReaderSlot> slots_;
-  std::vector<uint8_t*> to_;   // of each slot
-  std::vector<bool> is_list_;  // of each slot: a record has a sequence of values
+  std::optional<Windows> windows_;
+  std::vector<tn::ReaderSlot> window_slots_;  // of their samples; slots_ are those of a row
+  std::vector<uint8_t*> to_;                  // of each slot
+  std::vector<bool> is_list_;                 // of each slot: a record has a sequence of values
   std::deque<std::vector<std::string>> element_names_;
   std::string delimiter_hint_;  // what ends messages about unknown columns
-  int64_t key_ = -1;            // number of the column whose value the records of a sequence share; -1: no sequences
+  bool in_sequences_ = false;   // samples are sequences of records
+  bool sentences_;              // which end at blank lines
+  int64_t key_ = -1;            // or have one value of the column of this number; -1: none
   files::Sequences<std::string> sequences_;
   files::RecordNumbers numbers_;            // of the samples
   std::vector<size_t> layout_of_;           // of each file: a number in RecordParser::layouts
   size_t first_columns_ = 0;                // columns of the first file, the first of all columns
   std::optional<std::string> pending_;      // the key of records that were left out, whose sequence has no others yet
+  bool fresh_ = true;                       // the next record begins a sentence
   std::string text_;                        // what text returned
   std::vector<std::vector<uint8_t>> rows_;  // of each slot: the records of the sequence that is read
   std::vector<std::vector<int64_t>> lengths_;  // of the lists among them
@@ -97,9 +120,10 @@ void Csv::for_each_record(const Each& each, const Blank& blank) {
   for (size_t file = 0; file < lines_.files() && more; ++file) {
     bool first = true;
     lines_.for_each_of(file, [&](const files::Line& line) {
-      const bool heads = std::exchange(first, first && line.text.empty()) && header_;
-      if (line.text.empty() && !heads) blank();
-      if (line.text.empty() || heads) return true;
+      const bool empty = is_empty(line);
+      const bool heads = std::exchange(first, first && empty) && header_;
+      if (empty && !heads) blank(line);
+      if (empty || heads) return true;
       return more = each(line);
     });
   }

@@ -30,8 +30,8 @@ inline uint64_t find_bytes(const char* at, char byte) {
 // or nothing follows.
 class Fields {
  public:
-  Fields(std::string_view record, char delimiter)
-      : begin_(record.data()), at_(begin_), end_(at_ + record.size()), delimiter_(delimiter) {
+  Fields(std::string_view record, char delimiter, bool quotes)
+      : begin_(record.data()), at_(begin_), end_(at_ + record.size()), delimiter_(delimiter), quotes_(quotes) {
     find(at_);
   }
 
@@ -55,10 +55,10 @@ class Fields {
   // Returns the field at the position without its quotes, and moves to its end. If the field is malformed, sets *why
   // and returns null data. room: memory for a text with doubled quotes.
   std::string_view take(std::string& room, const char** why) {
-    if (!done() && *at_ == '"') return take_quoted(room, why);
+    if (!done() && quotes_ && *at_ == '"') return take_quoted(room, why);
     const std::string_view text(at_, static_cast<size_t>(stop() - at_));
-    if (std::memchr(at_, '"', text.size()) != nullptr) {
-      *why = "a quote inside a field that does not begin with one";
+    if (quotes_ && std::memchr(at_, '"', text.size()) != nullptr) {
+      *why = "a quote inside a field that does not begin with one; quotes = false takes quotes as text";
       return {};
     }
     at_ += text.size();
@@ -83,7 +83,7 @@ class Fields {
         return room.append(rest);
       }
       if (*at_ != '"') {
-        *why = "text after the closing quote of a field";
+        *why = "text after the closing quote of a field; quotes = false takes quotes as text";
         return {};
       }
       room.append(from, at_);  // one of the two quotes
@@ -107,6 +107,7 @@ class Fields {
   const char* at_;
   const char* end_;
   char delimiter_;
+  bool quotes_;
   const char* block_ = nullptr;
   uint64_t ends_ = 0;  // of the fields of the block that end at the position or behind it; bit i is byte i
 };

@@ -12,7 +12,7 @@ namespace tenon::csv {
 std::vector<std::string> Csv::header_of(size_t file) {
   std::vector<std::string> found;
   lines_.for_each_of(file, [&](const files::Line& line) {
-    if (line.text.empty()) return true;
+    if (is_empty(line)) return true;
     check_line_end(line);
     parsing(line, [&] { found = parser_.split(line.text, 0); });
     if (header_) check_header(line, found);
@@ -24,6 +24,7 @@ std::vector<std::string> Csv::header_of(size_t file) {
 
 std::vector<std::string> Csv::names_of(size_t file, const tn::ReaderOpen& open) {
   std::vector<std::string> names = header_of(file);
+  const std::string hint = names.size() == 1 ? hint_of_delimiter(names[0]) : std::string();
   for (size_t i = 0; i < names.size(); ++i)
     if (!header_ || names[i].empty()) names[i] = "c" + std::to_string(i);
   if (!open.attributes().has("names")) return names;
@@ -32,7 +33,7 @@ std::vector<std::string> Csv::names_of(size_t file, const tn::ReaderOpen& open) 
   if (!names.empty() && given.size() != names.size())
     throw tn::Failure(TN_INVALID, "names",
                       "expected " + std::to_string(names.size()) + " names, one for each column, got " +
-                          std::to_string(given.size()));
+                          std::to_string(given.size()) + (hint.empty() ? "" : "; " + hint));
   for (const std::string& name : given)
     if (const char* const fault = files::name_fault(name))
       throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
@@ -156,13 +157,20 @@ void Csv::check_names(const tn::ReaderOpen& open) {
     warn(open, "line 1 names the columns, but its fields are numbers: " + files::listed(names) +
                    "; if it is a record, set header = false");
   if (first_columns_ != 1) return;
-  for (const char other : {';', ',', '\t', '|'}) {
-    const auto count = std::count(names[0].begin(), names[0].end(), other);
-    if (other == parser_.delimiter() || count == 0) continue;
-    delimiter_hint_ = std::string("delimiter = \"") + (other == '\t' ? "\\t" : std::string(1, other)) + "\" makes " +
-                      std::to_string(count + 1) + " columns of the header " + files::quoted(names[0]);
-    return warn(open, "has one column; " + delimiter_hint_);
+  delimiter_hint_ = hint_of_delimiter(names[0]);
+  if (!delimiter_hint_.empty()) warn(open, "has one column; " + delimiter_hint_);
+}
+
+// The delimiter that makes several fields of the only one of a first line; "" if there is none.
+std::string Csv::hint_of_delimiter(const std::string& field) const {
+  for (const std::string other : {"::", ";", ",", "\t", "|"}) {
+    size_t count = 0;
+    for (size_t at = 0; (at = field.find(other, at)) != std::string::npos; at += other.size()) ++count;
+    if (other[0] == parser_.delimiter() || count == 0) continue;
+    return "delimiter = \"" + (other == "\t" ? "\\t" : other) + "\" makes " + std::to_string(count + 1) +
+           " columns of the " + (header_ ? "header " : "first line ") + files::quoted(field);
   }
+  return "";
 }
 
 // Refuses names that cannot be names of slots, which hosts read as C strings and write as JSON, or of files.

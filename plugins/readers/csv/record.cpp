@@ -105,7 +105,8 @@ std::errc read_whole(std::string_view digits, int64_t* value) {
 }
 
 void store_number(double value, const Type& type, uint8_t* to) {
-  if (type.kind == Kind::kInteger) return store_integer(static_cast<int64_t>(value), type.dtype, to);
+  if (type.kind == Kind::kInteger || type.dtype == TN_I32)
+    return store_integer(static_cast<int64_t>(value), type.dtype, to);
   if (type.dtype == TN_F32) return store_as<float>(value, to);
   store_as<double>(value, to);
 }
@@ -136,11 +137,11 @@ std::string Column::advice(std::string_view text, std::string_view digits) const
 }
 
 void for_each_word(const Column& column, std::string_view text, std::string& room,
-                   const std::function<void(std::string_view)>& each) {
-  const bool characters = column.type.kind == Kind::kCharacters;
+                   const std::function<void(std::string_view, bool gram)>& each) {
+  const Type& type = column.type;
+  const files::Split split = type.kind == Kind::kCharacters ? files::Split::kCharacters : files::Split::kWords;
   try {
-    files::for_each_word(text, {column.type.lower_case, characters ? files::Split::kCharacters : files::Split::kWords},
-                         room, each);
+    files::for_each_word(text, {type.lower_case, split, type.grams, type.buckets}, room, each);
   } catch (const files::BadLine& bad) {
     fail(column, bad.why);
   }
@@ -151,22 +152,27 @@ bool MissingRules::is_missing(std::string_view text) const {
 }
 
 std::vector<std::string> RecordParser::split(std::string_view text, size_t count) {
+  const Fields fields = fields_of(text);
+  std::vector<std::string> texts = texts_of(fields);
+  if (count != 0 && texts.size() != count) fail_count(fields.record(), count);
+  return texts;
+}
+
+std::vector<std::string> RecordParser::texts_of(Fields fields) {
   std::vector<std::string> texts;
-  Fields fields(text, delimiter_);
   while (true) {
     const char* why = nullptr;
     const std::string_view field = fields.take(room_, &why);
     if (why != nullptr) throw BadRecord{"field " + std::to_string(texts.size() + 1) + ": " + why};
     texts.emplace_back(utf8(field));
-    if (fields.done()) break;
+    if (fields.done()) return texts;
     fields.pass();
   }
-  if (count != 0 && texts.size() != count) fail_count(text, count);
-  return texts;
 }
 
-void RecordParser::fail_count(std::string_view text, size_t expected) {
-  throw BadRecord{"expected " + std::to_string(expected) + " fields, got " + std::to_string(split(text, 0).size())};
+void RecordParser::fail_count(std::string_view record, size_t expected) {
+  const Fields all(record, delimiter_.sign(), delimiter_.quotes());
+  throw BadRecord{"expected " + std::to_string(expected) + " fields, got " + std::to_string(texts_of(all).size())};
 }
 
 std::vector<std::string> RecordParser::by_column(std::string_view text, size_t layout) {
@@ -179,7 +185,7 @@ std::vector<std::string> RecordParser::by_column(std::string_view text, size_t l
 bool RecordParser::leaves_out(std::string_view text, size_t layout) {
   const auto skips = [](const Column& column) { return column.slot >= 0 && column.missing == Missing::kSkip; };
   if (std::none_of(columns.begin(), columns.end(), skips)) return false;
-  Fields fields(text, delimiter_);
+  Fields fields = fields_of(text);
   bool lacks = false;
   const std::vector<size_t>& of = layouts[layout];
   for (size_t i = 0; i < of.size(); ++i) {
@@ -234,7 +240,7 @@ void RecordParser::prepare(const std::vector<size_t>& layout, std::vector<Run>& 
 
 void RecordParser::parse(std::string_view text, size_t layout, uint8_t* const* slots) {
   const std::vector<size_t>& of = layouts[layout];
-  Fields fields(text, delimiter_);
+  Fields fields = fields_of(text);
   for (const Column* const column : flags_) store_number(0, column->type, slots[column->slot] + column->flag);
   for (const Run& run : runs_[layout]) {
     const auto to = [&](size_t i) {
@@ -246,7 +252,7 @@ void RecordParser::parse(std::string_view text, size_t layout, uint8_t* const* s
     for (size_t i = run.first; (i = (this->*run.quickly)(column, run, i, fields, first)) != run.end; ++i)
       parse_slowly(columns[of[i]], fields, to(i));
   }
-  if (!fields.done()) fail_count(text, of.size());
+  if (!fields.done()) fail_count(fields.record(), of.size());
 }
 
 // Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null for a list or
@@ -265,6 +271,7 @@ void RecordParser::put_field(const Column& column, std::string_view text, uint8_
   if (column.type.is_ragged()) lists[static_cast<size_t>(column.slot)].clear();
   if (column.type.is_ragged() && missing) return;
   if (column.type.is_text()) return put_words(column, text);
+  if (column.type.multi_hot) return put_set(column, missing ? std::string_view() : text, to);
   if (missing) {
     if (column.missing == Missing::kError || column.missing == Missing::kSkip)
       fail(column, "the value is missing; missing = \"value\" or \"skip\" says what to do with it");
@@ -292,12 +299,26 @@ void RecordParser::put_list(const Column& column, std::string_view text, uint8_t
     fail(column, "expected a list of " + std::to_string(type.size) + " values, got " + std::to_string(count));
 }
 
+// Writes 1 for each category of a list, 0 for the others. Unknown ones that are allowed have no number.
+void RecordParser::put_set(const Column& column, std::string_view text, uint8_t* to) {
+  const auto size = static_cast<size_t>(std::max(vocabularies[column.vocabulary].size(), 1));
+  std::memset(to, 0, size * sizeof(float));
+  for_each_value(text, column.type.separator, [&](std::string_view value) {
+    if (value.empty()) return;
+    int32_t number = 0;
+    put_text(column, value, reinterpret_cast<uint8_t*>(&number));
+    if (number != column.unknown) store_as<float>(1, to + static_cast<size_t>(number) * sizeof(float));
+  });
+}
+
 // Writes the numbers of the words of a text to lists.
 void RecordParser::put_words(const Column& column, std::string_view text) {
   std::vector<uint8_t>& list = lists[static_cast<size_t>(column.slot)];
   const files::Vocabulary& vocabulary = vocabularies[column.vocabulary];
-  for_each_word(column, text, word_room_, [&](std::string_view word) {
-    int32_t number = vocabulary.find(word);
+  for_each_word(column, text, word_room_, [&](std::string_view word, bool gram) {
+    const bool hashed = gram && column.type.buckets > 0;
+    int32_t number = hashed ? vocabulary.size() + static_cast<int32_t>(files::bucket_of(word, column.type.buckets))
+                            : vocabulary.find(word);
     if (number < 0) number = column.unknown;
     if (number < 0) fail(column, files::quoted(word) + " is not in the vocabulary, which has no <unk> either");
     list.resize(list.size() + sizeof number);

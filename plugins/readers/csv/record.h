@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "columns.h"
+#include "delimiter.h"
 #include "encoding.h"
 #include "fields.h"
 #include "file.h"
@@ -15,11 +16,6 @@
 #include "vocabulary.h"
 
 namespace tenon::csv {
-
-// Thrown for a faulty record. The catcher adds file and line.
-struct BadRecord {
-  std::string why;
-};
 
 // A column of the file, and its place in a slot.
 struct Column {
@@ -58,14 +54,15 @@ struct MissingRules {
 // Parses records by the columns of the file.
 class RecordParser {
  public:
-  RecordParser(char delimiter, files::Encoding encoding, NumberForm form, MissingRules missing)
-      : delimiter_(delimiter), encoding_(encoding), form_(std::move(form)), missing_(std::move(missing)) {}
+  RecordParser(Delimiter delimiter, files::Encoding encoding, NumberForm form, MissingRules missing)
+      : delimiter_(std::move(delimiter)), encoding_(encoding), form_(std::move(form)), missing_(std::move(missing)) {}
 
   std::vector<Column> columns;
   std::vector<files::Vocabulary> vocabularies;
   std::vector<std::vector<uint8_t>> lists;  // of each slot of sequences: the values of the last record
 
-  [[nodiscard]] char delimiter() const { return delimiter_; }
+  [[nodiscard]] char delimiter() const { return delimiter_.sign(); }
+  [[nodiscard]] bool blanks_separate() const { return delimiter_.blanks(); }
   [[nodiscard]] const NumberForm& form() const { return form_; }
   [[nodiscard]] const MissingRules& missing() const { return missing_; }
   // The columns of the fields of a record, in the order of a file. The functions below take the number of a layout.
@@ -105,30 +102,41 @@ class RecordParser {
   void put_field(const Column& column, std::string_view text, uint8_t* to);
   void put_list(const Column& column, std::string_view text, uint8_t* to);
   void put_words(const Column& column, std::string_view text);
+  void put_set(const Column& column, std::string_view text, uint8_t* to);
   void put_text(const Column& column, std::string_view text, uint8_t* to);
   void put_number(const Column& column, std::string_view text, uint8_t* to);
   void put_date(const Column& column, std::string_view text, uint8_t* to) const;
   void put_missing(const Column& column, uint8_t* to) const;
-  [[noreturn]] void fail_count(std::string_view text, size_t expected);
+  // The fields of a record.
+  Fields fields_of(std::string_view text) {
+    return {delimiter_.plain(text, record_room_), delimiter_.sign(), delimiter_.quotes()};
+  }
+  std::vector<std::string> texts_of(Fields fields);
+  // record: as delimiter_.plain returns it.
+  [[noreturn]] void fail_count(std::string_view record, size_t expected);
 
   // The text without blanks at its ends, in UTF-8. Valid until the next call.
-  std::string_view utf8(std::string_view field) { return encoding_.utf8(trimmed(field, delimiter_), text_room_); }
+  std::string_view utf8(std::string_view field) {
+    return encoding_.utf8(trimmed(field, delimiter_.sign()), text_room_);
+  }
 
-  char delimiter_;
+  Delimiter delimiter_;
   files::Encoding encoding_;
   NumberForm form_;
   MissingRules missing_;
   std::vector<std::vector<Run>> runs_;  // of each layout: all fields
   std::vector<const Column*> flags_;    // columns with indicators
-  std::string room_;                    // memory for a field with doubled quotes
+  std::string record_room_;             // for a record with another delimiter than one character
+  std::string room_;                    // for a field with doubled quotes
   std::string text_room_;               // for a converted text
   std::string digits_room_;             // for a number in another form
   std::string word_room_;
 };
 
-// Calls each(value) for the values of a list.
+// Calls each(value) for the values of a list; separator "": for the text.
 template <typename Each>
 void for_each_value(std::string_view text, std::string_view separator, const Each& each) {
+  if (separator.empty()) return each(text);
   const bool blanks = separator == " ";  // any number of them
   for (size_t from = 0; from <= text.size();) {
     const size_t end = std::min(text.find(separator, from), text.size());
@@ -138,8 +146,8 @@ void for_each_value(std::string_view text, std::string_view separator, const Eac
   }
 }
 
-// Calls each(word) for the words of a text; throws BadRecord.
+// Calls each(word, gram) for the words and n-grams of a text; throws BadRecord.
 void for_each_word(const Column& column, std::string_view text, std::string& room,
-                   const std::function<void(std::string_view)>& each);
+                   const std::function<void(std::string_view, bool gram)>& each);
 
 }  // namespace tenon::csv

@@ -8,30 +8,61 @@ namespace tenon::csv {
 
 void Csv::index(const tn::Shard& shard) {
   int64_t all = 0;
+  size_t file = 0;
   bool kept = false;  // the last record, or sequence
   const auto each = [&](const files::Line& line) {
+    if (sentences_ && std::exchange(file, line.file) != line.file) end_sentence();
     if (parser_.leaves_out(line.text, layout_of_[line.file])) {
       leave_out(line);
       return true;
     }
-    const bool begins = key_ < 0 || begins_sequence(line);
+    if (windows_) {
+      add_row_of_windows(line);
+      return true;
+    }
+    const bool begins = !in_sequences_ || begins_sequence(line);
     if (begins) numbers_.add_samples(1);
     if (begins) kept = shard.has(all++);
     if (!kept) return true;
-    if (begins && key_ >= 0) sequences_.begin(lines_.records());
+    if (begins && in_sequences_) sequences_.begin(lines_.records());
     lines_.keep(line);
     return true;
   };
-  for_each_record(each, [this] {
-    if (key_ < 0) numbers_.leave_out();
+  for_each_record(each, [this](const files::Line& line) {
+    if (!in_sequences_) numbers_.leave_out();
+    if (sentences_ && !line.comment) end_sentence();
   });
   if (pending_) numbers_.leave_out();
   sequences_.end(lines_.records());
+  if (windows_)
+    windows_->finish(shard,
+                     [this](int64_t row, const std::string& why) { throw lines_.failure(lines_.read(row), why); });
+}
+
+void Csv::add_row_of_windows(const files::Line& line) {
+  const size_t layout = layout_of_[line.file];
+  parsing(line, [&] {
+    windows_->add(numbers_.count(), parser_.by_column(line.text, layout), to_);
+    parser_.parse(line.text, layout, to_.data());
+  });
+  numbers_.add_samples(1);
+  lines_.keep(line);
+}
+
+// Counts a sentence of which all records were left out.
+void Csv::end_sentence() {
+  if (pending_) numbers_.leave_out();
+  pending_.reset();
+  fresh_ = true;
 }
 
 // Counts a record that is left out, or its sequence unless that has other records.
 void Csv::leave_out(const files::Line& line) {
-  if (key_ < 0) return numbers_.leave_out();
+  if (!in_sequences_) return numbers_.leave_out();
+  if (sentences_) {
+    if (fresh_) pending_.emplace();
+    return;
+  }
   std::vector<std::string> texts;
   parsing(line, [&] { texts = parser_.by_column(line.text, layout_of_[line.file]); });
   std::string& key = texts[static_cast<size_t>(key_)];
@@ -63,17 +94,21 @@ void Csv::find_sequences(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
   const std::vector<std::string> names =
       attributes.has("per_sequence") ? attributes.texts("per_sequence") : std::vector<std::string>();
-  if (!attributes.has("sequence_by")) {
-    if (!names.empty()) throw tn::Failure(TN_INVALID, "per_sequence", "needs the attribute sequence_by");
+  const bool by_key = attributes.has("sequence_by");
+  in_sequences_ = by_key || sentences_;
+  if (!in_sequences_) {
+    if (!names.empty()) throw tn::Failure(TN_INVALID, "per_sequence", "needs the attribute sequence_by or sentences");
     return;
   }
-  const std::string key = attributes.text("sequence_by");
+  if (by_key && sentences_)
+    throw tn::Failure(TN_INVALID, "sentences", "sequence_by says already which records are one sample");
+  const std::string key = by_key ? attributes.text("sequence_by") : std::string();
   std::vector<std::string> columns;
   for (const Column& column : parser_.columns) {
-    if (column.name == key) key_ = static_cast<int64_t>(columns.size());
+    if (by_key && column.name == key) key_ = static_cast<int64_t>(columns.size());
     columns.push_back(column.name);
   }
-  if (key_ < 0)
+  if (by_key && key_ < 0)
     throw tn::Failure(TN_INVALID, "sequence_by",
                       "unknown column " + files::quoted(key) + "; known: " + files::listed(columns));
   std::vector<std::string> known;
@@ -86,8 +121,8 @@ void Csv::find_sequences(const tn::ReaderOpen& open) {
     if (slots_[slot].levels == 1) slots_[slot].storage = TN_DENSE;
     slots_[slot].levels = 1;
   };
-  const auto own = static_cast<size_t>(parser_.columns[static_cast<size_t>(key_)].slot);  // or beyond the last
-  if (own < slots_.size() && slots_[own].shape.empty()) one_for_all(own);
+  const int32_t own = by_key ? parser_.columns[static_cast<size_t>(key_)].slot : -1;
+  if (own >= 0 && slots_[static_cast<size_t>(own)].shape.empty()) one_for_all(static_cast<size_t>(own));
   for (const std::string& name : names) {
     const auto slot = std::find(known.begin(), known.end(), name);
     if (slot == known.end() && !open.needed(name)) continue;
@@ -103,6 +138,13 @@ void Csv::find_sequences(const tn::ReaderOpen& open) {
 
 // Whether the record is the first of its sequence.
 bool Csv::begins_sequence(const files::Line& line) {
+  if (!sentences_) return begins_key(line);
+  pending_.reset();
+  return std::exchange(fresh_, false);
+}
+
+// The same for sequences whose records have one value of a column.
+bool Csv::begins_key(const files::Line& line) {
   files::Follows place{};
   parsing(line, [&] {
     const std::string text = parser_.by_column(line.text, layout_of_[line.file])[static_cast<size_t>(key_)];
@@ -124,7 +166,8 @@ uint64_t Csv::row_bytes(size_t slot) const {
 }
 
 void Csv::read(int64_t index, tn::Samples& to) {
-  if (key_ >= 0) return read_sequence(index, to);
+  if (windows_) return windows_->read(index, to);
+  if (in_sequences_) return read_sequence(index, to);
   const files::Line line = lines_.read(index);
   for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = is_list_[slot] ? nullptr : to.dense<uint8_t>(slot);
   parsing(line, [&] { parser_.parse(line.text, layout_of_[line.file], to_.data()); });

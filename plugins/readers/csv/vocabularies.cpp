@@ -8,6 +8,7 @@
 
 #include "csv.h"
 #include "elements.h"
+#include "words.h"
 
 namespace tenon::csv {
 
@@ -29,6 +30,27 @@ struct FoundTexts {
     return order;
   }
 };
+
+// The tags of chunks in the order of the metric chunk_f1: by type, "B-" and "I-" of each, or the four of a scheme with
+// ends and single rows, whether the data has all of them or not. Other tags follow, such as "O".
+std::vector<std::string> in_chunk_order(const std::set<std::string>& tags) {
+  std::set<std::string> types, others;
+  std::string signs = "BI";
+  for (const std::string& tag : tags) {
+    const bool chunk = tag.size() > 2 && tag[1] == '-' && std::string_view("BIESLU").find(tag[0]) != std::string::npos;
+    if (chunk && (tag[0] == 'E' || tag[0] == 'S')) signs = "BIES";
+    if (chunk && (tag[0] == 'L' || tag[0] == 'U')) signs = "BILU";
+    if (chunk)
+      types.insert(tag.substr(2));
+    else
+      others.insert(tag);
+  }
+  std::vector<std::string> order;
+  for (const std::string& type : types)
+    for (const char sign : signs) order.push_back(std::string(1, sign) + "-" + type);
+  order.insert(order.end(), others.begin(), others.end());
+  return order;
+}
 
 // The mean, the median or the most frequent of numbers.
 class Statistic {
@@ -73,15 +95,16 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
     Column& column = parser_.columns[slot.columns.front()];
     column.vocabulary = parser_.vocabularies.size();
     const bool given = !slot.type.vocabulary.empty();
-    const std::vector<std::string_view> learned = open.names(slot.name);
-    const bool open_list = slot.type.is_text() || unknown;  // other texts are no error, or one of their record
+    const std::vector<std::string_view> learned = slot.type.multi_hot ? open.columns(slot.name) : open.names(slot.name);
+    // Other texts are no error, or one of their record.
+    const bool open_list = slot.type.is_text() || unknown || slot.type.is_counted();
     if (!given && (learned.empty() || !open_list)) built.push_back(slot.columns.front());
     parser_.vocabularies.emplace_back(learned, given ? open.path(slot.type.vocabulary) : "", open);
   }
   if (!built.empty()) build_vocabularies(built);
   for (const SlotColumns& slot : slots)
     if (slot.type.kind == Kind::kCategory || slot.type.is_text())
-      use_vocabulary(parser_.columns[slot.columns.front()], unknown);
+      use_vocabulary(parser_.columns[slot.columns.front()], unknown || slot.type.is_counted());
   if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
 
@@ -93,7 +116,16 @@ void Csv::use_vocabulary(Column& column, bool unknown) {
   slot.names = vocabulary.names();
   slot.index_limit = std::max(size, 1);
   if (column.type.is_text()) {
+    files::check_numbers(size, column.type.buckets, "columns");
+    slot.index_limit += column.type.buckets;
     column.unknown = vocabulary.find(kUnknownWord);
+    return;
+  }
+  if (unknown) column.unknown = size;
+  if (column.type.multi_hot) {
+    slot.index_limit = -1;
+    slot.shape = {std::max(size, 1)};
+    slot.names = std::make_shared<const tn::Names>(std::vector<std::string_view>(), vocabulary.texts());
     return;
   }
   const bool missing = column.missing == Missing::kValue && column.fill_text.empty();
@@ -106,7 +138,6 @@ void Csv::use_vocabulary(Column& column, bool unknown) {
                         files::quoted(column.name) + ": the vocabulary has no " + files::quoted(column.fill_text) +
                             ", which stands for what is missing");
   }
-  if (unknown) column.unknown = size;
   slot.index_limit = std::max(size + (missing || unknown ? 1 : 0), 1);
 }
 
@@ -127,18 +158,22 @@ void Csv::build_vocabularies(const std::vector<size_t>& columns) {
         if (learned.size() > 0 && learned.find(text) < 0 && !parser_.leaves_out(line.text, layout_of_[line.file]))
           throw BadRecord{"column " + files::quoted(column.name) + ": " + learned.not_known(text)};
         texts_of[i].texts.insert(text);
-        if (column.missing == Missing::kFrequent) ++texts_of[i].counts[text];
+        if (column.missing == Missing::kFrequent || column.type.is_counted()) ++texts_of[i].counts[text];
       };
       const std::string& text = texts[columns[i]];
       parsing(line, [&] {
         const bool missing = parser_.missing().is_missing(text);
         if (missing && column.fill_text.empty()) return;
         if (column.type.is_text())
-          for_each_word(column, text, room, [&](std::string_view word) { ++texts_of[i].counts[std::string(word)]; });
+          for_each_word(column, text, room, [&](std::string_view word, bool gram) {
+            if (!gram || column.type.buckets == 0) ++texts_of[i].counts[std::string(word)];
+          });
         else if (column.type.separator.empty() || missing)
           see(missing ? column.fill_text : text);
         else
-          for_each_value(text, column.type.separator, [&](std::string_view value) { see(std::string(value)); });
+          for_each_value(text, column.type.separator, [&](std::string_view value) {
+            if (!value.empty() || !column.type.multi_hot) see(std::string(value));
+          });
       });
     }
     return true;
@@ -150,10 +185,14 @@ void Csv::build_vocabularies(const std::vector<size_t>& columns) {
     if (column.type.is_text()) {
       vocabulary.add(kUnknownWord);
       texts_of[i].counts.erase(kUnknownWord);
+    }
+    if (column.type.is_text() || column.type.is_counted())
       vocabulary.add_frequent(texts_of[i].counts, static_cast<uint64_t>(column.type.least_count),
                               column.type.most_words);
-    }
-    for (const std::string& text : texts_of[i].in_order(column.missing == Missing::kFrequent)) vocabulary.add(text);
+    else
+      for (const std::string& text : column.type.chunks ? in_chunk_order(texts_of[i].texts)
+                                                        : texts_of[i].in_order(column.missing == Missing::kFrequent))
+        vocabulary.add(text);
   }
 }
 

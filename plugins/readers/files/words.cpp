@@ -3,6 +3,10 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+#include <tenon/base.hpp>
+#include <vector>
+
 #include "encoding.h"
 
 namespace tenon::files {
@@ -45,10 +49,9 @@ void append(std::string& word, utf8proc_int32_t code) {
   word.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
-}  // namespace
-
-void for_each_word(std::string_view line, const WordRules& rules, std::string& room,
-                   const std::function<void(std::string_view)>& each) {
+// Calls each(word) for the words alone.
+template <typename Each>
+void for_each_single(std::string_view line, const WordRules& rules, std::string& room, const Each& each) {
   room.clear();
   const auto finish = [&] {
     if (!room.empty()) each(room);
@@ -69,6 +72,36 @@ void for_each_word(std::string_view line, const WordRules& rules, std::string& r
     if (!space && !part && !joins) finish();
   }
   finish();
+}
+
+}  // namespace
+
+void for_each_word(std::string_view line, const WordRules& rules, std::string& room,
+                   const std::function<void(std::string_view, bool gram)>& each) {
+  std::string joined;  // the words so far
+  std::vector<size_t> begins;
+  for_each_single(line, rules, room, [&](std::string_view word) {
+    each(word, false);
+    if (rules.grams == 1) return;
+    if (!begins.empty() && rules.split != Split::kCharacters) joined += ' ';
+    begins.push_back(joined.size());
+    joined += word;
+    const auto most = std::min(static_cast<size_t>(rules.grams), begins.size());
+    for (size_t n = 2; n <= most; ++n) each(std::string_view(joined).substr(begins[begins.size() - n]), true);
+  });
+}
+
+int64_t bucket_of(std::string_view gram, int64_t buckets) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : gram) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
+}
+
+void check_numbers(int64_t words, int64_t buckets, const char* attribute) {
+  if (words > INT32_MAX - buckets)
+    throw tn::Failure(TN_INVALID, attribute,
+                      std::to_string(buckets) + " buckets and " + std::to_string(words) +
+                          " words are more numbers than an int32 has");
 }
 
 }  // namespace tenon::files

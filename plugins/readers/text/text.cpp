@@ -49,17 +49,27 @@ class Tokens {
 
 WordRules word_rules(const tn::Attributes& attributes) {
   const std::string split = attributes.text("split");
-  return {attributes.flag("lower_case"), split == "words"        ? Split::kWords
-                                         : split == "characters" ? Split::kCharacters
-                                                                 : Split::kSpaces};
+  WordRules rules;
+  rules.lower_case = attributes.flag("lower_case");
+  if (split != "spaces") rules.split = split == "words" ? Split::kWords : Split::kCharacters;
+  rules.grams = attributes.integer("ngrams");
+  rules.buckets = attributes.integer("buckets");
+  const bool shifted = attributes.has("names") && attributes.texts("names").size() > 1;
+  if (rules.grams > 1 && (attributes.has("window") || shifted))
+    throw tn::Failure(TN_INVALID, "ngrams", "windows, and words with those after them, are single words");
+  if (rules.grams == 1 && rules.buckets > 0)
+    throw tn::Failure(TN_INVALID, "buckets", "are the numbers of n-grams; ngrams = 2 makes those of two words");
+  return rules;
 }
 
 std::vector<std::string> word_slots(const tn::Attributes& attributes) {
   return attributes.has("names") ? attributes.texts("names") : std::vector<std::string>{"words"};
 }
 
+constexpr const char* kBlanks = " \t\r\v\f";
+
 // Whether a line has no text.
-bool is_blank(const files::Line& line) { return line.text.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
+bool is_blank(const files::Line& line) { return line.text.find_first_not_of(kBlanks) == std::string_view::npos; }
 
 class Text : public tn::Records<Text> {
  public:
@@ -72,6 +82,16 @@ class Text : public tn::Records<Text> {
                     .one_of({"spaces", "words", "characters"})
                     .doc("spaces: words are what lies between spaces; words: letters and digits that touch are a word, "
                          "and each other sign is one of its own; characters: each character is one, spaces included"));
+    d.attribute(tn::int_attribute("ngrams", 1)
+                    .at_least(1)
+                    .at_most(16)
+                    .doc("after each word come the n-grams, up to those of so many words, that end with it; they are "
+                         "entries of the "
+                         "vocabulary, \"a b\" or of characters \"ab\""));
+    d.attribute(tn::int_attribute("buckets", 0)
+                    .at_least(0)
+                    .at_most(1 << 30)
+                    .doc("n-grams are not in the vocabulary: their hash is one of so many numbers behind it"));
     d.attribute(
         tn::string_attribute("vocabulary")
             .doc("file with one word to a line, numbered from 0; without it the words of the data are counted"));
@@ -89,6 +109,13 @@ class Text : public tn::Records<Text> {
     d.attribute(tn::bool_attribute("keep_empty", false).doc("lines without text are samples too, not left out"));
     d.attribute(
         tn::bool_attribute("labelled", false).doc("each line is a label, a tab and the text; adds the slot \"label\""));
+    d.attribute(tn::string_attribute("label_prefix", "")
+                    .doc("labels are the words at the beginning of a line that begin so, as \"__label__\" of fastText, "
+                         "without a tab; their names are without it; \"\": no"));
+    d.attribute(
+        tn::string_attribute("label_separator", "")
+            .doc("what stands between the labels of a line, of which it may then have any number: \"label\" is a "
+                 "vector with 1 for each of them, else 0; \"\": it has one"));
     d.attribute(tn::strings_attribute("labels").doc(
         "the labels in the order of their numbers; without it those of the data, sorted"));
     d.attribute(tn::int_attribute("window").at_least(1).at_most(1 << 30).doc(
@@ -107,14 +134,20 @@ class Text : public tn::Records<Text> {
         unknown_(open.attributes().has("unknown") ? open.attributes().text("unknown") : "<unk>"),
         begin_(open.attributes().text("begin")),
         end_(open.attributes().text("end")),
-        labelled_(open.attributes().flag("labelled")),
+        prefix_(open.attributes().text("label_prefix")),
+        separator_(open.attributes().text("label_separator")),
+        labelled_(open.attributes().flag("labelled") || !prefix_.empty()),
         with_label_(labelled_ && open.needed("label")),
         tokens_(open.memory()) {
     const tn::Attributes attributes = open.attributes();
     if (attributes.has("window")) window_ = attributes.integer("window");
     if (window_ != 0 && labelled_) throw tn::Failure(TN_INVALID, "labelled", "windows have no labels");
+    if (!labelled_ && !separator_.empty())
+      throw tn::Failure(TN_INVALID, "label_separator", "the lines have no labels; labelled or label_prefix says so");
+    if (!prefix_.empty() && !separator_.empty() && separator_ != " ")
+      throw tn::Failure(TN_INVALID, "label_separator", "labels with a prefix have blanks between them: expected \" \"");
     find_given_words(open);
-    if (labelled_ && !with_label_) find_form(open);
+    if (labelled_ && !with_label_ && prefix_.empty()) find_form(open);
     scan(open);
     if (words_.size() == 0 && attributes.has("vocabulary"))
       throw tn::Failure(TN_BAD_DATA, open.path(attributes.text("vocabulary")), "the vocabulary is empty");
@@ -149,12 +182,7 @@ class Text : public tn::Records<Text> {
     const files::Line line = lines_.read(index);
     on(line, [&] {
       const Parts it = parts(line);
-      if (with_label_) {
-        const int32_t label = labels_.find(it.label);
-        if (label < 0)
-          throw BadLine{"unknown label " + files::quoted(it.label) + "; known: " + files::listed(labels_.texts())};
-        *to.dense<int32_t>(slots_.size() - 1) = label;
-      }
+      if (with_label_) put_labels(it.label, to);
       add_words(it.text, found_);
       const auto words = static_cast<int64_t>(found_.size());
       if (slots_.size() == (with_label_ ? 2U : 1U)) return to.rows(0, found_.data(), words);
@@ -185,26 +213,75 @@ class Text : public tn::Records<Text> {
   }
 
  private:
-  // A line cut at its first tab. Without labels the whole line is text.
+  // A line cut at its first tab, or behind the words with the prefix. Without labels the whole line is text.
   struct Parts {
-    std::string_view label, text;
+    std::string_view label, text;  // label: all of them, if there may be several
   };
 
   // Valid until the next call.
   Parts parts(const files::Line& line) {
     const std::string_view text = encoding_.utf8(line.text, line_room_);
     if (!labelled_) return {{}, text};
-    const size_t tab = text.find('\t');
-    if (tab == std::string_view::npos) throw BadLine{"expected a label, a tab and the text"};
-    const Parts result = {text.substr(0, tab), text.substr(tab + 1)};
+    const Parts result = prefix_.empty() ? at_tab(text) : behind_prefixes(text);
     if (with_label_ && !files::is_utf8(result.label)) throw BadLine{"the label " + files::not_utf8(result.label)};
     return result;
+  }
+
+  static Parts at_tab(std::string_view text) {
+    const size_t tab = text.find('\t');
+    if (tab == std::string_view::npos) throw BadLine{"expected a label, a tab and the text"};
+    return {text.substr(0, tab), text.substr(tab + 1)};
+  }
+
+  [[nodiscard]] Parts behind_prefixes(std::string_view text) const {
+    size_t begin = 0, end = 0, count = 0;
+    for (size_t at = 0; (at = text.find_first_not_of(kBlanks, at)) != std::string_view::npos; at = end) {
+      if (text.substr(at, prefix_.size()) != prefix_) break;
+      if (count++ == 0) begin = at;
+      end = std::min(text.find_first_of(kBlanks, at), text.size());
+    }
+    if (with_label_ && separator_.empty() && count != 1)
+      throw BadLine{count == 0 ? "expected a label that begins with " + files::quoted(prefix_)
+                               : "has several labels; label_separator = \" \" takes them"};
+    const Parts result = {text.substr(begin, end - begin), text.substr(end)};
+    return {separator_.empty() ? result.label.substr(std::min(prefix_.size(), result.label.size())) : result.label,
+            result.text};
+  }
+
+  // Calls each(label) for the labels of a line.
+  template <typename Each>
+  void for_each_label(std::string_view labels, const Each& each) const {
+    if (separator_.empty()) return each(labels);
+    const size_t step = prefix_.empty() ? separator_.size() : 1;
+    for (size_t from = 0; from < labels.size();) {
+      const size_t end = prefix_.empty() ? labels.find(separator_, from) : labels.find_first_of(kBlanks, from);
+      std::string_view label = labels.substr(from, end - from);
+      label.remove_prefix(std::min(label.find_first_not_of(kBlanks), label.size()));
+      label = label.substr(0, label.find_last_not_of(kBlanks) + 1);
+      if (!label.empty()) each(label.substr(prefix_.size()));
+      from = std::min(end, labels.size()) + step;
+    }
+  }
+
+  void put_labels(std::string_view labels, tn::Samples& to) {
+    const size_t slot = slots_.size() - 1;
+    float* const row = separator_.empty() ? nullptr : to.dense<float>(slot);
+    if (row != nullptr) std::fill_n(row, slots_[slot].shape[0], 0.0F);
+    for_each_label(labels, [&](std::string_view label) {
+      const int32_t number = labels_.find(label);
+      if (number < 0)
+        throw BadLine{"unknown label " + files::quoted(label) + "; known: " + files::listed(labels_.texts())};
+      if (row != nullptr)
+        row[number] = 1;
+      else
+        *to.dense<int32_t>(slot) = number;
+    });
   }
 
   // Finds out whether new data has labels, which are not needed: all of its lines have tabs then, at least one of them
   // behind a label that is known. Lines with and lines without labels are refused.
   void find_form(const tn::ReaderOpen& open) {
-    const files::Vocabulary learned(open.names("label"));
+    const files::Vocabulary learned = learned_labels(open);
     int64_t tabs = 0, labels = 0;
     files::Line other;  // a line without a tab
     lines_.for_each([&](const files::Line& line) {
@@ -213,7 +290,10 @@ class Text : public tn::Records<Text> {
       const size_t tab = text.find('\t');
       if (tab == std::string_view::npos) other = {{}, line.file, line.offset + 1};
       if (tab != std::string_view::npos) ++tabs;
-      if (tab != std::string_view::npos && (learned.size() == 0 || learned.find(text.substr(0, tab)) >= 0)) ++labels;
+      if (tab == std::string_view::npos) return true;
+      bool any = learned.size() == 0;
+      for_each_label(text.substr(0, tab), [&](std::string_view label) { any = any || learned.find(label) >= 0; });
+      labels += any ? 1 : 0;
       return true;
     });
     labelled_ = labels > 0;
@@ -226,10 +306,15 @@ class Text : public tn::Records<Text> {
     throw lines_.failure(other, "has no label and tab, unlike other lines of the data");
   }
 
+  // The labels with which a model was trained.
+  [[nodiscard]] files::Vocabulary learned_labels(const tn::ReaderOpen& open) const {
+    return files::Vocabulary(separator_.empty() ? open.names("label") : open.columns("label"));
+  }
+
   // Reads all lines once: indexes them, and counts words and labels if they are not known.
   void scan(const tn::ReaderOpen& open) {
     const tn::Attributes attributes = open.attributes();
-    if (with_label_) labels_ = files::Vocabulary(open.names("label"));
+    if (with_label_) labels_ = learned_labels(open);
     const bool learned = labels_.size() > 0;
     const bool counting = words_.size() == 0 && !attributes.has("vocabulary");
     const bool sorting = with_label_ && !attributes.has("labels");
@@ -246,11 +331,12 @@ class Text : public tn::Records<Text> {
       if (counting || sorting)
         on(line, [&] {
           const Parts it = parts(line);
-          if (sorting && learned && labels_.find(it.label) < 0)
-            throw BadLine{"the label " + labels_.not_known(it.label)};
-          if (sorting) labels.emplace(it.label);
-          if (counting)
-            for_each_word(it.text, rules_, room_, [&](std::string_view word) { ++counts[std::string(word)]; });
+          if (sorting)
+            for_each_label(it.label, [&](std::string_view label) {
+              if (learned && labels_.find(label) < 0) throw BadLine{"the label " + labels_.not_known(label)};
+              labels.emplace(label);
+            });
+          if (counting) count_words(it.text, counts);
         });
       if (window_ != 0 || shard_.has(all++)) lines_.keep(line);
       return true;
@@ -261,6 +347,12 @@ class Text : public tn::Records<Text> {
     if (learned) return labels_.require_known(order, "labels");
     for (const std::string& label : order)
       if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", "duplicate label " + files::quoted(label));
+  }
+
+  void count_words(std::string_view text, Counts& counts) {
+    for_each_word(text, rules_, room_, [&](std::string_view word, bool gram) {
+      if (!gram || rules_.buckets == 0) ++counts[std::string(word)];
+    });
   }
 
   // Takes the words of the vocabulary file, or those that the model was trained with. Else scan counts them.
@@ -286,12 +378,13 @@ class Text : public tn::Records<Text> {
   }
 
   void declare_slots(const tn::Attributes& attributes) {
+    files::check_numbers(words_.size(), rules_.buckets, "buckets");
     const std::vector<std::string> names = word_slots(attributes);
     const auto count = static_cast<int64_t>(names.size());
     if (count != 1 && count != 2 && count != window_)
       throw tn::Failure(TN_INVALID, "names", "expected one or two names; with a window also one for each of its words");
     for (const std::string& name : names) {
-      tn::ReaderSlot slot{name, TN_I32, {}, words_.size()};
+      tn::ReaderSlot slot{name, TN_I32, {}, words_.size() + rules_.buckets};
       const bool last = slots_.size() + 1 == names.size();
       if (window_ == 0) slot.storage = TN_RAGGED;
       if (window_ != 0 && count == 1) slot.shape = {window_};
@@ -306,17 +399,30 @@ class Text : public tn::Records<Text> {
       throw tn::Failure(TN_INVALID, "names", "\"label\" is the name of the slot of labels");
     const auto word_names = words_.names();
     for (tn::ReaderSlot& slot : slots_) slot.names = word_names;
-    if (with_label_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
-    if (with_label_) slots_.back().names = labels_.names();
+    if (with_label_) declare_labels();
+  }
+
+  void declare_labels() {
+    const int32_t count = std::max(labels_.size(), 1);
+    if (separator_.empty()) {
+      slots_.push_back({"label", TN_I32, {}, count});
+      slots_.back().names = labels_.names();
+    } else {
+      slots_.push_back({"label", TN_F32, {count}});
+      slots_.back().names = std::make_shared<const tn::Names>(std::vector<std::string_view>(), labels_.texts());
+    }
   }
 
   void add_words(std::string_view text, std::vector<int32_t>& to) {
     to.clear();
     if (begin_number_ >= 0) to.push_back(begin_number_);
-    for_each_word(text, rules_, room_, [&](std::string_view word) {
-      const int32_t found = words_.find(word);
-      if (found < 0 && unknown_number_ < 0) throw BadLine{files::quoted(word) + " is not in the vocabulary"};
-      to.push_back(found < 0 ? unknown_number_ : found);
+    for_each_word(text, rules_, room_, [&](std::string_view word, bool gram) {
+      const bool hashed = gram && rules_.buckets > 0;
+      int32_t number =
+          hashed ? words_.size() + static_cast<int32_t>(files::bucket_of(word, rules_.buckets)) : words_.find(word);
+      if (number < 0) number = unknown_number_;
+      if (number < 0) throw BadLine{files::quoted(word) + " is not in the vocabulary"};
+      to.push_back(number);
     });
     if (end_number_ >= 0) to.push_back(end_number_);
   }
@@ -344,8 +450,10 @@ class Text : public tn::Records<Text> {
   tn::Shard shard_;
   std::string unknown_, begin_, end_;  // "": none
   int32_t unknown_number_ = -1, begin_number_ = -1, end_number_ = -1;
-  bool labelled_;                 // each line is a label, a tab and the text
-  bool with_label_;               // there is a slot for it
+  std::string prefix_;            // of labels; "": a tab is behind them
+  std::string separator_;         // between the labels of a line; "": it has one
+  bool labelled_;                 // each line has labels and a text
+  bool with_label_;               // there is a slot for them
   files::RecordNumbers numbers_;  // of the samples
   int64_t window_ = 0;            // 0: a sample is a line
   files::Vocabulary words_, labels_;
