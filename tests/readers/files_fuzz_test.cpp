@@ -8,8 +8,8 @@
 
 #include "tests/support/fashion.h"
 #include "tests/support/fuzz/trials.h"
-#include "tests/support/image_files.h"
 #include "tests/support/npy_files.h"
+#include "tests/support/picture_files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -175,8 +175,30 @@ std::vector<Source> image_sources() {
   const std::vector<std::pair<std::string, Bytes>> others = {{"b/1.png", png(4, 4, greys)},
                                                              {"b/2.jpg", jpeg(4, 4, greys)}};
   const std::vector<int64_t> size = {3, 5};
-  const Attributes plain = {{"folder", "."}, {"size", size}};
-  return {{"images", "a/1.png", png(4, 4, colours), plain, others},
+  const Attributes plain = {{"folder", "."}, {"size", size}}, bounded = {{"folder", "."},
+                                                                         {"size", size},
+                                                                         {"channels", 1},
+                                                                         {"most_pixels", 100'000},
+                                                                         {"orientation", "upright"}};
+  const std::vector<uint32_t> numbers(colours.begin(), colours.end()), entries = {0, 1, 2, 3, 3, 2, 1, 0};
+  const Pixels entry_bytes(entries.begin(), entries.end()), four(colours.begin(), colours.begin() + 12);
+  const Bytes turned = exif(6);
+  const GifKind interlaced = {.left = 1, .interlaced = true, .transparent = 2};
+  const BmpKind palette = {.bits = 4, .palette = {0xFF0000, 0xFF00, 0xFF, 0x808080}};
+  const BmpKind masks = {.bits = 16, .top_down = true, .compression = 3, .masks = {0xF800, 0x7E0, 0x1F, 0}};
+  return {{"images", "a/1.gif", gif(4, 2, entry_bytes, four, interlaced), bounded, others},
+          {"images", "a/1.webp", webp_with_exif(4, 3, colours, turned), bounded, others},
+          {"images", "a/1.webp", webp_animation(6, 6, 2, 2, 4, 3, {colours, colours}), bounded, others},
+          {"images", "a/1.bmp", bmp(4, 2, entries, palette), bounded, others},
+          {"images", "a/1.bmp", bmp(4, 2, entries, masks), plain, others},
+          {"images", "a/1.tif", tiff(4, 4, numbers, {.compression = 8, .orientation = 5}), bounded, others},
+          {"images", "a/1.tif", tiff(4, 4, numbers, {.big_endian = true, .separate = true, .tile = 16}), plain, others},
+          {"images", "a/1.tif",
+           tiff(2, 4, numbers, {.bits = 16, .photometric = 1, .rows = 1, .compression = 32773, .extras = {2, 0}}),
+           bounded, others},
+          {"images", "a/1.jpg", jpeg_with_exif(inks_jpeg(4, 3, colours), turned), bounded, others},
+          {"images", "a/1.png", png_with_chunk(png(4, 4, colours), "eXIf", turned), bounded, others},
+          {"images", "a/1.png", png(4, 4, colours), plain, others},
           {"images", "a/1.jpg", jpeg(4, 4, colours), plain, others},
           {"images",
            "a/1.png",
@@ -343,7 +365,7 @@ class FilesFuzz : public testing::Test {
 TEST_F(FilesFuzz, Csv) { run("csv", 500, csv_sources(), true); }
 TEST_F(FilesFuzz, Texts) { run("text", 500, text_sources(), true); }
 TEST_F(FilesFuzz, Arrays) { run("array", 500, array_sources(), false); }
-TEST_F(FilesFuzz, Images) { run("image", 200, image_sources(), false); }
+TEST_F(FilesFuzz, Images) { run("image", 500, image_sources(), false); }
 
 }  // namespace
 }  // namespace tenon_tests

@@ -221,7 +221,7 @@ TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
     std::filesystem::remove(folder_ / "a" / name);
   };
   damage("5.jpg", "", "the file is empty");
-  damage("5.jpg", "GIF89a", "neither JPEG nor PNG");
+  damage("5.jpg", "XIF89a", "neither JPEG, PNG, GIF, WebP, BMP nor TIFF");
   damage("5.jpg", photo.substr(0, photo.size() / 2), "JPEG: Premature end of JPEG file");
   damage("5.jpg", photo.substr(0, 3), "JPEG: ");
   damage("5.jpg", photo.substr(0, 100), "JPEG: ");

@@ -14,6 +14,15 @@ namespace tenon_tests {
 using Bytes = std::string;
 using Pixels = std::vector<uint8_t>;
 
+// Pixels of different colours, opaque.
+inline Pixels pattern(int width, int height, size_t channels = 3) {
+  Pixels pixels;
+  for (int i = 0; i < width * height; ++i)
+    for (size_t c = 0; c < channels; ++c)
+      pixels.push_back(c == 3 ? 255 : static_cast<uint8_t>((37 * i + 90 * static_cast<int>(c)) % 251));
+  return pixels;
+}
+
 // A PNG file of pixels [height, width, channels] with 1, 3 or 4 channels.
 inline Bytes png(int width, int height, const Pixels& pixels) {
   png_image image = {};

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "decode.h"
+#include "image.h"
 
 namespace tenon::images {
 

@@ -1,18 +1,14 @@
-// The reader "images": a folder with one folder of JPEG and PNG files for each class.
+// The reader "images": a folder with one folder of image files for each class.
 // SPDX-License-Identifier: Apache-2.0
-#include <dirent.h>
 #include <tenon/philox.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <filesystem>
+#include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <set>
 #include <string>
-#include <system_error>
 #include <tenon/draft/records.hpp>
 #include <tenon/plugin.hpp>
 #include <tuple>
@@ -22,93 +18,36 @@
 #include "decode.h"
 #include "file.h"
 #include "fit.h"
+#include "folders.h"
 #include "vocabulary.h"
 
 namespace tenon::images {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 enum class Crop { kNone, kCentre, kRandom };
-
-bool is_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
-
-[[noreturn]] void fail_system(const fs::path& path, const std::error_code& error) {
-  const bool absent = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
-  throw tn::Failure(absent ? TN_NOT_FOUND : TN_IO, path.string(), "cannot list it: " + error.message());
-}
-
-// The paths of everything in a folder, unsorted. The iterators of std::filesystem end the process if memory runs out.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  const auto close = [](DIR* open) { closedir(open); };
-  const std::unique_ptr<DIR, decltype(close)> open(opendir(folder.c_str()), close);
-  std::vector<fs::path> entries;
-  if (open) errno = 0;
-  while (const dirent* const entry = open ? readdir(open.get()) : nullptr) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") entries.push_back(folder / name);
-    errno = 0;  // readdir returns null at the end, with errno unchanged, and on failure
-  }
-  if (errno != 0) fail_system(folder, std::error_code(errno, std::generic_category()));
-  return entries;
-}
-
-bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
-
-std::vector<std::string> class_folders(const std::string& folder) {
-  std::set<std::string> names;
-  for (const fs::path& entry : entries_of(folder)) {
-    std::error_code unknown;
-    if (is_hidden(entry) || !fs::is_directory(entry, unknown)) continue;
-    names.insert(entry.filename().string());
-  }
-  return files::in_order(names);
-}
-
-// Whether the entry is a file or a link to one. Anything else with the name of an image would fail whenever it is read.
-bool is_file(const fs::path& entry) {
-  std::error_code error;
-  const fs::file_status status = fs::status(entry, error);
-  const bool broken_link =
-      error == std::errc::too_many_symbolic_link_levels || status.type() == fs::file_type::not_found;
-  if (error && !broken_link) fail_system(entry, error);
-  return fs::is_regular_file(status);
-}
-
-// Adds the paths of the images in a folder and its subfolders, links to folders excepted.
-void add_image_files(const fs::path& folder, const volatile int32_t* cancel, std::vector<std::string>& paths) {
-  for (const fs::path& entry : entries_of(folder)) {
-    files::check_cancel(cancel, folder.string());
-    std::error_code unknown;
-    if (!is_hidden(entry) && fs::symlink_status(entry, unknown).type() == fs::file_type::directory)
-      add_image_files(entry, cancel, paths);
-    if (is_image(entry) && is_file(entry)) paths.push_back(entry.string());
-  }
-}
-
-// The paths of the images in a folder and its subfolders, sorted.
-std::vector<std::string> image_files(const std::string& folder, const volatile int32_t* cancel) {
-  std::vector<std::string> paths;
-  add_image_files(folder, cancel, paths);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
 
 std::string without_slash(std::string folder) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   return folder;
 }
 
-// The decoder and the memory of one thread that reads an image.
-struct Tools {
-  Tools(int channels, int64_t most_pixels) : decoder(channels, most_pixels) {}
+// The names of the channels of a sample, which a model keeps if it was trained with upright images. The versions that
+// did not turn images gave no names.
+std::vector<std::string_view> channel_names(int64_t channels) {
+  if (channels == 1) return {"grey"};
+  return {"red", "green", "blue"};
+}
 
-  Decoder decoder;
+// Whether images are turned by their orientation: as the attribute says, else as the model was trained.
+bool is_upright(const tn::ReaderOpen& open) {
+  if (open.attributes().has("orientation")) return std::string(open.attributes().text("orientation")) == "upright";
+  const bool trained = open.dtype("image") != 0;
+  return !trained || !open.columns("image").empty();
+}
+
+// The memory of one thread that reads an image.
+struct Tools {
   Fitter fitter;
   std::vector<uint8_t> bytes;  // of the file
   Image image;
@@ -117,8 +56,6 @@ struct Tools {
 // Tools for any number of threads, made when they are needed and kept.
 class ToolBox {
  public:
-  ToolBox(int channels, int64_t most_pixels) : channels_(channels), most_pixels_(most_pixels) {}
-
   // Tools of the box, which get back into it at the end.
   class Borrowed {
    public:
@@ -143,7 +80,7 @@ class ToolBox {
         return tools;
       }
     }
-    return std::make_unique<Tools>(channels_, most_pixels_);
+    return std::make_unique<Tools>();
   }
   // Frees the tools if memory has run out.
   void give_back(std::unique_ptr<Tools> tools) noexcept try {
@@ -152,8 +89,6 @@ class ToolBox {
   } catch (const std::bad_alloc&) {
   }
 
-  int channels_;
-  int64_t most_pixels_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Tools>> kept_;
 };
@@ -182,11 +117,12 @@ class Images : public tn::Records<Images> {
     int32_t label;
   };
 
-  void find_files(const tn::ReaderOpen& open);
-  void find_unlabelled(const tn::ReaderOpen& open);
+  void find_files(const tn::ReaderOpen& open, Folders& folders);
+  void find_unlabelled(const tn::ReaderOpen& open, Folders& folders);
   void add_files(std::vector<std::string> paths, int32_t label);
   void load(const std::string& path, std::vector<uint8_t>& bytes) const;
   void decode(const std::string& path, Tools& tools) const;
+  void warn(const std::string& message) const;
   // The size to which an image is scaled before the sample is cut out of it.
   [[nodiscard]] std::pair<double, double> scaled_size(int width, int height) const;
 
@@ -199,6 +135,10 @@ class Images : public tn::Records<Images> {
   double cover_;
   uint64_t seed_;
   uint64_t most_file_bytes_;
+  bool upright_;
+  Decoder decoder_;
+  const tn_services* services_;
+  mutable std::atomic<bool> told_orientation_;  // or the attribute states it
   mutable ToolBox tools_;
   files::Vocabulary classes_;
   std::vector<LabelledFile> files_;  // of this shard
@@ -207,7 +147,8 @@ class Images : public tn::Records<Images> {
 
 void Images::describe(tn::ReaderDescription& d) {
   d.type("images",
-         "JPEG and PNG files, one folder for each class, as bytes of one size; slots \"image\" and \"label\"");
+         "image files (JPEG, PNG, GIF, WebP, BMP, TIFF), one folder for each class, as bytes of one size; slots "
+         "\"image\" and \"label\"");
   d.attribute(tn::string_attribute("folder").required().doc("the folder that holds one folder for each class"));
   d.attribute(tn::strings_attribute("classes").doc(
       "the names of the class folders in the order of their numbers; without it all there are, sorted"));
@@ -221,6 +162,11 @@ void Images::describe(tn::ReaderDescription& d) {
                   .at_least(1)
                   .at_most(100)
                   .doc("how much larger than the size an image becomes before it is cut: 1.15 for some room"));
+  d.attribute(
+      tn::string_attribute("orientation")
+          .one_of({"upright", "stored"})
+          .doc("upright: an image is turned as the EXIF data of its file says; stored: it is not; without it as "
+               "the model was trained, else upright"));
   d.attribute(tn::int_attribute("seed").at_least(0).doc(
       "chance depends on it, on the pass and on the sample alone; default: the seed that the reader is opened with"));
   d.attribute(tn::int_attribute("most_pixels", int64_t{1} << 26)
@@ -237,7 +183,11 @@ Images::Images(const tn::ReaderOpen& open)
       cover_(open.attributes().number("cover")),
       seed_(open.attributes().has("seed") ? static_cast<uint64_t>(open.attributes().integer("seed")) : open.seed()),
       most_file_bytes_(static_cast<uint64_t>(open.attributes().integer("most_file_bytes"))),
-      tools_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels")) {
+      upright_(is_upright(open)),
+      decoder_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels"),
+               upright_),
+      services_(open.get()->services),
+      told_orientation_(open.attributes().has("orientation")) {
   const tn::Attributes attributes = open.attributes();
   const std::vector<int64_t> size = attributes.integers("size");
   const int64_t channels = attributes.integer("channels");
@@ -247,8 +197,19 @@ Images::Images(const tn::ReaderOpen& open)
   target_ = {static_cast<int>(size[1]), static_cast<int>(size[0])};
   const std::string crop = attributes.text("crop");
   crop_ = crop == "none" ? Crop::kNone : crop == "random" ? Crop::kRandom : Crop::kCentre;
-  labelled_ ? find_files(open) : find_unlabelled(open);
+  Folders folders(folder_, open.cancel());
+  labelled_ ? find_files(open, folders) : find_unlabelled(open, folders);
   slots_[0].shape = {size[0], size[1], channels};
+  if (upright_)
+    slots_[0].names = std::make_shared<const tn::Names>(std::vector<std::string_view>(), channel_names(channels));
+  if (const std::string skipped = folders.skipped(); !skipped.empty() && !open.schema_alone() && shard_.number == 0)
+    warn(skipped);
+}
+
+void Images::warn(const std::string& message) const {
+  const auto* const log = static_cast<const tn_log*>(services_->extension(services_->self, TN_LOG));
+  constexpr int32_t kWarning = 2;
+  if (log != nullptr) log->write(log->self, kWarning, message.c_str());
 }
 
 void Images::add_files(std::vector<std::string> paths, int32_t label) {
@@ -258,38 +219,37 @@ void Images::add_files(std::vector<std::string> paths, int32_t label) {
 
 // Finds the images of all folders, whatever their names, and those beside the folders. Without any of the latter, the
 // folders of the attribute "classes" are as in find_files if they are all there.
-void Images::find_unlabelled(const tn::ReaderOpen& open) {
-  const std::vector<std::string> present = class_folders(folder_);
-  std::vector<std::string> folders = present;
-  if (open.attributes().has("classes")) folders = open.attributes().texts("classes");
+void Images::find_unlabelled(const tn::ReaderOpen& open, Folders& folders) {
+  const std::vector<std::string> present = folders.classes();
+  std::vector<std::string> names = present;
+  if (open.attributes().has("classes")) names = open.attributes().texts("classes");
   const auto is_there = [&](const std::string& name) {
     return std::find(present.begin(), present.end(), name) != present.end();
   };
-  if (!std::all_of(folders.begin(), folders.end(), is_there)) folders = present;
-  std::vector<std::string> beside;
-  for (std::string& path : image_files(folder_, open.cancel()))
-    if (path.find('/', folder_.size() + 1) == std::string::npos) beside.push_back(std::move(path));
-  if (!beside.empty()) folders = present;
+  if (!std::all_of(names.begin(), names.end(), is_there)) names = present;
+  std::vector<std::string> beside = folders.images_beside();
+  if (!beside.empty()) names = present;
   add_files(std::move(beside), -1);
-  for (const std::string& name : folders) add_files(image_files(folder_ + "/" + name, open.cancel()), -1);
+  for (const std::string& name : names) add_files(folders.images_of(name), -1);
   slots_.push_back({"image", TN_U8});
 }
 
-void Images::find_files(const tn::ReaderOpen& open) {
+void Images::find_files(const tn::ReaderOpen& open, Folders& folders) {
   const std::string& folder = folder_;
   const bool given = open.attributes().has("classes");
-  const std::vector<std::string> folders = given ? open.attributes().texts("classes") : class_folders(folder);
-  if (folders.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
+  const std::vector<std::string> names = given ? open.attributes().texts("classes") : folders.classes();
+  if (names.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
+  for (size_t i = given ? 0 : folders.images_beside().size(); i > 0; --i) folders.skip("beside the class folders");
   classes_ = files::Vocabulary(open.names("label"));
   const bool learned = classes_.size() > 0;
-  if (learned && given) classes_.require_known(folders, "classes");
-  for (auto name = folders.begin(); name != folders.end(); ++name) {
-    if (name->empty() || std::find(folders.begin(), name, *name) != name)
+  if (learned && given) classes_.require_known(names, "classes");
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (name->empty() || std::find(names.begin(), name, *name) != name)
       throw tn::Failure(TN_INVALID, "classes", "empty or duplicate class \"" + *name + "\"");
     if (!files::is_utf8(*name))
       throw tn::Failure(TN_BAD_DATA, folder, "the name of the class folder " + files::quoted(*name) + " is not UTF-8");
     if (!learned) classes_.add(*name);
-    std::vector<std::string> paths = image_files(folder + "/" + *name, open.cancel());
+    std::vector<std::string> paths = folders.images_of(*name);
     const int32_t label = classes_.find(*name);
     if (label < 0 && !paths.empty())
       throw tn::Failure(TN_BAD_DATA, folder, "the class folder " + classes_.not_known(*name));
@@ -312,13 +272,21 @@ void Images::decode(const std::string& path, Tools& tools) const {
   const auto enough = [&](int width, int height) -> std::pair<int, int> { return scaled_size(width, height); };
   try {
     load(path, tools.bytes);
-    tools.decoder.decode(tools.bytes, enough, tools.image);
+    decoder_.decode(tools.bytes, enough, tools.image);
   } catch (const BadImage& bad) {
     throw tn::Failure(TN_BAD_DATA, path, bad.why);
+  } catch (const NoDecoder& absent) {
+    throw tn::Failure(TN_UNSUPPORTED, path, absent.why);
   } catch (const tn::Failure& failure) {
     if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: not a file any more
     throw tn::Failure(TN_BAD_DATA, path, "was removed after the folder was listed");
   }
+  if (tools.image.orientation == 1 || told_orientation_.exchange(true)) return;
+  warn(folder_ + (upright_
+                      ? ": images are turned as the EXIF orientation in their files says; orientation = \"stored\" "
+                        "reads them as they are stored"
+                      : ": images are read as they are stored, like those that the model was trained with, though "
+                        "the EXIF orientation in their files differs; orientation = \"upright\" turns them"));
 }
 
 std::pair<double, double> Images::scaled_size(int width, int height) const {
@@ -347,7 +315,7 @@ void Images::read(int64_t index, tn::Samples& to) const {
 }
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.images", "0.1.0", "reads folders of JPEG and PNG files", "Apache-2.0");
+  plugin.about("tenon.images", "0.1.0", "reads folders of images", "Apache-2.0");
   plugin.library("libturbojpeg.so.0", "install libturbojpeg (Debian: libturbojpeg0)");
   plugin.library("libpng16.so.16", "install libpng (Debian: libpng16-16)");
   plugin.reader<Images>();
