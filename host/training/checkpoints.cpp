@@ -217,7 +217,9 @@ void Checkpoints::read(const fs::path& file, CheckpointFile& checkpoint) {
   add_defaults(stored, training_.registry);
   present["topology"] = without_names(training_.topology.to_json());
   const RunChanges changes = accept_changes(options_.resume_with, stored, present);
-  check_same_run(file.string(), stored, present, resumes_inexactly());
+  const std::vector<std::string> acceptable = accepting_names(stored, present);
+  check_same_run(file.string(), stored, present, resumes_inexactly(),
+                 acceptable.empty() ? "" : "; resume_with accepts these: " + base::listed(acceptable));
   const auto states = training_.updater.read_states(set, checkpoint);
   const std::vector<UpdaterProgress> now = training_.updater.progress(set);
   std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};

@@ -139,4 +139,11 @@ RunChanges accept_changes(const std::vector<std::string>& names, json& stored, c
   return changes;
 }
 
+std::vector<std::string> accepting_names(json stored, const json& present) {
+  std::vector<std::string> names;
+  for (const std::string& name : changeable())
+    if (!accept_changes({name}, stored, present).lines.empty()) names.push_back(name);
+  return stored == present ? names : std::vector<std::string>();
+}
+
 }  // namespace tenon::host

@@ -24,4 +24,7 @@ void check_changeable(const std::vector<std::string>& names);
 [[nodiscard]] RunChanges accept_changes(const std::vector<std::string>& names, nlohmann::json& stored,
                                         const nlohmann::json& present);
 
+// Returns the names that accept all differences of two runs; none if some are not acceptable.
+[[nodiscard]] std::vector<std::string> accepting_names(nlohmann::json stored, const nlohmann::json& present);
+
 }  // namespace tenon::host

@@ -132,7 +132,8 @@ void compare(const std::string& path, const json& stored, const json& present, s
   }
 }
 
-void check_same_run(const std::string& file, const json& stored, const json& present, bool inexact) {
+void check_same_run(const std::string& file, const json& stored, const json& present, bool inexact,
+                    const std::string& hint) {
   constexpr const char* kProvider = "provider";
   std::vector<std::string> differences;
   compare("", stored, present, differences);
@@ -144,7 +145,7 @@ void check_same_run(const std::string& file, const json& stored, const json& pre
   for (const std::string& line : differences) all += (all.empty() ? " " : "; ") + line;
   fail(TN_INVALID, SubjectName{file}, file, ": the checkpoint is of another training; ", differences.size(),
        differences.size() == 1 ? " difference:" : " differences:", all,
-       only_provider ? "; an inexact resume accepts these, and rounds differently" : "");
+       only_provider ? "; an inexact resume accepts these, and rounds differently" : hint);
 }
 
 }  // namespace tenon::host

@@ -19,7 +19,8 @@ void compare(const std::string& path, const nlohmann::json& stored, const nlohma
 void add_defaults(nlohmann::json& run, Registry& registry);
 
 // Throws TN_INVALID listing all differences of two runs, {"topology", "seed", ..., "provider"}. inexact: accepts
-// differences below "provider", which may change the rounding of results.
-void check_same_run(const std::string& file, const nlohmann::json& stored, const nlohmann::json& present, bool inexact);
+// differences below "provider", which may change the rounding of results. hint: the end of the message.
+void check_same_run(const std::string& file, const nlohmann::json& stored, const nlohmann::json& present, bool inexact,
+                    const std::string& hint = {});
 
 }  // namespace tenon::host
