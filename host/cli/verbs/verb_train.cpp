@@ -160,25 +160,25 @@ class Training {
     }
     require_samples(*job_.train, train_.samples);
     if (test_) require_samples(*job_.test, test_->samples);
-    options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+    const std::string reader = stored_reader();
+    const auto set = [&] {
+      Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+      if (!reader.empty()) parameters.set_metadata(kReaderMetadata, reader.c_str());
+      return parameters;
+    };
+    options_.parameters = set();
     if (initial_) {
       if (!goes_on_)
         console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
       options_.parameters.set_names(initial_->parameters.names());
       initial_.reset();
     }
-    keep_reader(options_.parameters);
     options_.cancel = Cancel::make();
     options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     options_.early_stop = job_.early_stop;
     options_.average = job_.average;
-    const auto set = [&] {
-      Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
-      keep_reader(parameters);
-      return parameters;
-    };
     if (options_.average) options_.average->parameters = set();
     options_.best = job_.save_best;
     if (options_.best) options_.best->parameters = set();
@@ -266,14 +266,13 @@ class Training {
     return (options_.test ? "test " : "") + options_.best->metric;
   }
 
-  // Gives a set how the data is read, for its model files and checkpoints.
-  void keep_reader(const Parameters& parameters) {
+  // Returns how the data is read, for model files and checkpoints; empty if that is too long.
+  [[nodiscard]] std::string stored_reader() {
     constexpr size_t kMost = 1 << 20;  // bytes
-    const std::string text = reader_metadata(*job_.train);
-    if (text.size() > kMost)
-      console_.warn("[reader.train] is too long to be stored in the model: `tenon infer` will need a job");
-    else
-      parameters.set_metadata(kReaderMetadata, text.c_str());
+    std::string text = reader_metadata(*job_.train);
+    if (text.size() <= kMost) return text;
+    console_.warn("[reader.train] is too long to be stored in the model: `tenon infer` will need a job");
+    return "";
   }
 
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
