@@ -104,6 +104,7 @@ void bind_machine(nb::module_& module);
 void bind_program(nb::module_& module);
 void bind_readers(nb::module_& module);
 void bind_training(nb::module_& module);
+void bind_weights(nb::module_& module);
 
 }  // namespace tenon_python
 

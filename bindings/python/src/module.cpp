@@ -15,4 +15,5 @@ NB_MODULE(_core, module) {
   bind_generation(module);
   bind_readers(module);
   bind_training(module);
+  bind_weights(module);
 }

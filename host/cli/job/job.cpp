@@ -200,31 +200,62 @@ void read_average(Section& top, Job& job) {
   job.average = std::move(result);
 }
 
-// Reads the key "init": a path, or a table with the key "file".
+// Reads a member of `vectors` in [init]: a path, or a table.
+JobVectors read_vectors(Section& init, const std::string& directory, const std::string& name, const Node& node) {
+  const auto* file = node.get<std::string>();
+  if (!node.is_table() && (file == nullptr || file->empty()))
+    init.wrong("vectors." + name, node, "the path of a file, or a table");
+  if (!node.is_table()) return {name, relative_to(directory, *file), ""};
+  Section section(node, "[init.vectors." + name + "]");
+  const auto path = section.string("file"), words = section.string("words");
+  section.finish();
+  if (!path) section.missing("file");
+  return {name, relative_to(directory, *path), words ? relative_to(directory, *words) : ""};
+}
+
+// Reads the keys of the table [init].
+JobInit read_init_table(const Node& node, const std::string& directory) {
+  JobInit result;
+  Section section(node, "[init]");
+  const auto file = section.string("file");
+  if (file) result.file = relative_to(directory, *file);
+  if (const auto layout = section.string("layout")) {
+    result.layout = *layout;
+    if (*layout != "tenon" && *layout != "pytorch" && *layout != "keras")
+      section.wrong("layout", *section.find("layout"), "\"tenon\", \"pytorch\" or \"keras\"");
+  }
+  result.skip = section.strings("skip").value_or(std::vector<std::string>());
+  if (const Node* renames = section.table("rename")) {
+    for (const auto& [from, to] : *renames->get<Node::Members>()) {
+      const auto* target = to.get<std::string>();
+      if (target == nullptr) section.wrong("rename." + from, to, "a name of the job");
+      if (std::count(from.begin(), from.end(), '*') != std::count(target->begin(), target->end(), '*'))
+        section.wrong("rename." + from, to, "as many * as the name of the file has");
+      result.rename.emplace_back(from, *target);
+    }
+  }
+  if (const Node* vectors = section.table("vectors"))
+    for (const auto& [name, value] : *vectors->get<Node::Members>())
+      result.vectors.push_back(read_vectors(section, directory, name, value));
+  section.finish();
+  if (!file && result.vectors.empty()) section.missing("file");
+  for (const char* key : {"layout", "rename", "skip"})
+    if (const Node* value = section.find(key); value != nullptr && !file)
+      section.fail(value->place, "key \"" + std::string(key) + "\" is about key \"file\", which is missing");
+  return result;
+}
+
+// Reads the key "init": a path, or a table.
 void read_init(Section& top, Job& job) {
   const Node* node = top.find("init");
   if (node == nullptr) return;
-  JobInit result;
-  result.place = node->place;
-  std::optional<std::string> file;
-  if (node->is_table()) {
-    Section section(*node, "[init]");
-    file = section.string("file");
-    result.skip = section.strings("skip").value_or(std::vector<std::string>());
-    if (const Node* renames = section.table("rename")) {
-      for (const auto& [from, to] : *renames->get<Node::Members>()) {
-        const auto* given = to.get<std::string>();
-        if (given == nullptr || given->empty()) section.wrong("rename." + from, to, "a name of the job");
-        result.rename.emplace_back(from, *given);
-      }
-    }
-    section.finish();
-    if (!file) section.missing("file");
-  } else {
-    file = top.string("init");
-  }
-  result.file = relative_to(job.directory, *file);
-  job.init = std::move(result);
+  JobInit init;
+  if (node->is_table())
+    init = read_init_table(*node, job.directory);
+  else
+    init.file = relative_to(job.directory, *top.string("init"));
+  init.place = node->place;
+  job.init = std::move(init);
 }
 
 // Returns the type that the key "compute" names.

@@ -153,14 +153,24 @@ struct JobUpdaterGroup : JobType {
   std::vector<std::string> parameters;
 };
 
-// The model file whose parameters are the initial values.
+// Word vectors that are the initial values of an embedding. Paths are absolute, or relative to the working directory.
+struct JobVectors {
+  std::string name;   // of the parameter, or one above it
+  std::string file;   // of the vectors
+  std::string words;  // a file of the words by row; "": those of the reader
+};
+
+// The files whose values are initial values of parameters.
 struct JobInit {
   Place place;
-  std::string file;  // absolute, or relative to the working directory
+  std::string file;    // absolute, or relative to the working directory; "": none
+  std::string layout;  // of the tensors in the file: "tenon", "pytorch", "keras"; "": not given
   // Names of the file, and those of the job for them, and names of the job that keep their own initial values. A name
-  // includes everything below it.
+  // includes everything below it. In `rename` "*" is a part of a name without dots.
   std::vector<std::pair<std::string, std::string>> rename;
   std::vector<std::string> skip;
+  std::vector<JobVectors> vectors;
+  std::string target = "the job";  // whose parameters get the values, for messages
 };
 
 // How texts are generated with the model of the job.

@@ -139,7 +139,7 @@ class Training {
         host_(arguments.common.host(job_)),
         initial_(load_initial()),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false,
-                           initial_ ? initial_->parameters.names() : std::vector<Names>())),
+                           initial_ ? initial_->names() : std::vector<Names>())),
         topology_(host_, job_, *job_.train, train_),
         report_(console_, job_.training.passes, samples_of_pass()) {
     if (arguments.test_every >= 0) job_.test_every = arguments.test_every;
@@ -169,8 +169,9 @@ class Training {
     options_.parameters = set();
     if (initial_) {
       if (!goes_on_)
-        console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
-      options_.parameters.set_names(initial_->parameters.names());
+        for (const std::string& line : initial_->give(options_.parameters, outputs_, names_of(*job_.train, train_)))
+          console_.note(line);
+      options_.parameters.set_names(initial_->names());
       initial_.reset();
     }
     options_.cancel = Cancel::make();
@@ -242,13 +243,13 @@ class Training {
     return options;
   }
 
-  [[nodiscard]] std::optional<Model> load_initial() const {
+  [[nodiscard]] std::optional<Initial> load_initial() const {
     if (!job_.init) return std::nullopt;
     if (!arguments_.resume_from.empty())
       throw Failure(kBadConfig, job_.init->place +
                                     ": key \"init\": a training that resumes takes all values from its "
                                     "checkpoint; remove the key");
-    return host_.load(job_.init->file);
+    return Initial(host_, *job_.init);
   }
   [[nodiscard]] std::optional<std::string> save_path() const {
     if (arguments_.no_save) return std::nullopt;
@@ -377,7 +378,7 @@ class Training {
   const bool goes_on_;                              // from a checkpoint
   Host host_;
   LateRefusals refusals_{host_};
-  std::optional<Model> initial_;  // the model of [init], until its values are taken
+  std::optional<Initial> initial_;  // the files of [init], until their values are taken
   OpenReader train_;
   Topology topology_;
   Report report_;

@@ -201,11 +201,88 @@ def test_everything_that_does_not_fit_is_listed_and_nothing_is_loaded():
 
 
 def test_layers_of_other_layouts_are_refused():
-    x = layer.data("x", tenon.data_type.dense_array([3, 4]))
-    output = layer.multi_head_attention(x, heads=2, name="attention")
+    output = layer.lstm(layer.data("x", tenon.data_type.dense_vector_sequence(4)), size=2, name="steps")
     parameters = tenon.parameters.create(output)
     with pytest.raises(tenon.error.InvalidError, match="unknown layout of PyTorch for the type"):
-        tenon.weights.load_pytorch(parameters, {"attention.weight": normal(2)})
+        tenon.weights.load_pytorch(parameters, {"steps.weight_ih_l0": normal(2)})
+
+
+def test_attention_has_four_matrices():
+    x = layer.data("x", tenon.data_type.dense_array([3, 4]))
+    parameters = tenon.parameters.create(layer.multi_head_attention(x, heads=2, name="attention"))
+    state = {f"attention.self.{name}.{last}": normal(4, 4) if last == "weight" else normal(4)
+             for name in ("query", "key", "value", "output") for last in ("weight", "bias")}  # fmt: skip
+    names = {f"attention.{name}": f"attention.self.{name}" for name in ("query", "key", "value", "output")}
+    assert tenon.weights.load_pytorch(parameters, state, names) == names
+    assert (parameters["attention.key.weight"] == state["attention.self.key.weight"].T).all()
+
+
+def test_files_in_shards(tmp_path):
+    output = layer.fc(layer.data("x", tenon.data_type.dense_vector(3)), size=2, name="f")
+    parameters = tenon.parameters.create(output)
+    weight, bias = normal(2, 3), normal(2)
+    safetensors.numpy.save_file({"f.weight": weight}, tmp_path / "model-00001-of-00002.safetensors")
+    safetensors.numpy.save_file({"f.bias": bias}, tmp_path / "model-00002-of-00002.safetensors")
+    shards = {"f.weight": "model-00001-of-00002.safetensors", "f.bias": "model-00002-of-00002.safetensors"}
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": shards}))
+    for source in (index, tmp_path):
+        fresh = tenon.parameters.create(output, seed=5)
+        tenon.weights.load_pytorch(fresh, source)
+        assert (fresh["f.weight"] == weight.T).all() and (fresh["f.bias"] == bias).all()
+    before = parameters.read("f.weight")
+    (tmp_path / shards["f.bias"]).unlink()
+    with pytest.raises(tenon.error.NotFoundError, match=shards["f.bias"]):
+        tenon.weights.load_pytorch(parameters, index)
+    assert (parameters["f.weight"] == before).all()
+
+
+def words_model():
+    ids = layer.data("ids", tenon.data_type.integer_value_sequence(4))
+    return layer.sequence_pool(layer.embedding(ids, vocabulary=4, size=2, name="words"), kind="mean")
+
+
+def test_vectors_of_words(tmp_path):
+    parameters = tenon.parameters.create(words_model())
+    file = tmp_path / "glove.txt"
+    file.write_text("dog 1 2\nthe 3 4\ncat 5 6\n")
+    before = parameters.read("words.weight")
+    assert tenon.weights.load_vectors(parameters, "words", file, ["<unk>", "cat", "dog"]) == ["<unk>"]
+    assert parameters["words.weight"][1:3].tolist() == [[5, 6], [1, 2]]
+    assert (parameters["words.weight"][[0, 3]] == before[[0, 3]]).all()
+    file.write_text("dog 7 7\n")
+    parameters.core.set_names([("ids", ["dog"])])
+    assert tenon.weights.load_vectors(parameters, "words.weight", str(file)) == []
+    assert parameters["words.weight"][:2].tolist() == [[7, 7], [5, 6]]
+
+
+@pytest.mark.parametrize("name, words, text, match", [
+    ("word", ["dog"], "dog 1 2\n", "expected one parameter"),
+    ("words", [], "dog 1 2\n", "expected 1 to 4, got 0"),
+    ("words", list("abcde"), "dog 1 2\n", "expected 1 to 4, got 5"),
+    ("words", None, "dog 1 2\n", "of ids, have no names: give words"),
+    ("words", ["dog"], "dog 1 2 3\n", "has vectors of 3 numbers, expected 2"),
+    ("words", ["dog"], "cat 1 2\n", "has none of the 1 words"),
+    ("words", [3], "dog 1 2\n", "words"),
+])  # fmt: skip
+def test_vectors_that_do_not_fit(name, words, text, match, tmp_path):
+    parameters = tenon.parameters.create(words_model())
+    before = parameters.read("words.weight")
+    (tmp_path / "v.txt").write_text(text)
+    with pytest.raises(tenon.error.InvalidError, match=match):
+        tenon.weights.load_vectors(parameters, name, tmp_path / "v.txt", words)
+    assert (parameters["words.weight"] == before).all()
+
+
+def test_damaged_vectors_change_nothing(tmp_path):
+    parameters = tenon.parameters.create(words_model())
+    before = parameters.read("words.weight")
+    (tmp_path / "v.txt").write_text("dog 1 2\ncat 1 x\n")
+    with pytest.raises(tenon.error.BadDataError, match='line 2: "x" is not a finite number'):
+        tenon.weights.load_vectors(parameters, "words", tmp_path / "v.txt", ["dog", "cat"])
+    with pytest.raises(tenon.error.NotFoundError, match="none.txt"):
+        tenon.weights.load_vectors(parameters, "words", tmp_path / "none.txt", ["dog", "cat"])
+    assert (parameters["words.weight"] == before).all()
 
 
 def test_files_of_safetensors(tmp_path):

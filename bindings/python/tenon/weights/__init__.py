@@ -1,7 +1,8 @@
-"""Weights of other frameworks for a topology of one's own: names and layouts become those of Tenon.
+"""Weights of other frameworks for a topology of one's own: names and layouts become those of Tenon. Vectors of words.
 
     tenon.weights.load_pytorch(parameters, "lenet.safetensors")
     tenon.weights.load_keras(parameters, "vgg.safetensors", {"fc_0": "dense"})
+    tenon.weights.load_vectors(parameters, "words", "glove.6B.100d.txt.gz", vocabulary)
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,34 +10,37 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import error
+from tenon import _core, error
 from tenon._base import check as _check
+from tenon._base import host as _host
+from tenon._base.arrays import plain
+from tenon._model import layer as layers
 from tenon.parameters import ParameterSet
-from tenon.weights import _tensors
-from tenon.weights._layouts import KERAS, PYTORCH, Framework, Mismatch
-from tenon.weights._topology import Part, Topology, parts
 
-__all__ = ["load_keras", "load_pytorch"]
+__all__ = ["load_keras", "load_pytorch", "load_vectors"]
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Names = Mapping[str, str] | Sequence[str] | str | None
+Part = tuple[str, str, bool, dict[str, str]]  # a layer's name and type, whether its layout is known, {last: parameter}
+_TITLES = {"pytorch": "PyTorch", "keras": "Keras"}
 
 
 def load_pytorch(parameters: ParameterSet, source: Source, names: Names = None) -> dict[str, str]:
     """Loads the weights of a module of PyTorch into the topologies of a set. Returns {layer: module}.
 
-    source: a file of safetensors, or a state dict. names: {layer: module} for those whose names differ, such as
-    {"conv": "features.0"}; a list of modules in the order of the layers that have parameters; or "order": the modules of
-    a state dict in its order. The layout follows from the topology, the permutation of vectors that were images before
-    they were flattened included. InvalidError lists every name and shape that does not fit; then nothing is loaded.
+    source: a file of safetensors, the index of one in shards, a folder of either, or a state dict. names: {layer: module}
+    for those whose names differ, such as {"conv": "features.0"}; a list of modules in the order of the layers that have
+    parameters; or "order": the modules of a state dict in its order. The layout follows from the topology, the
+    permutation of vectors that were images before they were flattened included. InvalidError lists every name and shape
+    that does not fit; then nothing is loaded.
     """
-    return _load(PYTORCH, parameters, source, names)
+    return _load("pytorch", parameters, source, names)
 
 
 def load_keras(parameters: ParameterSet, source: Source, names: Names = None) -> dict[str, str]:
@@ -45,110 +49,186 @@ def load_keras(parameters: ParameterSet, source: Source, names: Names = None) ->
     source: a file of safetensors, or a dict, {weight.path: weight.numpy() for weight in model.weights}. names: as of
     load_pytorch. InvalidError lists every name and shape that does not fit; then nothing is loaded.
     """
-    return _load(KERAS, parameters, source, names)
+    return _load("keras", parameters, source, names)
 
 
-def _load(framework: Framework, parameters: ParameterSet, source: Source, names: Names) -> dict[str, str]:
-    component = f"load_{framework.name.lower()}"
+def load_vectors(
+    parameters: ParameterSet, name: str, path: str | os.PathLike[str], words: Iterable[str] | None = None
+) -> list[str]:
+    """Gives an embedding the vectors of words. Returns the words without a vector, which keep their values.
+
+    name: of the parameter, [words, size], or of its layer. path: vectors of word2vec (text or binary), GloVe or fastText
+    (.vec, .bin), gzipped or not; the file is read once, in memory that does not depend on its length. words: those of the
+    rows, in order; by default the names of the integers that the embedding reads, which a set has after a training.
+    InvalidError for vectors of another size, or if no word has one; then nothing is changed.
+    """
+    _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "load_vectors")
+    parameters.require_writable()
+    file = _check.path(path, "path", "load_vectors")
+    tables = [each for each in parameters if each == name or each.startswith(f"{name}.")]
+    tables = [each for each in tables if len(parameters.shape(each)) == 2]
+    if len(tables) != 1:
+        raise error.InvalidError(
+            f'load_vectors: name "{name}": expected one parameter [words, size], got {len(tables)}'
+            + error.suggestion(str(name), list(parameters)),
+            "load_vectors",
+            "name",
+        )
+    table, (rows, size) = tables[0], parameters.shape(tables[0])
+    texts = _words_of(parameters, table) if words is None else _check.texts(list(words), "words", "load_vectors")
+    if not 0 < len(texts) <= rows:
+        raise error.InvalidError(f"load_vectors: words: expected 1 to {rows}, got {len(texts)}", "load_vectors", "words")
+    found = _core.set_vectors(parameters.core, table, file, texts, [rows, size])
+    if not any(found):
+        raise error.InvalidError(f"{file}: has none of the {len(texts)} words", "load_vectors", file)
+    return [word for word, known in zip(texts, found, strict=True) if not known]
+
+
+def _words_of(parameters: ParameterSet, table: str) -> list[str]:
+    names, data = parameters.names(), _core.data_of(layers.make(parameters.outputs), table)
+    known = [names[each] for each in data if names.get(each)]
+    if not known:
+        raise error.InvalidError(
+            f'load_vectors: the integers with which "{table}" is read, of {", ".join(data) or "no data layer"}, have no names: '
+            "give words",
+            "load_vectors",
+            "words",
+        )
+    return known[0]
+
+
+class _Tensors:
+    """Named tensors of others: of files, read when they are needed, or of dicts."""
+
+    def __init__(self, source: Any, component: str) -> None:
+        self.is_file = not isinstance(source, Mapping)
+        self.shapes: dict[str, list[int]] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}
+        if self.is_file:
+            self.name = _check.path(source, "source", component)
+            self._file = _core.read_tensors(_host.host().core, self.name)
+            entries = self._file.entries()
+            self._numbers = {name: number for number, (name, _) in enumerate(entries)}
+            self.shapes = dict(entries)
+            return
+        self.name = "the state"
+        for name, values in source.items():
+            held = values.detach().cpu() if hasattr(values, "detach") else values  # of PyTorch, which may learn
+            array = np.asarray(plain(held))
+            if array.dtype.kind not in "biuf":
+                raise error.InvalidError(f'tensor "{name}": expected numbers, got {array.dtype}', component, name)
+            self._arrays[_check.text(name, "source", component)] = array
+            self.shapes[name] = list(array.shape)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Returns the numbers of a tensor."""
+        return self._file.read(self._numbers[name]) if self.is_file else self._arrays[name]
+
+
+def _load(framework: str, parameters: ParameterSet, source: Source, names: Names) -> dict[str, str]:
+    component, title = f"load_{framework}", _TITLES[framework]
     _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", component)
     parameters.require_writable()
-    tensors, called = _tensors.read(source, component)
-    modules = _tensors.modules(tensors, framework.separator)
-    for name in list(modules):
-        modules[name] = {last: values for last, values in modules[name].items() if last not in framework.ignored}
-        if not modules[name]:
-            del modules[name]
-    topology = Topology(parameters.outputs)
-    own: list[Part] = []
-    unknown: list[Part] = []
-    for part in parts(topology.order):
-        (own if part.type in framework.layouts else unknown).append(part)
-    if isinstance(names, str) and names == "order" and _tensors.is_file(source):
+    tensors = _Tensors(source, component)
+    layout = _core.Layout(framework, layers.make(parameters.outputs))
+    modules: dict[str, dict[str, str]] = {}  # {module: {last part of the name: tensor}}, in the order of the tensors
+    for name in tensors.shapes:
+        module, _, last = name.removesuffix(":0").rpartition("/" if framework == "keras" else ".")
+        if not layout.ignores(last):
+            modules.setdefault(module, {})[last] = name
+    parts: list[Part] = layout.parts()
+    own = [number for number, part in enumerate(parts) if part[2]]
+    if isinstance(names, str) and names == "order" and tensors.is_file:
         raise error.InvalidError(
-            f"{called}: a file of safetensors is sorted by name, not in the order of layers; give a list of the modules",
+            f"{tensors.name}: a file of safetensors is sorted by name, not in the order of layers; give a list of the modules",
             component,
             "names",
         )
-    pairs, problems = _pairs(own, modules, names, component)
-    problems += [f'layer "{part.name}" ({part.type}): unknown layout of {framework.name} for the type; known: '
-                 f"{', '.join(framework.layouts)}" for part in unknown]  # fmt: skip
-    values: dict[str, NDArray[Any]] = {}
-    for part, module in pairs:
-        problems += _convert(framework, topology, part, module, modules[module], parameters, values)
+    shapes = {module: _shapes(found, tensors) for module, found in modules.items()}
+    pairs, problems = _pairs({parts[each][0]: parts[each][1] for each in own}, shapes, names, component)
+    problems += [f'layer "{name}" ({type}): unknown layout of {title} for the type; known: '
+                 f"{', '.join(layout.known_types())}" for name, type, known, _ in parts if not known]  # fmt: skip
+    moves: dict[str, Any] = {}  # by tensor
+    for number in own:
+        if parts[number][0] in pairs:
+            module = pairs[parts[number][0]]
+            problems += _moves(layout, number, parts[number], module, modules[module], tensors, parameters, moves)
     if problems:
         raise error.InvalidError(
-            f"{called} does not fit the topology; nothing was loaded:\n  " + "\n  ".join(problems), component, called
+            f"{tensors.name} does not fit the topology; nothing was loaded:\n  " + "\n  ".join(problems),
+            component,
+            tensors.name,
         )
-    for name, converted in values.items():
+    values = [(move.to, _moved(move, tensors.read(name))) for name, move in moves.items()]
+    for name, converted in values:
         parameters[name] = converted
-    return {part.name: module for part, module in pairs}
+    return pairs
 
 
 def _pairs(
-    own: list[Part], modules: Mapping[str, Any], names: Names, component: str
-) -> tuple[list[tuple[Part, str]], list[str]]:
-    """Returns the layers with their modules, and what is left over on both sides."""
+    own: Mapping[str, str], shapes: Mapping[str, str], names: Names, component: str
+) -> tuple[dict[str, str], list[str]]:
+    """Returns the layers with their modules, and what is left over on both sides. own: {layer: type}; shapes: texts, by
+    module."""
     if isinstance(names, str) and names != "order":
         _check.refuse(names, 'a dict, a list of modules, or "order"', "names", component)
     if names == "order":
-        names = list(modules)
+        names = list(shapes)
     if names is None or isinstance(names, Mapping):
         given = dict(names or {})
-        problems = [f'names: unknown layer "{name}"{error.suggestion(name, [each.name for each in own])}'
-                    for name in given if all(name != each.name for each in own)]  # fmt: skip
-        wanted = [given.get(each.name, each.name) for each in own]
+        problems = [f'names: unknown layer "{name}"{error.suggestion(name, list(own))}' for name in given if name not in own]
+        wanted = [given.get(each, each) for each in own]
     else:
         wanted, problems = _check.texts(names, "names", component), []
         if len(wanted) != len(own):
-            layers = ", ".join(each.name for each in own)
-            problems.append(f"{len(wanted)} modules are given for {len(own)} layers with parameters: {layers}")
-    pairs = list(zip(own, wanted, strict=False))
-    for part, module in pairs:
-        if module not in modules:
-            near = error.suggestion(module, modules)
-            problems.append(f'layer "{part.name}" ({part.type}): missing module "{module}"{near}')
-    taken = {module for _, module in pairs}
+            problems.append(f"{len(wanted)} modules are given for {len(own)} layers with parameters: {', '.join(own)}")
+    pairs = dict(zip(own, wanted, strict=False))
     problems += [
-        f'unused module "{name}": {_shapes(tensors)}' for name, tensors in modules.items() if name not in taken
+        f'layer "{layer}" ({own[layer]}): missing module "{module}"{error.suggestion(module, shapes)}'
+        for layer, module in pairs.items()
+        if module not in shapes
     ]
-    return [(part, module) for part, module in pairs if module in modules], problems
+    taken = set(pairs.values())
+    problems += [f'unused module "{name}": {text}' for name, text in shapes.items() if name not in taken]
+    return {layer: module for layer, module in pairs.items() if module in shapes}, problems
 
 
-def _shapes(tensors: Mapping[str, NDArray[Any]]) -> str:
-    return ", ".join(f"{name} {list(values.shape)}" for name, values in tensors.items())
+def _shapes(module: Mapping[str, str], tensors: _Tensors) -> str:
+    return ", ".join(f"{last} {tensors.shapes[name]}" for last, name in module.items())
 
 
-def _convert(
-    framework: Framework,
-    topology: Topology,
+def _moves(
+    layout: Any,
+    number: int,
     part: Part,
     module: str,
-    tensors: Mapping[str, NDArray[Any]],
+    found: Mapping[str, str],
+    tensors: _Tensors,
     parameters: ParameterSet,
-    values: dict[str, NDArray[Any]],
+    moves: dict[str, Any],
 ) -> list[str]:
-    """Adds the converted tensors of a module to the values. Returns what does not fit."""
-    layouts = framework.layouts[part.type]
-    what = f'layer "{part.name}" ({part.type})'
+    """Adds how the tensors of a module become parameters. Returns what does not fit."""
+    what = f'layer "{part[0]}" ({part[1]})'
     problems, filled = [], set()
-    for last, tensor in tensors.items():
-        theirs = f"{module}{framework.separator}{last}" if module else last
-        if last not in layouts or layouts[last][0] not in part.parameters:
-            problems.append(f"{what}: unused tensor {theirs} {list(tensor.shape)}")
+    for last, name in found.items():
+        theirs = f"{name.removesuffix(':0')} {tensors.shapes[name]}"
+        move = layout.move(number, last, tensors.shapes[name])
+        if move is None:
+            problems.append(f"{what}: unused tensor {theirs}")
             continue
-        ours, convert = layouts[last]
-        name = part.parameters[ours]
-        filled.add(ours)
-        shape = parameters.shape(name)
-        try:
-            converted = convert(topology, part, tensor, shape)
-        except Mismatch as mismatch:
-            problems.append(f"{what}: {theirs} {list(tensor.shape)} {mismatch} for {name} {list(shape)}")
-            continue
-        if converted.shape != shape:
-            problems.append(
-                f"{what}: {theirs} {list(tensor.shape)} becomes {list(converted.shape)}; {name} is {list(shape)}"
-            )
-        values[name] = np.ascontiguousarray(converted, np.float32)
-    missing = [each for each in part.parameters if each not in filled]
-    return problems + [f'{what}: module "{module}" lacks {part.parameters[each]}' for each in missing]
+        filled.add(move.to)
+        shape = list(parameters.shape(move.to))
+        if move.mismatch:
+            problems.append(f"{what}: {theirs} {move.mismatch} for {move.to} {shape}")
+        elif move.shape != shape:
+            problems.append(f"{what}: {theirs} becomes {move.shape}; {move.to} is {shape}")
+        moves[name] = move
+    missing = [each for each in part[3].values() if each not in filled]
+    return problems + [f'{what}: module "{module}" lacks {each}' for each in missing]
+
+
+def _moved(move: Any, values: NDArray[Any]) -> NDArray[Any]:
+    values = values.reshape(move.sizes).transpose(move.axes)
+    values = values[move.rows] if move.rows else values
+    values = values[..., move.columns] if move.columns else values
+    return np.ascontiguousarray(values, np.float32)
