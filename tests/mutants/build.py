@@ -92,8 +92,8 @@ def _targets():
 def product_targets():
     """The library, the program, the Python module, the conformance kit and every plugin."""
     plugins = [name for name in _targets() if re.match("tenon_(layers|updaters|readers|devices)_", name)]
-    return ["tenon", "tenon_cli", "tenon_check", "tenon_check_program", "tenon_python",
-            *[name for name in plugins if not name.endswith(("_objects", "_writer"))]]
+    return ["tenon", "tenon_cli", "tenon_check", "tenon_check_program", "tenon_convert_program",
+            "tenon_python", *[name for name in plugins if not name.endswith(("_objects", "_writer"))]]
 
 
 def test_files():

@@ -10,8 +10,9 @@ import sys
 
 
 def main() -> None:
-    """Replaces this process by the program, with the same arguments."""
+    """Replaces this process by the program, with the same arguments. Programs beside it find this interpreter."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "tenon")
+    os.environ.setdefault("TENON_PYTHON", sys.executable)
     os.execv(program, ["tenon", *sys.argv[1:]])
 
 

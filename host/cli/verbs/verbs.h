@@ -50,6 +50,7 @@ inline constexpr Verb kVerbs[] = {
     {"plugins sign", run_plugins_sign, "sign plugins"},
     {"plugins verify", run_plugins_verify, "check the files of a plugin set, or signatures"},
     {"model show", run_model_show, "describe a model file"},
+    {"model convert", nullptr, "convert a model from or to ONNX, or tensors of safetensors"},
     {"model print", run_model_print, "print the layers of a file as a program"},
     {"version", run_version, "print the version"},
 };
