@@ -5,6 +5,7 @@
 #include <new>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "base/utf8.h"
 
@@ -72,6 +73,8 @@ Ending ending_of(const std::exception_ptr& thrown) {
     return {exit_code(error.code()), error.what()};
   } catch (const std::bad_alloc&) {
     return {kSystem, "out of memory"};
+  } catch (const std::system_error& error) {  // such as a process that cannot be started
+    return {kIo, error.what()};
   } catch (const std::exception& error) {
     return {kInternal, std::string("internal error: ") + error.what()};
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <system_error>
 
 #include "host/cli/cli.h"
 
@@ -39,6 +40,13 @@ TEST(ChildTest, TellsHowAVerbEnded) {
                   },
                   1),
               HasSubstr("by exit code 70"));
+}
+
+TEST(ChildTest, WhatTheSystemRefusesIsNoInternalError) {
+  const Ending ending =
+      ending_of(std::make_exception_ptr(std::system_error(EAGAIN, std::generic_category(), "cannot start a process")));
+  EXPECT_EQ(ending.exit, kIo);
+  EXPECT_EQ(ending.message, "cannot start a process: Resource temporarily unavailable");
 }
 
 }  // namespace
