@@ -12,6 +12,7 @@ class Encoding {
  public:
   // Declares the attribute encoding.
   static void describe(tn::ReaderDescription& d);
+  explicit Encoding(bool latin1) : latin1_(latin1) {}
   explicit Encoding(const tn::Attributes& attributes) : latin1_(std::string(attributes.text("encoding")) == "latin1") {}
 
   // `text` in UTF-8, if its bytes are sound. room: memory for a converted text.

@@ -89,6 +89,11 @@ Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
   open_all({path}, limits, open.memory());
 }
 
+Lines::Lines(const std::vector<std::string>& paths, const SourceLimits& limits, LineRules rules)
+    : rules_(std::move(rules)), cancel_(nullptr), index_(nullptr) {
+  open_all(paths, limits, nullptr);
+}
+
 void Lines::open_all(const std::vector<std::string>& paths, const SourceLimits& limits, const tn_memory* memory) {
   uint64_t begin = 0;
   for (const std::string& path : paths) {

@@ -37,6 +37,8 @@ class Lines {
   Lines(const tn::ReaderOpen& open, LineRules rules);
   // One plain or compressed file with default bounds: lines of at most 1 MiB, as in a list of words.
   Lines(const std::string& path, const tn::ReaderOpen& open);
+  // These files, for a program that looks at data without a host. most_bytes of the rules: as the attribute.
+  Lines(const std::vector<std::string>& paths, const SourceLimits& limits, LineRules rules);
 
   // Calls each(line) for the lines of all files in order, until it returns false. The text is valid during the call.
   void for_each(const std::function<bool(const Line&)>& each);
