@@ -11,6 +11,15 @@
 
 namespace tenon::cli {
 
+namespace {
+
+// The columns that a text takes: its characters, of which UTF-8 has several bytes for some.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
 Table::Table(std::vector<std::string> headings) {
   for (std::string& heading : headings) {
     right_.push_back(heading.rfind('>', 0) == 0);
@@ -30,7 +39,7 @@ std::vector<size_t> Table::widths(size_t width) const {
   constexpr size_t kLeast = 8;  // of a broken column
   std::vector<size_t> result(right_.size());
   for (const auto& row : rows_)
-    for (size_t i = 0; i < row.size(); ++i) result[i] = std::max(result[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) result[i] = std::max(result[i], width_of(row[i]));
   const size_t sum = std::accumulate(result.begin(), result.end(), 2 * (result.size() - 1));
   for (size_t over = width == 0 || sum <= width ? 0 : sum - width; over > 0; --over) {
     size_t* widest = nullptr;
@@ -47,7 +56,7 @@ void Table::print(std::ostream& out, size_t width) const {
   for (const auto& row : rows_) {
     std::vector<std::istringstream> left;  // the lines of each cell
     for (size_t i = 0; i < row.size(); ++i)
-      left.emplace_back(row[i].size() > widths[i] ? wrapped(row[i], widths[i], "") : row[i]);
+      left.emplace_back(width_of(row[i]) > widths[i] ? wrapped(row[i], widths[i], "") : row[i]);
     for (bool first = true, more = true; first || more; first = false) {
       more = false;
       std::string line;
@@ -55,7 +64,7 @@ void Table::print(std::ostream& out, size_t width) const {
         std::string cell;
         std::getline(left[i], cell);
         more = more || left[i].peek() != std::istringstream::traits_type::eof();
-        const std::string space(widths[i] - std::min(widths[i], cell.size()), ' ');
+        const std::string space(widths[i] - std::min(widths[i], width_of(cell)), ' ');
         line += (i == 0 ? "" : "  ") + (right_[i] ? space + cell : cell + space);
       }
       out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";

@@ -111,6 +111,19 @@ std::optional<LabelledScores> pair_of(const Layer& measure, const std::vector<Na
   return std::nullopt;
 }
 
+// Returns a pair with the layer that decodes its scores, if the model has one.
+std::optional<LabelledScores> decoded(LabelledScores pair, const Layers& saved) {
+  for (const Layer& layer : layers(saved)) {
+    const std::vector<Layer> inputs = inputs_of(layer);
+    const bool reads_scores = !inputs.empty() && inspect(inputs.front()).name == inspect(pair.scores).name;
+    if (inspect(layer).role != "layer" || !reads_scores || !is_integer(read_output(layer))) continue;
+    pair.scores = layer;
+    pair.names.numbers = true;
+    return pair;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<ClassNames> class_names(const Layers& outputs, const Layers& saved, const std::vector<Names>& names) {
@@ -120,12 +133,14 @@ std::vector<ClassNames> class_names(const Layers& outputs, const Layers& saved, 
   return result;
 }
 
-std::vector<LabelledScores> labelled_scores(const Layers& outputs, const std::vector<Names>& names) {
+std::vector<LabelledScores> labelled_scores(const Layers& outputs, const Layers& saved,
+                                            const std::vector<Names>& names) {
   std::vector<LabelledScores> result;
   for (const Layer& measure : outputs) {
     const LayerInfo info = inspect(measure);
-    if (info.role == "layer" || info.parameters != 0) continue;
+    if (info.role == "layer") continue;
     std::optional<LabelledScores> pair = pair_of(measure, names);
+    if (pair && info.parameters != 0) pair = decoded(*pair, saved);
     const auto same = [&](const LabelledScores& other) {
       return inspect(other.label).name == inspect(pair->label).name;
     };

@@ -31,11 +31,14 @@ struct ClassNames {
 struct LabelledScores {
   Layer scores, label;
   int64_t classes = 0;
-  ClassNames names;  // of the label
+  ClassNames names;  // of the label; numbers: `scores` are numbers of classes
 };
 
-// Returns one pair for each label that the costs and metrics among `outputs` read. Costs with parameters of their own,
-// such as crf, are left out: their scores alone do not say which class is predicted.
-[[nodiscard]] std::vector<LabelledScores> labelled_scores(const Layers& outputs, const std::vector<Names>& names);
+// Returns one pair for each label that the costs and metrics among `outputs` read. The scores of a cost with parameters
+// of its own, such as crf, do not say alone which class is predicted: in their place it has the numbers of classes that
+// another layer of the model, such as crf_decoding, finds for them. Without one it has no pair.
+// saved: the outputs of the model file.
+[[nodiscard]] std::vector<LabelledScores> labelled_scores(const Layers& outputs, const Layers& saved,
+                                                          const std::vector<Names>& names);
 
 }  // namespace tenon::cli

@@ -7,7 +7,6 @@
 #include <tenon/tenon_topology.hpp>
 
 #include "host/cli/cli.h"
-#include "host/cli/numbers.h"
 #include "host/cli/table.h"
 
 namespace tenon::cli {
@@ -44,20 +43,27 @@ Confusion::Confusion(const LabelledScores& pair)
 void Confusion::add(const Array& scores, const Array& labels) {
   const Numbers numbers(scores, ""), truth(labels, "");
   const int64_t rows = labels.count();
-  if (scores.count() != rows * classes_)
-    throw Failure(kUsage, "--confusion: layer \"" + scores_ + "\" has " + std::to_string(scores.count() / classes_) +
+  const int64_t width = names_.numbers ? 1 : classes_;
+  if (scores.count() != rows * width)
+    throw Failure(kUsage, "--confusion: layer \"" + scores_ + "\" has " + std::to_string(scores.count() / width) +
                               " rows, and label \"" + label_ + "\" " + std::to_string(rows));
   for (int64_t row = 0; row < rows; ++row) {
     const double label = truth.value(row);
     if (!(label >= 0 && label < static_cast<double>(classes_))) continue;
-    int64_t best = 0;
-    for (int64_t i = 1; i < classes_; ++i)
-      if (numbers.value(row * classes_ + i) > numbers.value(row * classes_ + best)) best = i;
     const auto number = static_cast<int64_t>(label);
-    ++counts_[{number, best}];
+    const int64_t predicted = prediction(numbers, row);
+    ++counts_[{number, predicted}];
     ++labels_[number];
-    ++predictions_[best];
+    ++predictions_[predicted];
   }
+}
+
+int64_t Confusion::prediction(const Numbers& scores, int64_t row) const {
+  if (names_.numbers) return static_cast<int64_t>(scores.value(row));
+  int64_t best = 0;
+  for (int64_t i = 1; i < classes_; ++i)
+    if (scores.value(row * classes_ + i) > scores.value(row * classes_ + best)) best = i;
+  return best;
 }
 
 std::string Confusion::name_of(int64_t number) const {

@@ -10,6 +10,7 @@
 
 #include "host/cli/console.h"
 #include "host/cli/infer/classes.h"
+#include "host/cli/numbers.h"
 
 namespace tenon::cli {
 
@@ -28,6 +29,8 @@ class Confusion {
 
  private:
   using Pair = std::pair<int64_t, int64_t>;  // label, prediction
+  // The class that is predicted for a row.
+  [[nodiscard]] int64_t prediction(const Numbers& scores, int64_t row) const;
   [[nodiscard]] std::string name_of(int64_t number) const;
   [[nodiscard]] int64_t count(int64_t label, int64_t prediction) const;
   // The pairs of different classes, the most frequent first.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/temporary.h"
 #include "base/text.h"
@@ -59,8 +60,9 @@ class Rows {
     }
     if (const std::string* const text = find<std::string>("delimiter"); text != nullptr && text->size() == 1)
       delimiter_ = text->front();
-    // Lines at the beginning of a file, such as its title, are not typed.
-    std::erase_if(source_.attributes, [](const Attribute& each) { return each.name == "skip_lines"; });
+    // Lines at the beginning of a file, such as its title, are not typed; what is typed is UTF-8.
+    std::erase_if(source_.attributes,
+                  [](const Attribute& each) { return each.name == "skip_lines" || each.name == "encoding"; });
     if (has_header_) find_columns(model);
   }
 
@@ -122,7 +124,7 @@ class Rows {
       std::vector<std::string> columns;
       for (const Names& names : model.names())
         if (names.slot == layer) columns = names.columns;
-      for (std::string& column : columns) column = without_number(column);
+      for (std::string& column : columns) column = source_of(column);
       if (columns.empty()) columns = {entries == nullptr ? slot : column_of(*entries, slot)};
       for (const std::string& column : columns)
         if (std::count(columns_.begin(), columns_.end(), column) == 0) columns_.push_back(column);
@@ -137,8 +139,12 @@ class Rows {
     }
     return slot;
   }
-  // "age" of "age (missing 37.5)"
-  static std::string without_number(const std::string& column) { return column.substr(0, column.find(" (missing ")); }
+  // "age" of "age (missing 37.5)" and "age (missing)", "when" of "when (month)": without what a reader made of the
+  // column.
+  static std::string source_of(const std::string& column) {
+    static const std::regex ending(" \\((missing.*|year|month|day|weekday|yearday|hour|minute|second)\\)$");
+    return std::regex_replace(column, ending, "");
+  }
 
   JobReader source_;
   std::vector<std::string> columns_;

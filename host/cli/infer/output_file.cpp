@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 OutputFile::OutputFile(const std::string& path) : path_(path), written_(path) {
   std::error_code unknown;
   const fs::file_status status = fs::status(path, unknown);
+  if (status.type() == fs::file_type::none) fail(path, unknown.value());  // the name is too long, or links form a cycle
   if (status.type() == fs::file_type::directory) fail(path, EISDIR);
   if (!fs::exists(status) || fs::is_regular_file(status)) {
     check_file(path);

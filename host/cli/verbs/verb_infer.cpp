@@ -156,6 +156,9 @@ int run_infer(const Arguments& arguments) {
       "the data, from 0. The data needs only what the outputs are computed from, such as no labels. A model file that\n"
       "`tenon train` saved needs no job, only --data.");
   namespace po = boost::program_options;
+  const auto named = [&options](const std::string& file) {
+    if (file.empty()) options.fail("--output-file: expected the name of a file, got an empty text");
+  };
   options.list.add_options()("output", po::value(&given.outputs)->value_name("NAME"),
                              "the layer to print; may be repeated; default: the outputs that are neither costs nor "
                              "metrics, or what costs read")(
@@ -165,7 +168,7 @@ int run_infer(const Arguments& arguments) {
       "interactive,i", po::bool_switch(&given.interactive),
       "answer each line that is typed: a row, a text, a picture's path")(
       "format", po::value(&given.format)->value_name("FORMAT"), "json (default), csv or npy")(
-      "output-file", po::value(&given.output_file)->value_name("FILE"),
+      "output-file", po::value(&given.output_file)->value_name("FILE")->notifier(named),
       "write to this file, which appears when it is complete; default: standard output")(
       "quiet,q", po::bool_switch(&given.common.quiet), "no progress bar");
   given.add_to(options, "where the samples of a job come from");

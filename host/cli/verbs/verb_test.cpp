@@ -12,12 +12,8 @@ namespace tenon::cli {
 namespace {
 
 // Infers scores and labels of all samples once more, and prints which classes are taken for which.
-void print_confusion(const SavedModel& model, const TrainOptions& tested, Console& console) {
-  const std::vector<LabelledScores> pairs = labelled_scores(tested.outputs, model.names());
-  if (pairs.empty())
-    throw Failure(kUsage,
-                  "--confusion: no cost or metric among the outputs compares scores, one for each class, with "
-                  "whole numbers of classes");
+void print_confusion(const SavedModel& model, const TrainOptions& tested, const std::vector<LabelledScores>& pairs,
+                     Console& console) {
   TrainOptions run = tested;
   run.outputs.clear();
   std::vector<Confusion> tables;
@@ -54,6 +50,11 @@ int run_test(const Arguments& arguments) {
   const std::vector<std::string> measured = model.measured();
   if (measured.empty()) throw Failure(kBadConfig, model.place() + ": there is no cost and no metric among the outputs");
   const TrainOptions run = model.run(measured, console);
+  const std::vector<LabelledScores> pairs = labelled_scores(run.outputs, model.saved(), model.names());
+  if (confusion && pairs.empty())
+    throw Failure(kUsage,
+                  "--confusion: no cost or metric among the outputs compares scores, one for each class, with "
+                  "whole numbers of classes");
   const LateRefusals refusals(model.host());
   const TestResult result = model.placed([&] { return test(run); });
   refusals.warn();
@@ -61,7 +62,7 @@ int run_test(const Arguments& arguments) {
   const bool has_cost = std::any_of(measured.begin(), measured.end(),
                                     [&](const std::string& name) { return model.role(name) == Role::kCost; });
   Report(console, 0, model.open().samples).test(result, 0, "test", has_cost);
-  if (confusion) print_confusion(model, run, console);
+  if (confusion) print_confusion(model, run, pairs, console);
   return kDone;
 }
 

@@ -72,6 +72,18 @@ TEST_F(ConfusionTest, IsATableWithNames) {
   EXPECT_THAT(done(run_test, {"m", "--data", "test.csv"}).out, Not(HasSubstr("confusion")));
 }
 
+// Columns are aligned by characters, not by bytes.
+TEST_F(ConfusionTest, NamesOfManyAlphabets) {
+  train({"Käse", "сыр"});
+  write("test.csv", header(2) + row(0, 2, "Käse") + row(0, 2, "сыр"));
+  const std::vector<std::string> lines = lines_of(done(run_test, {"m", "--data", "test.csv", "--confusion"}).out);
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines[2], "label        Käse  сыр  samples  recall");
+  EXPECT_EQ(lines[3], "Käse            1    0        1  1.0000");
+  EXPECT_EQ(lines[4], "сыр             1    0        1  0.0000");
+  EXPECT_EQ(lines[5], "precision  0.5000    -");
+}
+
 TEST_F(ConfusionTest, ClassesWithoutNamesAreNumbers) {
   train({"0", "1"}, "i32 < 2");
   write("test.csv", header(2) + row(0, 2, "1") + row(1, 2, "1"));
@@ -105,8 +117,33 @@ TEST_F(ConfusionTest, OfManyClassesTheMostFrequent) {
 TEST_F(ConfusionTest, NeedsScoresAndALabel) {
   train({"cat", "dog"});
   write("test.csv", header(2) + row(0, 2, "cat"));
-  EXPECT_THAT(call(run_test, {"job.toml", "--data", "test.csv", "--confusion", "--set", "outputs=[\"other\"]"}).error,
-              HasSubstr("--confusion: no cost or metric among the outputs"));
+  EXPECT_THAT(
+      failure(kUsage, run_test, {"job.toml", "--data", "test.csv", "--confusion", "--set", "outputs=[\"other\"]"}),
+      HasSubstr("--confusion: no cost or metric among the outputs"));
+}
+
+// The classes of a cost with parameters of its own are those that its layer for decoding finds.
+TEST_F(ConfusionTest, OfDecodedSequences) {
+  write("tags.csv", "id,x,tag\n1,1,O\n1,0,B\n2,0,B\n");
+  const std::string reader =
+      "type = \"csv\"\nfiles = [\"tags.csv\"]\nsequence_by = \"id\"\ncolumns = [\"x = x..x: f32\", \"tag: "
+      "category\"]\nbatch = 2\nslots = { x = { sequence = \"s\" }, tag = { sequence = \"s\" } }\n";
+  const auto with = [&](const std::string& decoding) {
+    write("job.toml",
+          "passes = 100\nsave = \"m\"\nlayer = [{ name = \"score\", type = \"fc\", inputs = [\"x\"], size = 2 "
+          "}, { name = \"cost\", type = \"crf\", inputs = [\"score\", \"tag\"], parameter_name = \"chain\" }" +
+              decoding + "]\nupdater = { type = \"adam\", learning_rate = 0.2 }\n[reader.train]\n" + reader);
+    done(run_train, {"job.toml"});
+    return call(run_test, {"m", "--data", "tags.csv", "--confusion", "--log-format", "json"});
+  };
+  const Outcome outcome =
+      with(", { name = \"best\", type = \"crf_decoding\", inputs = [\"score\"], parameter_name = \"chain\" }");
+  ASSERT_EQ(outcome.exit, kDone) << outcome.error;
+  const json event = parsed(outcome.out).at(1);
+  EXPECT_EQ(event.at("scores"), "best");
+  EXPECT_EQ(event.at("names"), json({"B", "O"}));
+  EXPECT_EQ(event.at("counts"), json({{2, 0}, {0, 1}}));
+  EXPECT_EQ(with("").exit, kUsage);
 }
 
 TEST_F(ConfusionTest, OfRowsOfSequences) {

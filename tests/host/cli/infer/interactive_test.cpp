@@ -71,6 +71,37 @@ TEST_F(InteractiveTest, AHeaderMayBeTyped) {
   EXPECT_EQ(told[1].at("name"), "dog");
 }
 
+// What the reader makes of a column is not asked for: whether it is missing, the parts of a date.
+TEST_F(InteractiveTest, ColumnsAreThoseOfTheData) {
+  write("train.csv", "when,mass (kg),which\n2024-01-31,1,fox\n2024-07-01,,dog\n2024-01-02,5,fox\n2024-07-03,4,dog\n");
+  write_job(
+      "{ name = \"all\", type = \"concat\", inputs = [\"when\", \"mass\"] }, "
+      "{ name = \"score\", type = \"fc\", inputs = [\"all\"], size = 2 }, ",
+      "type = \"csv\"\nfiles = [\"train.csv\"]\ncolumns = [\"when: date month day\", \"mass = mass (kg): f32 "
+      "missing mean indicator\", \"kind = which: category\"]\n");
+  const Outcome outcome = answer("2023-01-05,\n2023-07-01,3\n");
+  const std::vector<json> told = parsed(outcome.out);
+  ASSERT_EQ(told.size(), 2U) << outcome.error;
+  EXPECT_EQ(told[0].at("name"), "fox");
+  EXPECT_EQ(told[1].at("name"), "dog");
+}
+
+// The files of the training are in another encoding than a terminal.
+TEST_F(InteractiveTest, WhatIsTypedIsUtf8) {
+  write("train.csv",
+        "title\nGr\xf6\xdf"
+        "e,b,which\n1,0,f\xfc"
+        "r\n0,1,wider\n3,0,f\xfc"
+        "r\n0,2,wider\n");
+  write_job("{ name = \"score\", type = \"fc\", inputs = [\"x\"], size = 2 }, ",
+            "type = \"csv\"\nfiles = [\"train.csv\"]\nencoding = \"latin1\"\nskip_lines = 1\n"
+            "columns = [\"x = *: f32\", \"kind = which: category\"]\n");
+  const Outcome outcome = answer("4,0\n");
+  ASSERT_EQ(parsed(outcome.out).size(), 1U) << outcome.error;
+  EXPECT_EQ(parsed(outcome.out).at(0).at("name"), "für");
+  EXPECT_EQ(parsed(answer("b,Größe\n4,0\n").out).at(0).at("name"), "wider");
+}
+
 TEST_F(InteractiveTest, ErrorsDoNotEndIt) {
   train_on_tables();
   const Outcome outcome = answer("3,x,0\n1\n3,0,0\n\"3,0\n1,2,3,4\n0,2,3\n");

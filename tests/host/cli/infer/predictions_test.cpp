@@ -85,6 +85,10 @@ TEST_F(PredictionsTest, AFileHasWhatStandardOutputWouldHave) {
   }
   EXPECT_THAT(refused(kNotFound, {"--output-file", "none/p"}), HasSubstr("none/p"));
   EXPECT_THAT(refused(kIo, {"--output-file", "."}), HasSubstr("cannot write \".\""));
+  EXPECT_THAT(refused(kUsage, {"--output-file", ""}), HasSubstr("expected the name of a file"));
+  std::filesystem::create_symlink("second", "first");
+  std::filesystem::create_symlink("first", "second");
+  EXPECT_THAT(refused(kIo, {"--output-file", "first"}), HasSubstr("cannot write \"first\""));
   infer({"--output-file", "/dev/null"});
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
