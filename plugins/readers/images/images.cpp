@@ -146,9 +146,7 @@ class Images : public tn::Records<Images> {
 };
 
 void Images::describe(tn::ReaderDescription& d) {
-  d.type("images",
-         "image files (JPEG, PNG, GIF, WebP, BMP, TIFF), one folder for each class, as bytes of one size; slots "
-         "\"image\" and \"label\"");
+  d.type("images", "image files, one folder for each class, as bytes of one size; slots \"image\" and \"label\"");
   d.attribute(tn::string_attribute("folder").required().doc("the folder that holds one folder for each class"));
   d.attribute(tn::strings_attribute("classes").doc(
       "the names of the class folders in the order of their numbers; without it all there are, sorted"));
@@ -315,7 +313,7 @@ void Images::read(int64_t index, tn::Samples& to) const {
 }
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.images", "0.1.0", "reads folders of images", "Apache-2.0");
+  plugin.about("tenon.images", "0.1.0", "reads folders of JPEG, PNG, GIF, WebP, BMP and TIFF files", "Apache-2.0");
   plugin.library("libturbojpeg.so.0", "install libturbojpeg (Debian: libturbojpeg0)");
   plugin.library("libpng16.so.16", "install libpng (Debian: libpng16-16)");
   plugin.reader<Images>();
