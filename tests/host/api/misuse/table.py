@@ -144,6 +144,7 @@ SKIPPED = {
     "tn_layer_options.inputs: zero": "a zeroed input is one that is absent",
     "tn_generate_options.streams: zero": "0 is a stream like any other",
     "tn_map_options.release": "may be null, as in tn_source_options",
+    "tn_parameters_set_metadata.text": "null removes the text",
     **{f"{function}.options.{member.name}": "train only" for function in ("tn_test", "tn_test_measure", "tn_infer")
        for struct in STRUCTS for member in struct.members if member.train_only},
     "tn_machine_backward_from.gradients: zero": "an array of a wrong type, not a wrong call",
