@@ -254,14 +254,37 @@ TEST(TableTest, TheWidestColumnIsBrokenForATerminal) {
       "        four five six\n"
       "longer  seven                23\n";
   EXPECT_EQ(printed(31), broken);
-  EXPECT_EQ(printed(5), broken) << "not less than 16 columns";
+  EXPECT_EQ(printed(5),
+            "name    offers    bytes\n"
+            "a       one two       1\n"
+            "        three\n"
+            "        four\n"
+            "        five six\n"
+            "longer  seven        23\n")
+      << "not less than 8 columns";
+}
+
+TEST(TableTest, SeveralColumnsAreBroken) {
+  Table table({"name", "file"});
+  table.row({"abcdefghijklmnopqrst", "/opt/tenon/plugins/layers/fc.so"});
+  std::ostringstream out;
+  table.print(out, 30);
+  EXPECT_EQ(out.str(),
+            "name            file\n"
+            "abcdefghijklmn  /opt/tenon/\n"
+            "opqrst          plugins/\n"
+            "                layers/fc.so\n");
 }
 
 TEST(TableTest, TextIsBrokenAtSpaces) {
   EXPECT_EQ(wrapped("aa bb cc", 5, "  "), "aa bb\n  cc");
   EXPECT_EQ(wrapped("aa bb cc", 4, "  "), "aa\n  bb\n  cc");
   EXPECT_EQ(wrapped("aa bb cc", 8, "  "), "aa bb cc");
-  EXPECT_EQ(wrapped("aaaaaa b", 3, ""), "aaaaaa\nb") << "a word is never broken";
+  EXPECT_EQ(wrapped("aaaaaa b", 3, ""), "aaa\naaa\nb");
+  EXPECT_EQ(wrapped("b aaaaaaa c", 3, "  "), "b\n  aaa\n  aaa\n  a c");
+  EXPECT_EQ(wrapped("/aa/bb/cccccc", 7, ""), "/aa/bb/\ncccccc");
+  EXPECT_EQ(wrapped("/aaaaaaa", 4, ""), "/aaa\naaaa");
+  EXPECT_EQ(wrapped("\u00e4\u00e4\u00e4", 3, ""), "\u00e4\n\u00e4\n\u00e4") << "no part of a character";
   EXPECT_EQ(wrapped("  a \n b ", 80, ""), "a b");
   EXPECT_EQ(wrapped("", 80, "  "), "");
 }
