@@ -1,5 +1,5 @@
-// The layouts of parameters of PyTorch and Keras, and how they become those of Tenon. SPDX-License-Identifier:
-// Apache-2.0
+// The layouts of parameters of PyTorch and Keras, and how they become those of Tenon.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

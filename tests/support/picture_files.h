@@ -5,6 +5,7 @@
 #include <webp/encode.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/image_files.h"
@@ -194,6 +195,44 @@ inline Bytes packed(const Bytes& plain, uint64_t compression) {
   return result;
 }
 
+// The bytes of a row of samples, which fill bytes from the highest bit.
+inline Bytes tiff_row(const std::vector<uint64_t>& samples, const TiffKind& kind) {
+  Bytes row;
+  uint64_t held = 0, count = 0;  // bits of the last byte
+  for (const uint64_t value : samples) {
+    if (kind.bits >= 8) row += number_bytes(value, kind.bits / 8, kind.big_endian);
+    if (kind.bits >= 8) continue;
+    held = held << kind.bits | value;
+    count += kind.bits;
+    if (count == 8) row += static_cast<char>(held), held = count = 0;
+  }
+  if (count > 0) row += static_cast<char>(held << (8 - count));
+  return row;
+}
+
+// The tags of a page: type (3: 16 bits, 4: 32 bits) and values. offsets, counts: of its blocks, in bytes.
+inline std::map<uint64_t, std::pair<uint64_t, std::vector<uint64_t>>> tiff_tags(size_t width, size_t height,
+                                                                                const TiffKind& kind, uint64_t page,
+                                                                                const std::vector<uint64_t>& offsets,
+                                                                                const std::vector<uint64_t>& counts) {
+  return {{256, {4, {width}}},
+          {257, {4, {height}}},
+          {258, {3, std::vector<uint64_t>(kind.samples, kind.bits)}},
+          {259, {3, {kind.compression}}},
+          {262, {3, {page == 0 ? kind.photometric : 1 - kind.photometric}}},
+          {kind.tile != 0 ? 324U : 273U, {4, offsets}},
+          {274, {3, {kind.orientation}}},
+          {277, {3, {kind.samples}}},
+          {278, {4, std::vector<uint64_t>(kind.tile != 0 ? 0 : 1, kind.rows)}},
+          {kind.tile != 0 ? 325U : 279U, {4, counts}},
+          {284, {3, {kind.separate ? 2U : 1U}}},
+          {320, {3, kind.palette}},
+          {322, {4, std::vector<uint64_t>(kind.tile != 0 ? 1 : 0, kind.tile)}},
+          {323, {4, std::vector<uint64_t>(kind.tile != 0 ? 1 : 0, kind.tile)}},
+          {338, {3, kind.extras}},
+          {339, {3, std::vector<uint64_t>(kind.format == 1 ? 0 : kind.samples, kind.format)}}};
+}
+
 // samples: [height, width, samples of a pixel]. Further pages of grey have black and white exchanged.
 inline Bytes tiff(size_t width, size_t height, const std::vector<uint32_t>& samples, const TiffKind& kind) {
   const auto put = [&](uint64_t value, size_t bytes) { return number_bytes(value, bytes, kind.big_endian); };
@@ -204,20 +243,14 @@ inline Bytes tiff(size_t width, size_t height, const std::vector<uint32_t>& samp
   for (size_t plane = 0; plane < planes; ++plane)
     for (size_t top = 0; top < height; top += block_height)
       for (size_t left = 0; left < width; left += block_width) {
+        const size_t bottom = kind.tile != 0 ? top + block_height : std::min(top + block_height, height);
         Bytes block;
-        for (size_t y = top; y < top + block_height && (kind.tile != 0 || y < height); ++y) {
-          uint64_t held = 0, count = 0;
+        for (size_t y = top; y < bottom; ++y) {
+          std::vector<uint64_t> row;
           for (size_t x = left; x < left + block_width; ++x)
-            for (size_t s = 0; s < stored; ++s) {
-              const bool inside = x < width && y < height;
-              const uint64_t value = inside ? samples[(y * width + x) * kind.samples + plane + s] : 0;
-              if (kind.bits >= 8) block += put(value, kind.bits / 8);
-              if (kind.bits >= 8) continue;
-              held = held << kind.bits | value;
-              count += kind.bits;
-              if (count == 8) block += static_cast<char>(held), held = count = 0;
-            }
-          if (count > 0) block += static_cast<char>(held << (8 - count));
+            for (size_t s = 0; s < stored; ++s)
+              row.push_back(x < width && y < height ? samples[(y * width + x) * kind.samples + plane + s] : 0);
+          block += tiff_row(row, kind);
         }
         offsets.push_back(file.size());
         block = packed(block, kind.compression);
@@ -226,27 +259,9 @@ inline Bytes tiff(size_t width, size_t height, const std::vector<uint32_t>& samp
       }
   size_t link = 4;  // where the offset of the next page's list is
   for (uint64_t page = 0; page < kind.pages; ++page) {
-    const std::map<uint64_t, std::pair<uint64_t, std::vector<uint64_t>>> tags = {
-        // tag: type (3: 16 bits, 4: 32 bits), values
-        {256, {4, {width}}},
-        {257, {4, {height}}},
-        {258, {3, std::vector<uint64_t>(kind.samples, kind.bits)}},
-        {259, {3, {kind.compression}}},
-        {262, {3, {page == 0 ? kind.photometric : 1 - kind.photometric}}},
-        {kind.tile != 0 ? 324U : 273U, {4, offsets}},
-        {274, {3, {kind.orientation}}},
-        {277, {3, {kind.samples}}},
-        {278, {4, std::vector<uint64_t>(kind.tile != 0 ? 0 : 1, kind.rows)}},
-        {kind.tile != 0 ? 325U : 279U, {4, counts}},
-        {284, {3, {kind.separate ? 2U : 1U}}},
-        {320, {3, kind.palette}},
-        {322, {4, std::vector<uint64_t>(kind.tile != 0 ? 1 : 0, kind.tile)}},
-        {323, {4, std::vector<uint64_t>(kind.tile != 0 ? 1 : 0, kind.tile)}},
-        {338, {3, kind.extras}},
-        {339, {3, std::vector<uint64_t>(kind.format == 1 ? 0 : kind.samples, kind.format)}}};
     Bytes entries;
     uint64_t entries_count = 0;
-    for (const auto& [tag, content] : tags) {
+    for (const auto& [tag, content] : tiff_tags(width, height, kind, page, offsets, counts)) {
       const auto& [type, values] = content;
       if (values.empty()) continue;
       Bytes bytes;

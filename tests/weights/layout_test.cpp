@@ -1,5 +1,5 @@
-// Layouts of PyTorch and Keras; tests/bindings/python/test_weights.py compares whole networks. SPDX-License-Identifier:
-// Apache-2.0
+// Layouts of PyTorch and Keras; tests/bindings/python/test_weights.py compares whole networks.
+// SPDX-License-Identifier: Apache-2.0
 #include "weights/layout.h"
 
 #include <gmock/gmock.h>

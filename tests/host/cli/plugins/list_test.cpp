@@ -1,5 +1,5 @@
-// Where the program finds the installed plugins: beside libtenon, which may be a link. SPDX-License-Identifier:
-// Apache-2.0
+// Where the program finds the installed plugins: beside libtenon, which may be a link.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
 #include <filesystem>
