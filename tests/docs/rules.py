@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "
 import rooms
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = (*rooms.PRODUCT, "tests", "examples", "scripts", "cmake", "benchmarks")
+ROOMS = (*rooms.PRODUCT, "extras", "tests", "examples", "scripts", "cmake", "benchmarks")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon", "bindings/arrow/include/tenon")
 
