@@ -33,11 +33,13 @@ void write_training(JobText& job, const Recipe& recipe, int64_t rows) {
   job.key("schedule", "{ type = \"one_cycle\", steps = " + std::to_string(steps) + ", rise = 0.1 }");
   job.line();
   job.comment(
-      "The rows that are held out are measured after each pass. The training ends after so many passes without "
-      "a better cost.");
+      "What is held out is measured after each pass. The training ends after so many passes without a better cost, and "
+      "saves the model of the best one.");
   job.line("[early_stop]");
   job.key("metric", "\"cost\"");
   job.key("patience", std::to_string(recipe.patience));
+  job.line();
+  job.line("[save_best]");
 }
 
 }  // namespace tenon::new_job

@@ -30,9 +30,10 @@ def tenon(build, changes, folder, train, test, table):
         return result.stdout
 
     run("new", "job", "train.csv", "--target", table.target, *table.options)
-    run("train", "train.toml", "--quiet", *(word for change in changes for word in ("--set", change)))
+    sets = [word for change in changes for word in ("--set", change)]
+    run("train", "train.toml", "--quiet", *sets)
     output = "prediction" if table.quantity else "class"
-    lines = run("infer", "train.toml", "--data", "test.csv", "--output", output, "--format", "csv")
+    lines = run("infer", "train.toml", "--data", "test.csv", "--output", output, "--format", "csv", *sets)
     predicted = [row[-1] for row in csv.reader(lines.splitlines()[1:])]
     return score(table, as_texts(test[table.target]), predicted)
 

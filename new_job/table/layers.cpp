@@ -66,6 +66,9 @@ std::string write_names(JobText& job, const Column& column) {
       {"vocabulary", rows},
       {"size", std::to_string(column.role == Role::kText ? kTextSize : vector_size(column.names))}};
   if (!one) attributes.emplace_back("reduce", "\"mean\"");
+  // Vectors that start small and are left out now and then are learned by heart for fewer rows.
+  attributes.emplace_back("scale", "0.1");
+  attributes.emplace_back("drop_rate", "0.3");
   const std::string what = column.role == Role::kText ? "word" : "category";
   job.layer("A trained vector for each " + what + (one ? ", and one for all others." : "; of a row their mean."), name,
             "embedding", {column.slot}, attributes);
@@ -81,7 +84,9 @@ std::string write_hidden(JobText& job, const std::string& input, int64_t rows) {
       "hidden1", "fc", {input}, {{"size", std::to_string(size)}, {"act", "\"relu\""}, {"drop_rate", "0.15"}});
   job.layer("", "hidden2", "fc", {"hidden1"},
             {{"size", std::to_string(size)}, {"act", "\"relu\""}, {"drop_rate", "0.15"}});
-  return "hidden2";
+  job.layer("The score reads the columns past the network, too: what is linear needs no network.", "wide", "concat",
+            {"hidden2", input});
+  return "wide";
 }
 
 void write_classes(JobText& job, const Target& target, const std::string& input) {

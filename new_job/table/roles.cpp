@@ -204,7 +204,7 @@ Roles roles_of(const Table& table, const Target& target, const Request& request)
   roles.missing_texts.assign(texts.begin(), texts.end());
   // The names of the layers and slots that the job has whatever the table is.
   std::set<std::string> used = {"numbers",  "gaps",  "tails",   "tail_units", "tail_logs", "columns",
-                                "units",    "near",  "x",       "hidden1",    "hidden2",   "hidden3",
+                                "units",    "near",  "x",       "hidden1",    "hidden2",   "wide",
                                 "score",    "label", "cost",    "chance",     "class",     "prediction",
                                 "accuracy", "auc",   "quality", "r2",         "error"};
   for (Column& column : roles.columns)

@@ -83,7 +83,7 @@ void write_category(JobText& job, const Table& table, const Column& column) {
   const ColumnSummary& summary = *column.summary;
   const auto different = static_cast<int64_t>(summary.texts.counts().size());
   const int64_t rare = different - (column.names - 1);
-  const std::string others = rare == 0 ? "" : "; " + std::to_string(rare) + " of them, which are rare, share a number";
+  const std::string others = rare == 0 ? "" : "; rare ones (" + std::to_string(rare) + ") share a number";
   const std::string missing =
       summary.missing == 0 ? "" : "; " + per_cent(summary.missing, table.records) + " are missing";
   job.comment(cli::plain(summary.name) + ": " + std::to_string(different) + " categories, " + examples(summary.texts) +

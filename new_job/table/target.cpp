@@ -2,6 +2,7 @@
 #include "new_job/table/target.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "file.h"
 #include "host/cli/cli.h"
@@ -28,10 +29,11 @@ std::vector<std::pair<std::string, int64_t>> sorted(const TextCounts& texts) {
 
 // Whether the classes are a quantity, as far as the data shows.
 bool is_quantity(const ColumnSummary& column, const Request& request) {
-  if (request.task == "regression") return true;
-  if (request.task == "classification" || column.others > 0) return false;
+  if (!request.task.empty()) return request.task == "regression";
   const size_t different = column.texts.counts().size();
-  if (column.texts.overflowed() || different > kFewNumbers) return true;
+  const bool many = column.texts.overflowed() || different > kFewNumbers;
+  if (column.others > 0) return many && column.others * 5 < column.numbers.count;  // target_of names the others
+  if (many) return true;
   if (different <= 2) return false;
   if (!column.numbers.all_whole) return true;
   throw Failure(cli::kUsage, "the target " + files::quoted(column.name) + " has " + std::to_string(different) +
@@ -40,13 +42,20 @@ bool is_quantity(const ColumnSummary& column, const Request& request) {
                                  ": classes or a quantity? Say --task classification or --task regression");
 }
 
-[[noreturn]] void fail_quantity(const ColumnSummary& column) {
+// Throws unless the values can be a quantity.
+void check_quantity(const ColumnSummary& column) {
+  const std::string name = "the target " + files::quoted(column.name);
   const auto& texts = column.other_texts;
-  const std::string example =
-      texts.overflowed() || texts.counts().empty() ? "" : ", such as " + files::quoted(sorted(texts)[0].first);
-  throw Failure(cli::kBadConfig, "the target " + files::quoted(column.name) + " has " +
-                                     counted(column.others, "value") + " that are not numbers" + example +
-                                     ": a quantity needs numbers; see --task");
+  if (column.others > 0)
+    throw Failure(cli::kBadConfig,
+                  name + ": a quantity needs numbers, but it has " + counted(column.others, "other value") +
+                      (texts.overflowed() ? "" : ", such as " + files::quoted(sorted(texts)[0].first)) +
+                      "; see --task");
+  constexpr double kMost = 1e17;  // so that squares are numbers of float32, too
+  const double largest = std::max(std::fabs(column.numbers.low), std::fabs(column.numbers.high));
+  if (largest > kMost)
+    throw Failure(cli::kBadConfig,
+                  name + " reaches " + shown(largest) + ", too far for float32: state it in a larger unit");
 }
 
 void check_classes(const ColumnSummary& column, int64_t rows) {
@@ -71,7 +80,8 @@ Target target_of(const Table& table, const Request& request) {
   target.rows = column.values();
   const std::string name = "the target " + files::quoted(column.name);
   if (target.rows == 0) throw Failure(cli::kBadData, name + " is missing in all " + counted(table.records, "row"));
-  if (column.texts.counts().size() == 1)
+  const bool one_number = column.others == 0 && column.numbers.low == column.numbers.high;  // 1, 1.0
+  if (column.texts.counts().size() == 1 || one_number)
     throw Failure(cli::kBadData, name + " has one value, " + files::quoted(column.texts.counts().begin()->first) +
                                      ", in all " + counted(target.rows, "row") + ": there is nothing to learn");
   if (target.rows < kFewestRows)
@@ -79,8 +89,10 @@ Target target_of(const Table& table, const Request& request) {
                                      std::to_string(table.records) + "; expected at least " +
                                      std::to_string(kFewestRows));
   target.classes = !is_quantity(column, request);
-  if (!target.classes && column.others > 0) fail_quantity(column);
-  if (!target.classes) return target;
+  if (!target.classes) {
+    check_quantity(column);
+    return target;
+  }
   check_classes(column, target.rows);
   target.counts = sorted(column.texts);
   return target;

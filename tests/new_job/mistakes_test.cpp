@@ -45,7 +45,12 @@ TEST_F(Mistakes, Targets) {
       HasSubstr("the target \"grade\" has 5 different whole numbers, from 0 to 4: classes or a quantity? Say --task"));
   EXPECT_THAT(refused(kBadConfig, {"t.csv", "--target", "id"}), HasSubstr("40 different values in 40 rows"));
   EXPECT_THAT(refused(kBadConfig, {"t.csv", "--target", "id", "--task", "regression"}),
-              HasSubstr("40 values that are not numbers"));
+              HasSubstr("a quantity needs numbers, but it has 40 other values, such as \"n0\"; see --task"));
+  table("inf.csv", "x,y", 60,
+        [](uint64_t i) { return std::to_string(i % 7) + "," + (i == 3 ? "inf" : std::to_string(i)); });
+  EXPECT_THAT(refused(kBadConfig, {"inf.csv", "--target", "y"}), HasSubstr("it has 1 other value, such as \"inf\""));
+  table("far.csv", "x,y", 60, [](uint64_t i) { return std::to_string(i % 7) + ",1e" + std::to_string(i); });
+  EXPECT_THAT(refused(kBadConfig, {"far.csv", "--target", "y"}), HasSubstr("reaches 1e+59, too far for float32"));
   table("one.csv", "x,y", 20, [](uint64_t i) { return std::to_string(i) + ",same"; });
   EXPECT_THAT(refused(kBadData, {"one.csv", "--target", "y"}),
               HasSubstr("has one value, \"same\", in all 20 rows: there is nothing to learn"));
