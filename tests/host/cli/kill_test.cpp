@@ -74,11 +74,13 @@ TEST_F(Killed, TrainingsResumeToTheSameModel) {
   // Up to about as long as a start and some of the training.
   std::uniform_int_distribution<int64_t> moment(0, std::max<int64_t>(whole.count(), 20'000));
   int killed = 0, trainings = 0, resumed = 0;
-  // On a busy machine a start may take so long that most kills come before the first checkpoint: then more are needed.
+  // On a busy machine a start may take so long that most kills come before the first checkpoint: then more are needed,
+  // and later ones.
   const auto kills_more = [&] { return killed < kills || (resumed < kills / 10 && killed < 10 * kills); };
   while (kills_more() || trainings == 0 || has_checkpoint()) {
     resumed += has_checkpoint() ? 1 : 0;
-    const auto time = kills_more() ? std::chrono::microseconds(moment(random)) : std::chrono::minutes(2);
+    const auto time =
+        kills_more() ? std::chrono::microseconds(moment(random) * (1 + killed / kills)) : std::chrono::minutes(2);
     if (!ended(start(), time)) {
       ++killed;
       continue;
