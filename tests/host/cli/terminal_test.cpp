@@ -387,7 +387,7 @@ TEST_F(TerminalTest, TheVerbTable) {
   EXPECT_EQ(nothing.exit, 64);
   EXPECT_EQ(nothing.out, "");
   EXPECT_THAT(nothing.error,
-              StartsWith("usage: tenon <verb> [options] ...\n\nverbs:\n  train           train the model"));
+              StartsWith("usage: tenon <verb> [options] ...\n\nverbs:\n  new job         write a commented job"));
   for (const char* word : {"--help", "-h", "help"}) {
     const Outcome help = run(word);
     EXPECT_EQ(help.exit, 0);
@@ -406,10 +406,10 @@ TEST_F(TerminalTest, TheVerbTable) {
   for (const auto& [words, said] : std::map<std::string, std::string>{
            {"plugins", "unknown verb \"plugins\"; known: plugins list, plugins info"},
            {"plugins lits", "unknown verb \"plugins lits\"; did you mean \"plugins list\"?"},
-           {"model", "unknown verb \"model\"; known: model show, model print"},
+           {"model", "unknown verb \"model\"; known: model show, model convert, model print"},
            {"model sho", "unknown verb \"model sho\"; did you mean \"model show\"?"},
            {"tset job.toml", "unknown verb \"tset\"; did you mean \"test\"?"},
-           {"''", "unknown verb \"\"; known: train, test, infer"}}) {
+           {"''", "unknown verb \"\"; known: new job, train, test, infer"}}) {
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.exit, 64) << words;
     EXPECT_THAT(outcome.error, StartsWith("tenon: " + said)) << words;
