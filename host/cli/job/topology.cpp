@@ -153,7 +153,8 @@ Layer Topology::make(const JobLayer& layer) {
       }
   } catch (const Error& error) {
     const std::string section = "layer \"" + layer.name + "\"";
-    rethrow_at(error, host_,
+    const std::string message = error.what() + label_hint(layer, error);
+    rethrow_at(Error(error.code(), message, error.component(), error.subject()), host_,
                {"layer", layer, section, {"name", "type", "inputs"}, section + " (" + layer.type + ")", true});
   }
 }
@@ -221,7 +222,7 @@ std::optional<int64_t> Topology::size_for(const JobLayer& layer) const {
       const Slot* const slot = slot_of(input);
       if (slot == nullptr) continue;
       const bool classes = slot->index_limit >= 0;
-      if (!classes && slot->shape.size() > 1) return {};
+      if (!classes && (slot->shape.size() > 1 || slot->dtype.find("int") != std::string::npos)) return {};
       const int64_t numbers = slot->shape.empty() ? 1 : slot->shape[0];
       const int64_t outputs = classes ? slot->index_limit : numbers;
       if (size && *size != outputs) return {};
@@ -230,6 +231,22 @@ std::optional<int64_t> Topology::size_for(const JobLayer& layer) const {
     }
   }
   return size;
+}
+
+// A column of a table without a type is whole numbers of any size or, as "1.0", numbers.
+std::string Topology::label_hint(const JobLayer& layer, const Error& error) const {
+  const bool size = error.subject() == "size", cost = roles_.at(layer.type) == Role::kCost;
+  if (!size && !(cost && std::string(error.what()).find("are not integers") != std::string::npos)) return "";
+  for (const JobLayer& user : job_.layers) {
+    if (size ? roles_.at(user.type) != Role::kCost || user.inputs.empty() || find(user.inputs[0]).layer != &layer
+             : &user != &layer)
+      continue;
+    for (const std::string& input : user.inputs)
+      if (const Slot* const slot = slot_of(input); slot != nullptr && slot->index_limit < 0 && slot->shape.empty())
+        return "; the reader does not know how many classes \"" + input + "\" has: with csv \"" + slot->name +
+               ": i32 < 10\" in columns says so";
+  }
+  return "";
 }
 
 const Slot* Topology::slot_of(const std::string& input) const {

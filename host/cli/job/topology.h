@@ -102,6 +102,8 @@ class Topology {
   // the size of an output that a cost compares with a slot. None for other errors.
   [[nodiscard]] std::optional<int64_t> value_for(const JobLayer& layer, const Error& error) const;
   [[nodiscard]] std::optional<int64_t> size_for(const JobLayer& layer) const;
+  // Returns, for an error of a layer or of its cost, how a label becomes one of classes; else "".
+  [[nodiscard]] std::string label_hint(const JobLayer& layer, const Error& error) const;
   // Returns the slot that feeds an input; null if none does.
   [[nodiscard]] const Slot* slot_of(const std::string& input) const;
   void find_saved(const JobLayer& layer);

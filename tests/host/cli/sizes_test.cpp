@@ -74,6 +74,30 @@ TEST_F(SizesTest, OfVectorsAndOfNumbers) {
       << "two costs that do not agree";
 }
 
+TEST_F(SizesTest, OfLabelsWithoutClasses) {
+  write("t.csv", "x,whole,decimal\n1,0,0.0\n2,1,1.0\n");
+  const auto job = [&](const std::string& label) {
+    write("job.toml", R"(passes = 1
+layer = [
+  { name = "score", type = "fc", inputs = ["x"] },
+  { name = "cost", type = "cross_entropy", inputs = ["score", ")" +
+                          label + R"("], from_logits = true },
+]
+updater = { type = "sgd" }
+reader.train = { type = "csv", files = ["t.csv"], batch = 2 }
+)");
+  };
+  job("whole");
+  EXPECT_THAT(
+      message("train job.toml --no-save"),
+      HasSubstr("attribute \"size\" is missing: expected an integer of at least 1; the reader does not know how "
+                "many classes \"whole\" has: with csv \"whole: i32 < 10\" in columns says so"));
+  job("decimal");
+  EXPECT_THAT(message("train job.toml --no-save"),
+              HasSubstr("the reader does not know how many classes \"decimal\" has: with csv \"decimal: i32 < 10\""));
+  EXPECT_EQ(run("train job.toml --no-save --set 'reader.train.columns=[\"x\",\"decimal: i32 < 2\"]'").exit, 0);
+}
+
 TEST_F(SizesTest, ThatNobodyKnows) {
   std::string job = kJob;
   job.replace(job.find("[\"vectors\"]"), 11, "[\"hidden\"]");
