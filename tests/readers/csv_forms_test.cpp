@@ -293,6 +293,12 @@ TEST_F(CsvForms, HintsOfDelimiters) {
               HasSubstr("unknown column \"a\"; known: \"a;b\"; delimiter = \";\" makes 2 columns of the header"));
   EXPECT_THAT(message("a\tb\n1\t2\n", {"a: f32"}),
               HasSubstr("has a control character in it; delimiter = \"\\t\" separates fields at tabs"));
+  EXPECT_THAT(
+      message("# exported 2024\na,b\n1,2\n", {"a: f32"}),
+      HasSubstr("known: \"# exported 2024\"; the line behind it has 2 fields: comment = \"#\" leaves out lines"));
+  EXPECT_THAT(message("Sales of May\n\na,b,c\n1,2,3\n", {"a: f32"}),
+              HasSubstr("the line behind it has 3 fields: skip_lines = 1 skips a title"));
+  EXPECT_THAT(message("b\n1\n", {"a: f32"}), testing::EndsWith("known: \"b\""));
 }
 
 }  // namespace

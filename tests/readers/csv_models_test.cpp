@@ -131,6 +131,10 @@ TEST_F(CsvModels, HeadersThatLookWrong) {
   EXPECT_THAT(warnings("a;b;c\n1;2;3\n"),
               ElementsAre(HasSubstr("has one column; delimiter = \";\" makes 3 columns of the header \"a;b;c\"")));
   EXPECT_THAT(warnings("a;b;c\n1;2;3\n", {{"delimiter", ";"}}), IsEmpty());
+  EXPECT_THAT(warnings("v\n1\n2\n", {{"window", 5}}),
+              ElementsAre(HasSubstr("f: has no window of 5 rows and 0 behind them: the most rows of a group without a "
+                                    "gap are 2")));
+  EXPECT_THAT(warnings("v\n1\n2\n", {{"window", 2}}), IsEmpty());
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST_F(TextLabels, OfFastText) {
   EXPECT_EQ(samples[0][0].values.size(), 3 * sizeof(int32_t)) << "without the label";
   EXPECT_THAT(samples[2][0].values, IsEmpty());
   expect_damage(file("__label__a x\ny\n", fast()), "f: line 2: expected a label that begins with \"__label__\"");
+  expect_damage(file("__label__ x\n", fast()), "f: line 1: a label has no name behind \"__label__\"");
   expect_damage(file("__label__a x\n__label__a __label__b y\n", fast()),
                 "f: line 2: has several labels; label_separator = \" \" takes them");
   expect_damage(file("__label__a x\n", fast({{"labels", Strings{"b"}}})), "unknown label \"a\"; known: \"b\"");

@@ -138,7 +138,7 @@ Csv::Csv(const tn::ReaderOpen& open)
   if (windows_) window_slots_ = windows_->prepare(parser_, slots_, open);
   parser_.prepare();
   to_.resize(slots_.size());
-  index(open.shard());
+  index(open);
 }
 
 // Finds the types of slots without one: those that a model was trained with, else from the first records: i64 if all
@@ -236,8 +236,8 @@ std::vector<SlotColumns> Csv::needed_slots(const tn::ReaderOpen& open) {
     return slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
                         open, windows_.has_value());
   } catch (const tn::Failure& failure) {
-    if (delimiter_hint_.empty()) throw;
-    throw tn::Failure(failure.code(), "columns", failure.what() + ("; " + delimiter_hint_));
+    if (header_hint_.empty()) throw;
+    throw tn::Failure(failure.code(), "columns", failure.what() + ("; " + header_hint_));
   }
 }
 

@@ -64,11 +64,13 @@ class Csv : public tn::Records<Csv> {
   void warn(const tn::ReaderOpen& open, const std::string& message) const;
   void check_names(const tn::ReaderOpen& open);
   [[nodiscard]] std::string hint_of_delimiter(const std::string& field) const;
+  [[nodiscard]] std::string hint_of_title(const std::string& field);
   void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
   void build_vocabularies(const std::vector<size_t>& columns);
   void use_vocabulary(Column& column, bool unknown);
   void save_vocabularies(const tn::ReaderOpen& open) const;
-  void index(const tn::Shard& shard);
+  void index(const tn::ReaderOpen& open);
+  void find_windows(const tn::ReaderOpen& open);
   void add_row_of_windows(const files::Line& line);
   void find_sequences(const tn::ReaderOpen& open);
   bool begins_sequence(const files::Line& line);
@@ -99,10 +101,10 @@ class Csv : public tn::Records<Csv> {
   std::vector<uint8_t*> to_;                  // of each slot
   std::vector<bool> is_list_;                 // of each slot: a record has a sequence of values
   std::deque<std::vector<std::string>> element_names_;
-  std::string delimiter_hint_;  // what ends messages about unknown columns
-  bool in_sequences_ = false;   // samples are sequences of records
-  bool sentences_;              // which end at blank lines
-  int64_t key_ = -1;            // or have one value of the column of this number; -1: none
+  std::string header_hint_;    // what ends messages about unknown columns
+  bool in_sequences_ = false;  // samples are sequences of records
+  bool sentences_;             // which end at blank lines
+  int64_t key_ = -1;           // or have one value of the column of this number; -1: none
   files::Sequences<std::string> sequences_;
   files::RecordNumbers numbers_;            // of the samples
   std::vector<size_t> layout_of_;           // of each file: a number in RecordParser::layouts

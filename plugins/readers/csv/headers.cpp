@@ -157,8 +157,28 @@ void Csv::check_names(const tn::ReaderOpen& open) {
     warn(open, "line 1 names the columns, but its fields are numbers: " + files::listed(names) +
                    "; if it is a record, set header = false");
   if (first_columns_ != 1) return;
-  delimiter_hint_ = hint_of_delimiter(names[0]);
-  if (!delimiter_hint_.empty()) warn(open, "has one column; " + delimiter_hint_);
+  header_hint_ = hint_of_delimiter(names[0]);
+  if (header_hint_.empty()) header_hint_ = hint_of_title(names[0]);
+  if (!header_hint_.empty()) warn(open, "has one column; " + header_hint_);
+}
+
+// How to skip a header of one field if it is a comment or a title: the line behind it has several. "" if it has not.
+std::string Csv::hint_of_title(const std::string& field) {
+  size_t count = 0;
+  bool header = true;
+  lines_.for_each_of(0, [&](const files::Line& line) {
+    if (is_empty(line) || std::exchange(header, false)) return true;
+    try {
+      count = parser_.split(line.text, 0).size();
+    } catch (const BadRecord&) {  // which is refused when it is read
+    }
+    return false;
+  });
+  if (count < 2) return "";
+  const std::string fields = "the line behind it has " + std::to_string(count) + " fields: ";
+  const bool comment = field[0] == '#' || field[0] == '%';
+  return fields + (comment ? std::string("comment = \"") + field[0] + "\" leaves out lines that begin so"
+                           : "skip_lines = 1 skips a title");
 }
 
 // The delimiter that makes several fields of the only one of a first line; "" if there is none.

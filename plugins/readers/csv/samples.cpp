@@ -6,7 +6,8 @@
 
 namespace tenon::csv {
 
-void Csv::index(const tn::Shard& shard) {
+void Csv::index(const tn::ReaderOpen& open) {
+  const tn::Shard shard = open.shard();
   int64_t all = 0;
   size_t file = 0;
   bool kept = false;  // the last record, or sequence
@@ -34,9 +35,13 @@ void Csv::index(const tn::Shard& shard) {
   });
   if (pending_) numbers_.leave_out();
   sequences_.end(lines_.records());
-  if (windows_)
-    windows_->finish(shard,
-                     [this](int64_t row, const std::string& why) { throw lines_.failure(lines_.read(row), why); });
+  if (windows_) find_windows(open);
+}
+
+void Csv::find_windows(const tn::ReaderOpen& open) {
+  const auto fail = [this](int64_t row, const std::string& why) { throw lines_.failure(lines_.read(row), why); };
+  const std::string fault = windows_->finish(open.shard(), fail);
+  if (!fault.empty()) warn(open, fault);
 }
 
 void Csv::add_row_of_windows(const files::Line& line) {

@@ -197,7 +197,8 @@ void Windows::add(int64_t record, const std::vector<std::string>& texts, std::ve
   for (size_t slot = 0; slot < parts_.size(); ++slot) to[slot] = data_.data() + done + parts_[slot].begin;
 }
 
-void Windows::finish(const tn::Shard& shard, const std::function<void(int64_t row, const std::string& why)>& fail) {
+std::string Windows::finish(const tn::Shard& shard,
+                            const std::function<void(int64_t row, const std::string& why)>& fail) {
   order_.resize(rows_.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
   std::stable_sort(order_.begin(), order_.end(), [this](size_t a, size_t b) {
@@ -205,6 +206,7 @@ void Windows::finish(const tn::Shard& shard, const std::function<void(int64_t ro
     return left.group != right.group ? left.group < right.group : left.time < right.time;
   });
   std::vector<size_t> all;
+  int64_t rows = 0, most = 0;  // without a gap, or of a group
   for (size_t first = 0, last = 0; first < order_.size(); first = last + 1) {
     last = first;
     for (; last + 1 < order_.size() && at(last + 1).group == at(first).group; ++last) {
@@ -214,12 +216,19 @@ void Windows::finish(const tn::Shard& shard, const std::function<void(int64_t ro
         fail(static_cast<int64_t>(order_[last + 1]), bad.why);
       }
     }
-    for (size_t rank = first; rank <= last; ++rank)
+    for (size_t rank = first; rank <= last; ++rank) {
+      const bool gap = rank > first && !masks_ && at(rank).place > at(rank - 1).place + 1;
+      rows = rank == first || gap ? 1 : rows + 1;
+      most = std::max(most, rows);
       if (ends_window(rank, first, last)) all.push_back(rank);
+    }
   }
   std::sort(all.begin(), all.end(), [this](size_t a, size_t b) { return order_[a] < order_[b]; });
   for (size_t i = 0; i < all.size(); ++i)
     if (shard.has(static_cast<int64_t>(i))) ends_.push_back(all[i]);
+  if (!all.empty() || rows_.empty()) return "";
+  return "has no window of " + std::to_string(window_) + " rows and " + std::to_string(ahead_) +
+         " behind them: the most rows of a group" + (masks_ ? "" : " without a gap") + " are " + std::to_string(most);
 }
 
 // Whether a window ends at the row `rank` in order, of the group [first, last].

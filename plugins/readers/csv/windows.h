@@ -35,8 +35,9 @@ class Windows {
   // Adds a row, record number `record` of the data, in the order of the data. texts: by column. Sets to[slot] to where
   // the parser writes, until the next call. Throws BadRecord.
   void add(int64_t record, const std::vector<std::string>& texts, std::vector<uint8_t*>& to);
-  // Call it once, after all rows: finds the windows of a shard. Calls fail(row, why) for a row without a place.
-  void finish(const tn::Shard& shard, const std::function<void(int64_t row, const std::string& why)>& fail);
+  // Call it once, after all rows: finds the windows of a shard. Calls fail(row, why) for a row without a place. Returns
+  // why there is no window, also in another shard; "" if there is one, or no row.
+  std::string finish(const tn::Shard& shard, const std::function<void(int64_t row, const std::string& why)>& fail);
 
   [[nodiscard]] int64_t samples() const { return static_cast<int64_t>(ends_.size()); }
   // The number of the last row of a window, as rows were added; the record that it is.

@@ -244,6 +244,8 @@ class Text : public tn::Records<Text> {
       throw BadLine{count == 0 ? "expected a label that begins with " + files::quoted(prefix_)
                                : "has several labels; label_separator = \" \" takes them"};
     const Parts result = {text.substr(begin, end - begin), text.substr(end)};
+    if (with_label_ && separator_.empty() && result.label.size() == prefix_.size())
+      throw BadLine{"a label has no name behind " + files::quoted(prefix_)};
     return {separator_.empty() ? result.label.substr(std::min(prefix_.size(), result.label.size())) : result.label,
             result.text};
   }
@@ -258,7 +260,7 @@ class Text : public tn::Records<Text> {
       std::string_view label = labels.substr(from, end - from);
       label.remove_prefix(std::min(label.find_first_not_of(kBlanks), label.size()));
       label = label.substr(0, label.find_last_not_of(kBlanks) + 1);
-      if (!label.empty()) each(label.substr(prefix_.size()));
+      if (label.size() > prefix_.size()) each(label.substr(prefix_.size()));
       from = std::min(end, labels.size()) + step;
     }
   }
