@@ -33,7 +33,7 @@ class Library {
           return herr_t{0};
         },
         &result);
-    return result;
+    return result.substr(0, result.find(": time ="));  // what follows is of no use: addresses, numbers of files
   }
 
  private:

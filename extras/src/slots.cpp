@@ -4,6 +4,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -74,6 +75,11 @@ bool read_type(std::string text, SlotText& slot) {
   return slot.dtype != 0 && (slot.limit < 0 || !is_float(slot.dtype));
 }
 
+std::string text_of(double number) {
+  std::array<char, 32> text = {};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
 template <typename Integer>
 void put_integer(void* to, int64_t index, int64_t number, tn_dtype dtype) {
   if (number < static_cast<int64_t>(std::numeric_limits<Integer>::min()) ||
@@ -86,6 +92,7 @@ void put_integer(void* to, int64_t index, int64_t number, tn_dtype dtype) {
 
 std::vector<SlotText> parse_slots(const std::vector<std::string>& texts, const char* attribute) {
   std::vector<SlotText> result;
+  if (texts.empty()) throw tn::Failure(TN_INVALID, attribute, "has no slots");
   for (const std::string& text : texts) {
     SlotText slot;
     std::string sources = text;
@@ -165,9 +172,9 @@ void put(tn_dtype dtype, void* to, int64_t index, double number) {
   if (dtype == TN_F64)
     static_cast<double*>(to)[index] = number;
   else if (dtype != TN_F32)
-    throw Unfit{"is the float " + std::to_string(number) + "; expected an integer, " + name_of(dtype)};
+    throw Unfit{"is the float " + text_of(number) + "; expected an integer, " + name_of(dtype)};
   else if (std::isinf(rounded) && !std::isinf(number))
-    throw Unfit{std::to_string(number) + " is beyond float32"};
+    throw Unfit{text_of(number) + " is beyond float32"};
   else
     static_cast<float*>(to)[index] = rounded;
 }

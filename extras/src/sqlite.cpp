@@ -86,9 +86,10 @@ std::string quoted(const std::string& name) {
   return result + "\"";
 }
 
-std::string text_of(sqlite3_stmt* statement, int column) {
+// Borrowed until the next row.
+std::string_view text_of(sqlite3_stmt* statement, int column) {
   const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-  return text == nullptr ? "" : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
+  return text == nullptr ? "" : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
 }
 
 class Sqlite {
@@ -143,7 +144,7 @@ class Sqlite {
           database_.prepare("SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name");
       std::string type, tables;
       while (database_.step(find.get())) {
-        const std::string name = text_of(find.get(), 1);
+        const std::string name(text_of(find.get(), 1));
         if (name == table) type = text_of(find.get(), 0);
         tables += (tables.empty() ? "" : ", ") + name;
       }
@@ -260,26 +261,22 @@ class Sqlite {
   void find_type(const tn::ReaderOpen& open, Source& source) {
     SlotText& text = source.text;
     const std::vector<std::string_view> trained_names = open.names(text.slot);
+    const bool vector = text.sources.size() > 1;
     if (text.dtype == 0 && !text.category) {
-      bool floats = false;
-      for (const std::string& column : text.sources) {
-        const std::string types = "SELECT DISTINCT typeof(" + quoted(column) + ") FROM " + source_ + " ORDER BY 1";
-        const auto kinds = database_.prepare(types);
-        while (database_.step(kinds.get())) {
-          const std::string kind = text_of(kinds.get(), 0);
-          if (kind == "text") text.category = true;
-          if (kind == "real") floats = true;
-          if (kind == "blob")
-            throw tn::Failure(
-                TN_INVALID, "columns",
-                "column \"" + column + "\" has blobs; \"" + column + ": u8[SIZE]\" states what they hold");
-        }
+      bool floats = vector;  // texts in a vector are refused where they are read
+      const std::string& column = text.sources[0];
+      const auto kinds = database_.prepare("SELECT DISTINCT typeof(" + quoted(column) + ") FROM " + source_);
+      while (!vector && database_.step(kinds.get())) {
+        const std::string_view kind = text_of(kinds.get(), 0);
+        text.category = text.category || kind == "text";
+        floats = floats || kind == "real";
+        if (kind == "blob")
+          throw tn::Failure(TN_INVALID, "columns",
+                            "column \"" + column + "\" has blobs; \"" + column + ": u8[SIZE]\" states what they hold");
       }
-      if (!trained_names.empty()) text.category = true;
-      if (text.category && text.sources.size() > 1)
-        throw tn::Failure(TN_INVALID, "columns", "slot \"" + text.slot + "\" is a vector of texts; expected numbers");
+      if (!trained_names.empty() && !vector) text.category = true;
       const tn_dtype trained = open.dtype(text.slot);
-      text.dtype = floats || text.sources.size() > 1 ? TN_F32 : TN_I64;
+      text.dtype = floats ? TN_F32 : TN_I64;
       if (!text.category && trained != 0) text.dtype = trained;
       if (text.limit < 0 && !extras::is_float(text.dtype)) text.limit = open.index_limit(text.slot);
     }
@@ -293,7 +290,7 @@ class Sqlite {
     while (database_.step(all.get())) {
       if (names.size() == size_t{1} << 20)
         throw tn::Failure(TN_INVALID, "columns", "column " + column + " has more than 2^20 categories");
-      names.push_back(text_of(all.get(), 0));
+      names.emplace_back(text_of(all.get(), 0));
     }
     source.categories.find(std::move(names));
   }
@@ -349,7 +346,8 @@ class Sqlite {
     if (kind == SQLITE_INTEGER)
       return extras::put(text.dtype, out, index, sqlite3_column_int64(rows_.get(), column), text.limit);
     if (kind == SQLITE_FLOAT) return extras::put(text.dtype, out, index, sqlite3_column_double(rows_.get(), column));
-    const std::string shown = kind == SQLITE_TEXT ? "the text \"" + text_of(rows_.get(), column) + "\"" : "a blob";
+    const std::string shown =
+        kind == SQLITE_TEXT ? "the text \"" + std::string(text_of(rows_.get(), column)) + "\"" : "a blob";
     throw extras::Unfit{"is " + shown + "; expected a number, " + extras::name_of(text.dtype)};
   }
 

@@ -215,6 +215,10 @@ class TfRecord {
       if (kind == FeatureKind::kNone)
         throw tn::Failure(TN_BAD_DATA, where(first_),
                           "has no feature \"" + source + "\", whose type is stated nowhere");
+      if (count == 0)
+        throw tn::Failure(TN_INVALID, "features",
+                          "feature \"" + source + "\" has no numbers in the first record; \"" + source +
+                              ": f32 sequence\" states what it holds");
       text.dtype = kind == FeatureKind::kIntegers ? TN_I64 : TN_F32;
       if (count != 1) text.shape = {count};
       if (open.dtype(text.slot) != 0) {

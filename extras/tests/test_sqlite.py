@@ -85,13 +85,15 @@ class Sqlite(harness.ReaderCase):
         refused({"table": "pets", "columns": ["x", "y"]}, 'no column "y"', "x, weight, kind", code=66)
         refused({"file": "no.db", "table": "pets"}, "no.db", "cannot be opened", code=66)
         refused({"table": "empty"}, 'the table "empty" has no rows')
-        refused({"table": "mixed", "columns": ["x = x, y"]}, 'vector of texts', code=78)
+        refused({"table": "mixed", "columns": ["x = x, y"]}, 'row 1, column "y"', 'is the text "two"; expected a number')
         refused({"table": "mixed", "columns": ["x = x, y: f32"]}, 'row 1, column "y"', 'is the text "two"; expected a number')
         refused({"query": "SELECT 1.5 AS x, NULL AS y", "columns": ["x = x, y: f32"]}, 'row 0, column "y"', "is NULL")
         refused({"query": "SELECT x AS a, 1 AS b FROM mixed", "columns": ["x = a, b: i32"]}, "row 1",
                 "is the float 2.5", "expected an integer, i32")  # fmt: skip
         refused({"query": "SELECT 300 AS a, 1 AS b", "columns": ["x = a, b: u8"]}, "300 is not of the type u8")
         refused({"query": "SELECT 1 AS a, 5 AS b", "columns": ["x = a, b: i32 < 5"]}, "5 is outside of the range from 0 to 4")
+        refused({"table": "pets", "columns": []}, "columns: has no slots", code=78)
+        refused({"query": "SELECT 1 AS a, 1e300 AS b", "columns": ["x = a, b"]}, 'column "b"', "1e+300 is beyond float32")
         refused({"table": "pets", "query": "SELECT 1"}, "either a table or a query", code=78)
         refused({"query": "SELECT 1 AS x; DROP TABLE pets"}, "is not one statement", code=78)
         refused({"table": "pets", "columns": ["x = weight, weight"]}, 'slot "x" has "weight" twice', code=78)

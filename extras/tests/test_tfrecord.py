@@ -112,6 +112,8 @@ class TfRecord(harness.ReaderCase):
         refused([example(x=[5, 7])], "7 is outside of the range from 0 to 6", features=["x: i32[2] < 7"])
         refused([example(x=[b"ab"])], "has bytes", code=78)
         refused([example(x=[b"abc"])], "has 3 bytes", features=["x: f32[2]"])
+        refused([example(x=[])], "has no numbers in the first record", code=78)
+        refused([example(x=[0.5, 2.0])], "is the float 0.5", features=["x: u8[2]"])
         refused([*good, b"\xff\xff"], "record 4", "is not a tf.train.Example")
         refused([*good, b"\x0a\x7f"], "record 4", "ends within a field")
         refused(whole[:-1], "record 3", "the file ends within it")
