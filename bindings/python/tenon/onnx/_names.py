@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from tenon import _core, error
 from tenon.onnx._graph import Graph
@@ -51,4 +51,4 @@ def _lists(path: str, key: str, text: str) -> dict[str, list[str]]:
     if not whole:
         message = f'{path}: metadata "{key}": expected a JSON object of lists of different texts, got {text[:60]!r}'
         raise error.BadDataError(message, path, key)
-    return lists
+    return cast("dict[str, list[str]]", lists)
