@@ -72,10 +72,6 @@ void Numbers::with_element(int64_t index, const Visit& visit) const {
       return with(float());
     case TN_F64:
       return with(double());
-    case TN_F16:
-      return narrow(false);
-    case TN_BF16:
-      return narrow(true);
     case TN_I8:
       return with(int8_t());
     case TN_I16:
@@ -91,6 +87,10 @@ void Numbers::with_element(int64_t index, const Visit& visit) const {
       return with(uint16_t());
     case TN_U32:
       return with(uint32_t());
+    case TN_F16:
+      return narrow(false);
+    case TN_BF16:
+      return narrow(true);
     default:
       throw Failure(kBadConfig, "values of this element type cannot be printed");
   }
