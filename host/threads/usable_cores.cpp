@@ -53,13 +53,11 @@ bool holds(const std::vector<std::string_view>& parts, std::string_view part) {
 fs::path unescaped(std::string_view text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
-    int code = 0;
-    if (text[i] == '\\' && i + 3 < text.size() &&
-        std::from_chars(&text[i + 1], &text[i + 4], code, 8).ptr == &text[i + 4])
-      i += 3;
-    else
-      code = text[i];
-    result += static_cast<char>(code);
+    uint8_t code = 0;
+    const bool escapes = text[i] == '\\' && i + 3 < text.size() &&
+                         std::from_chars(&text[i + 1], &text[i + 4], code, 8).ptr == &text[i + 4];
+    result += escapes ? static_cast<char>(code) : text[i];
+    if (escapes) i += 3;
   }
   return result;
 }

@@ -123,8 +123,8 @@ std::vector<tn::ReaderSlot> Windows::prepare(RecordParser& parser, const std::ve
 
 // Adds a slot of samples, and that of its mask. row_shape: of a row. columns: the size of the mask of a row; 0: of the
 // shape [].
-void Windows::add_slot(tn::ReaderSlot slot, Selection selection, std::vector<int64_t> row_shape, size_t columns,
-                       std::vector<tn::ReaderSlot>& slots) {
+void Windows::add_slot(const tn::ReaderSlot& slot, Selection selection, const std::vector<int64_t>& row_shape,
+                       size_t columns, std::vector<tn::ReaderSlot>& slots) {
   for (const bool mask : {false, true}) {
     if (mask && !masks_) break;
     const std::string name = slot.name + (mask ? "_mask" : "");

@@ -71,7 +71,7 @@ class Windows {
   [[nodiscard]] const Row& at(size_t rank) const { return rows_[order_[rank]]; }
   void add_targets(const RecordParser& parser, const std::vector<tn::ReaderSlot>& rows, const tn::ReaderOpen& open,
                    std::vector<tn::ReaderSlot>& slots);
-  void add_slot(tn::ReaderSlot slot, Selection selection, std::vector<int64_t> row_shape, size_t columns,
+  void add_slot(const tn::ReaderSlot& slot, Selection selection, const std::vector<int64_t>& row_shape, size_t columns,
                 std::vector<tn::ReaderSlot>& slots);
   [[nodiscard]] bool ends_window(size_t rank, size_t first, size_t last) const;
   void write(const Selection& selection, size_t end, uint8_t* to) const;
