@@ -110,7 +110,7 @@ Memory convert(std::span<const From> from, const Samples& samples, tn_dtype dtyp
       place.refuse_sample(static_cast<int64_t>(i) / std::max<int64_t>(static_cast<int64_t>(from.size()) / rows, 1),
                           fault);
     }
-    to[i] = static_cast<To>(from[i]);
+    to[i] = static_cast<To>(from[i]);  // NOLINT(bugprone-signed-char-misuse): int8 is a number, too
   }
   return memory;
 }

@@ -35,7 +35,7 @@ void append_viewed(const Part& part, std::vector<std::string>& texts) {
       continue;
     }
     int64_t room = -1;
-    if (view.buffer >= 0 && view.buffer < last - 2) std::memcpy(&room, sizes + view.buffer * 8, sizeof room);
+    if (view.buffer >= 0 && view.buffer < last - 2) std::memcpy(&room, sizes + int64_t{view.buffer} * 8, sizeof room);
     if (view.size < 0 || view.start < 0 || view.start > room - view.size)
       refuse_table("has views outside of their texts");
     texts.emplace_back(part.buffer(2 + view.buffer, room) + view.start, static_cast<size_t>(view.size));

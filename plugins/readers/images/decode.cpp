@@ -17,7 +17,7 @@ struct Format {
   const char* required;  // the package whose headers the build needs
 };
 
-const Format kFormats[] = {
+constexpr Format kFormats[] = {
     {"JPEG", "\xFF\xD8\xFF"sv, 0, &decode_jpeg, ""},
     {"PNG", "\x89PNG"sv, 0, &decode_png, ""},
     {"GIF", "GIF8"sv, 0, &decode_gif, "libgif-dev"},

@@ -59,8 +59,8 @@ void mix_inks(Image& image, bool inverted) {
   const uint8_t* from = image.pixels.data();
   uint8_t* to = image.pixels.data();  // never ahead of the pixels that are still read
   for (const uint8_t* const end = from + image.pixels.size(); from != end; from += 4) {
-    const auto paper = static_cast<uint32_t>(from[3] ^ flip);  // what black leaves of it
-    for (int c = 0; c < 3; ++c) *to++ = to_byte(static_cast<uint32_t>(from[c] ^ flip) * paper, uint64_t{255} * 255);
+    const auto paper = static_cast<uint64_t>(from[3] ^ flip);  // what black leaves of it
+    for (int c = 0; c < 3; ++c) *to++ = to_byte(static_cast<uint64_t>(from[c] ^ flip) * paper, uint64_t{255} * 255);
   }
   image.set_size(image.width, image.height, 3);
 }
