@@ -27,5 +27,8 @@ grep 'Readers:' "$work/configure.log"
   cat "$work/cpack.log"
   exit 1
 }
-dpkg-deb -c "$work/build"/tenon-extras_*.deb | grep -q 'tenon/plugins/readers/extras_tfrecord.so'
-dpkg-deb -f "$work/build"/tenon-extras_*.deb Depends | grep -q tenon-plugins
+# Into files: grep -q would end dpkg-deb early.
+dpkg-deb -c "$work/build"/tenon-extras_*.deb >"$work/files"
+grep -q 'tenon/plugins/readers/extras_tfrecord.so' "$work/files"
+dpkg-deb -f "$work/build"/tenon-extras_*.deb Depends >"$work/depends"
+grep -q tenon-plugins "$work/depends"
