@@ -88,7 +88,7 @@ nb::object texts_of(const ArrowColumn& column) {
 Memory memory_of(std::vector<nb::object> owners) { return std::make_shared<const Held>(std::move(owners)); }
 
 // buffers: arrays, or None. dictionary: whether the last child is one.
-ArrowField field_of(const std::string& format, const std::string& name, int64_t length, nb::list buffers,
+ArrowField field_of(const std::string& format, const std::string& name, int64_t length, const nb::list& buffers,
                     const std::vector<const ArrowField*>& children) {
   tenon_arrow::Field field{format, name, length, {}, {}};
   std::vector<nb::object> owners;
@@ -119,8 +119,10 @@ nb::object arrow_capsule(const char* name, const Write& write) {
 }  // namespace
 
 void bind_arrow(nb::module_& module) {
+  // NOLINTBEGIN(bugprone-unused-raii): the constructor registers a type, here without members
   nb::class_<ArrowSamples>(module, "ArrowSamples");
   nb::class_<ArrowField>(module, "ArrowField");
+  // NOLINTEND(bugprone-unused-raii)
   nb::class_<ArrowColumn>(module, "ArrowColumn")
       .def("__len__", [](const ArrowColumn& column) { return column.column.size(); })
       .def_prop_ro("format", [](const ArrowColumn& column) { return std::string(column.column.format()); })
