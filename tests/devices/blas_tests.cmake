@@ -17,3 +17,7 @@ target_link_libraries(test_devices_blas_core_test PRIVATE
 
 # Each kind of kernels by itself.
 target_link_libraries(test_devices_gemm_choice_test PRIVATE tenon_cpu_kernels)
+# Debian's mold (1.10) does not end on some machines when it links this program.
+get_target_property(options test_devices_gemm_choice_test LINK_OPTIONS)
+list(REMOVE_ITEM options ${TENON_TEST_LINKER} "")
+set_property(TARGET test_devices_gemm_choice_test PROPERTY LINK_OPTIONS ${options})
