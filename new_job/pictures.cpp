@@ -192,12 +192,7 @@ void write_readers(JobText& job, const Request& request, const std::vector<Class
                                      : "brightness = 0.2, contrast = 0.2";
   if (!roomy) augment = "pad = 3, " + augment;
   job.key("augment.image", "{ " + augment + " }");
-  job.comment("These pictures are not trained on: chosen by the seed, the same in every training.");
-  job.key("hold_out",
-          "{ fraction = " + toml_number(request.hold_out) + ", seed = " + std::to_string(request.seed) + " }");
-  job.line();
-  job.line("[reader.test]");
-  job.key("held_out", "true");
+  write_split(job, request, "pictures");
   if (roomy) job.key("crop", "\"centre\"");
 }
 

@@ -18,6 +18,15 @@ Recipe recipe_of(int64_t rows) {
   return recipe;
 }
 
+void write_split(JobText& job, const Request& request, const std::string& samples) {
+  job.comment("These " + samples + " are not trained on: chosen by the seed, the same in every training.");
+  job.key("hold_out",
+          "{ fraction = " + toml_number(request.hold_out) + ", seed = " + std::to_string(request.seed) + " }");
+  job.line();
+  job.line("[reader.test]");
+  job.key("held_out", "true");
+}
+
 void write_training(JobText& job, const Recipe& recipe, int64_t rows) {
   const int64_t steps = recipe.passes * ((rows + recipe.batch - 1) / recipe.batch);
   job.line();

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "host/cli/cli.h"
+#include "new_job/recipe.h"
 
 namespace tenon::new_job {
 
@@ -187,12 +188,7 @@ void write_readers(JobText& job, const Table& table, const Target& target, const
   write_columns(job, table, target, roles);
   job.key("batch", std::to_string(batch));
   job.key("shuffle", "true");
-  job.comment("These rows are not trained on: chosen by the seed, the same in every training.");
-  job.key("hold_out",
-          "{ fraction = " + toml_number(request.hold_out) + ", seed = " + std::to_string(request.seed) + " }");
-  job.line();
-  job.line("[reader.test]");
-  job.key("held_out", "true");
+  write_split(job, request, "rows");
 }
 
 }  // namespace tenon::new_job
