@@ -99,7 +99,8 @@ def product_targets():
 def test_files():
     """The path of each file of tests without its suffix, as it begins the names of its tests."""
     tests = catalogue.ROOT / "tests"
-    named = re.findall(r"^ *tenon_test\((\S+)\)", (tests / "CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    lists = [tests / "CMakeLists.txt", *sorted(tests.rglob("tests.cmake"))]
+    named = [name for file in lists for name in re.findall(r"^ *tenon_test\((\S+)\)", file.read_text("utf-8"), re.MULTILINE)]
     python = sorted(tests.glob("bindings/python/test_*.py"))
     return [*named, *(str(path.relative_to(tests).with_suffix("")) for path in python), *SCRIPTS]
 
