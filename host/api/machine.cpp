@@ -17,6 +17,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.training = request.training != 0;
     wanted.keep_all = request.keep_all != 0;
     wanted.seed = request.seed;
+    wanted.shards = request.shards;
     wanted.max_rows = request.max_rows;
     constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
     if ((request.flags & ~kFlags) != 0)

@@ -59,6 +59,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   wanted.max_samples = reader.batch();
   wanted.training = training;
   wanted.seed = options.seed;
+  wanted.shards = options.shards;
   api::read_compute(options.compute, &wanted);
   wanted.checks = host.checks;
   if (training) {

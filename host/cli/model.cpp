@@ -127,9 +127,7 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
   compare_layers(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
-  run.device = job.device;
-  run.devices = job.devices;
-  run.compute = job.compute;
+  set_devices(job, &run);
   return run;
 }
 

@@ -101,9 +101,7 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
   MachineOptions wanted;
   wanted.max_samples = open.batch;
   wanted.training = training;
-  wanted.device = job.device;
-  wanted.devices = job.devices;
-  wanted.compute = job.compute;
+  set_devices(job, &wanted);
   if (training) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
   const Layers computed = training ? topology.layers(topology.trained()) : outputs;
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));

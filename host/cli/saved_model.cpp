@@ -202,9 +202,7 @@ TrainOptions SavedModel::run(const std::vector<std::string>& outputs, Console& c
   if (!interactive_) open_ = open_reader(host_, job_, source_, true, names_, false, needed_);
   options.reader = open_.reader;
   options.feeding = open_.feeding;
-  options.device = job_.device;
-  options.devices = job_.devices;
-  options.compute = job_.compute;
+  set_devices(job_, &options);
   return options;
 }
 

@@ -31,9 +31,7 @@ TrainOptions training_of(const Host& host, const Job& job, const OpenReader& tra
   options.reader = train.reader;
   options.feeding = train.feeding;
   options.seed = static_cast<uint64_t>(job.seed);
-  options.device = job.device;
-  options.devices = job.devices;
-  options.compute = job.compute;
+  set_devices(job, &options);
   return options;
 }
 

@@ -23,6 +23,8 @@ namespace tenon::host {
 
 using namespace core;
 
+class Team;
+
 struct MachineOptions {
   tn_dtype compute = TN_F32;
   uint32_t precision = TN_PRECISION_FULL;  // of products; with another one than FULL, updates skip steps (Updater)
@@ -38,7 +40,9 @@ struct MachineOptions {
   bool runs_once = false;        // too few forwards follow a change of parameters to prepare what depends on them alone
   int64_t max_rows = 0;          // bound of every ragged dimension that is fed; 0: grows as needed
   Checks checks;
-  uint32_t shard = 0;  // number of the shard of a minibatch that the machine computes: the stream of its draws
+  uint32_t shards = 0;   // of a minibatch; 0: one for each device
+  Team* team = nullptr;  // the processes among which they are divided; null: this one computes all
+  uint32_t shard = 0;    // number of the shard of a minibatch that the machine computes: the stream of its draws
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
 };

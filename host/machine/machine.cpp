@@ -14,21 +14,39 @@ namespace tenon::host {
 
 namespace {
 
+constexpr uint32_t kMostShards = 65536;
+
 std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
   return base::joined(devices, [](const auto& device) { return text("\"", device->name(), "\""); });
 }
 
-// Returns the options of the machine of shard `number`. Throws TN_INVALID listing the devices if a minibatch is smaller
-// than the list.
-MachineOptions options_of_shard(const MachineOptions& options, const std::vector<std::shared_ptr<Device>>& devices,
-                                size_t number) {
-  const auto shards = static_cast<int64_t>(devices.size());
-  if (shards > 1 && options.max_samples >= 1 && options.max_samples < shards)
-    fail(TN_INVALID, SubjectName{"devices"}, "a minibatch of at most ", options.max_samples,
-         options.max_samples == 1 ? " sample" : " samples", " is smaller than the list of devices, ", listed(devices),
-         ": each computes a shard of it");
+// Returns the device of each shard: the shards are divided among the devices in their order. Throws TN_INVALID if there
+// are fewer shards than devices, or if a minibatch is smaller than a list of devices that states its shards.
+std::vector<std::shared_ptr<Device>> by_shard(const std::vector<std::shared_ptr<Device>>& devices,
+                                              const MachineOptions& options) {
+  const auto count = static_cast<int64_t>(devices.size());
+  if (options.shards == 0) {
+    if (count > 1 && options.max_samples >= 1 && options.max_samples < count)
+      fail(TN_INVALID, SubjectName{"devices"}, "a minibatch of at most ", options.max_samples,
+           options.max_samples == 1 ? " sample" : " samples", " is smaller than the list of devices, ", listed(devices),
+           ": each computes a shard of it");
+    return devices;
+  }
+  if (options.shards < devices.size())
+    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", options.shards, ", fewer than the devices, ",
+         listed(devices));
+  if (options.shards > kMostShards)
+    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", options.shards, "; expected at most ", kMostShards);
+  std::vector<std::shared_ptr<Device>> result;
+  for (size_t i = 0; i < devices.size(); ++i)
+    result.insert(result.end(), static_cast<size_t>(shard_range(options.shards, devices.size(), i).count), devices[i]);
+  return result;
+}
+
+// Returns the options of the machine of shard `number` of `shards`.
+MachineOptions options_of_shard(const MachineOptions& options, size_t shards, size_t number) {
   MachineOptions result = options;
-  if (options.max_samples >= 1) result.max_samples = shard_range(options.max_samples, devices.size(), 0).count;
+  if (options.max_samples >= 1) result.max_samples = shard_range(options.max_samples, shards, 0).count;
   result.shard = static_cast<uint32_t>(number);
   return result;
 }
@@ -58,11 +76,15 @@ std::vector<std::unique_ptr<DeviceMachine>> machines_on(const Topology& topology
                                                         const std::shared_ptr<ParameterSet>& set, Registry& registry,
                                                         const std::vector<std::shared_ptr<Device>>& devices,
                                                         const tn_parallel* parallel, const MachineOptions& options) {
+  const std::vector<std::shared_ptr<Device>> shards = by_shard(devices, options);
   std::vector<std::unique_ptr<DeviceMachine>> machines;
-  for (size_t i = 0; i < devices.size(); ++i)
-    machines.push_back(std::make_unique<DeviceMachine>(topology, set, registry, devices[i], parallel,
-                                                       options_of_shard(options, devices, i)));
-  if (devices.size() > 1) check_divisible(machines.front()->model(), options, "on several devices, " + listed(devices));
+  for (size_t i = 0; i < shards.size(); ++i)
+    machines.push_back(std::make_unique<DeviceMachine>(topology, set, registry, shards[i], parallel,
+                                                       options_of_shard(options, shards.size(), i)));
+  if (shards.size() > 1)
+    check_divisible(
+        machines.front()->model(), options,
+        options.shards == 0 ? "on several devices, " + listed(devices) : text("among ", options.shards, " shards"));
   return machines;
 }
 

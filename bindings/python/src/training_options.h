@@ -63,6 +63,7 @@ inline void read(const nb::dict& from, tenon::TrainOptions* to) {
   take(from, "devices", &to->devices);
   take(from, "compute", &to->compute);
   if (const auto part = part_of(from, "best")) read(*part, &to->best.emplace());
+  take(from, "shards", &to->shards);
 }
 
 }  // namespace tenon_python

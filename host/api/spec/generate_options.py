@@ -36,6 +36,7 @@ TYPES = {
     "parameters": Type("tn_parameters ", "Parameters", HANDLE),
     "updater": Type("tn_updater ", "Updater", HANDLE),
     "reader": Type("tn_reader ", "Reader", HANDLE),
+    "team": Type("tn_team ", "Team", HANDLE),
     "cancel": Type("struct tn_cancel* ", "Cancel", "to.{m} = from.{m}.get();"),
     "handler": Type("tn_event_handler ", "EventHandler", ""),
     "layers": Type("const tn_layer* ", "Layers", "lists.set(to.{m}, to.{m}_count, handles(from.{m}));", True),

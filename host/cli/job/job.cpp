@@ -277,6 +277,7 @@ void read_machine(Section& top, Job& job) {
     if (!job.device.empty()) top.fail(place, "key \"devices\": the job has the key \"device\", too");
     job.devices = *devices;
   }
+  job.shards = static_cast<uint32_t>(top.integer("shards", 1, 65536).value_or(0));
   job.compute = read_compute(top);
 }
 

@@ -199,6 +199,7 @@ struct Job {
   int64_t threads = 0;
   std::string device;                       // empty: cpu
   std::vector<std::string> devices;         // not empty: in place of `device`; each computes a shard of a minibatch
+  uint32_t shards = 0;                      // of a minibatch; 0: one for each device
   tn_dtype compute = TN_F32;                // or TN_BF16, TN_TF32
   std::vector<std::string> plugin_folders;  // absolute, or relative to the working directory
   std::optional<std::string> save;          // absolute, or relative to the working directory
@@ -239,5 +240,14 @@ inline constexpr const char* kDataPlaces[] = {"files", "file", "folders", "folde
 // (reader_metadata.h). Paths in it are relative to the folder of the file. Throws as parse_job.
 [[nodiscard]] Job parse_job_of_model(std::string_view reader, const std::string& path,
                                      const std::vector<std::string>& sets);
+
+// Gives the options of a machine or loop the keys that say where and in which type a model is computed.
+template <typename Options>
+void set_devices(const Job& job, Options* to) {
+  to->device = job.device;
+  to->devices = job.devices;
+  to->shards = job.shards;
+  to->compute = job.compute;
+}
 
 }  // namespace tenon::cli

@@ -136,6 +136,14 @@ class Host {
     return counters;
   }
 
+  // Joins the processes of a training, a draft.
+  [[nodiscard]] Team join(const TeamOptions& options = {}) const {
+    tn_team_options c = {};
+    detail::OptionLists lists;
+    detail::fill(c, options, lists);
+    return detail::made<Team>(host_, [&](tn_team* to, tn_error* error) { return tn_team_join(get(), &c, to, error); });
+  }
+
   [[nodiscard]] Layer data(const DataOptions& options) const {
     tn_data_options c = {};
     c.size = sizeof c;

@@ -62,6 +62,9 @@ typedef struct tn_updater {
 typedef struct tn_reader {
   uint32_t index, generation;
 } tn_reader;
+typedef struct tn_team {
+  uint32_t index, generation;
+} tn_team; /* the processes of a training; since 0.4, a draft */
 
 /* A named attribute. */
 typedef struct tn_named_value {

@@ -48,6 +48,10 @@ typedef struct tn_machine_options {
   const char* const* devices;
   uint32_t devices_count;
   uint32_t devices_reserved; /* 0 */
+  /* The shards of a minibatch; 0: one for each device. Results depend on their number, and not on the devices among
+   * which they are divided, in their order. An error if there are more devices than shards. Since 0.4. */
+  uint32_t shards;
+  uint32_t shards_reserved; /* 0 */
 } tn_machine_options;
 
 /* The options of tn_predictor_create (tenon_predictor.h). */

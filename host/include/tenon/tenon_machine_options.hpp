@@ -36,6 +36,8 @@ struct MachineOptions {
   // Devices of one kind, such as {"cuda:0", "cuda:1"}, in place of `device` (none: `device`): each computes a shard of
   // every minibatch, forward and backward, with the same parameters.
   std::vector<std::string> devices = {};
+  // The shards of a minibatch; 0: one for each device.
+  uint32_t shards = 0;
 };
 
 // As tn_predictor_options documents it.
@@ -73,6 +75,7 @@ inline void fill(tn_machine_options& to, const MachineOptions& from, [[maybe_unu
   to.max_rows = from.max_rows;
   to.flags = from.flags;
   lists.set(to.devices, to.devices_count, c_texts(from.devices, "options.devices"));
+  to.shards = from.shards;
 }
 inline void fill(tn_predictor_options& to, const PredictorOptions& from, [[maybe_unused]] OptionLists& lists) {
   to.size = sizeof to;

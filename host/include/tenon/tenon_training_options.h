@@ -204,6 +204,12 @@ typedef struct tn_train_options {
   tn_dtype compute;
   /* Train only. Null: the values of the best measurement are not kept. Since 0.4. */
   const tn_best_options* best;
+  /* As in tn_machine_options; of tests, too. Since 0.4. */
+  uint32_t shards;
+  uint32_t shards_reserved; /* 0 */
+  /* Train only. The processes that train together, each with this call and equal arguments; not set: this process
+   * trains alone. Since 0.4. */
+  tn_team team;
 } tn_train_options;
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include <tenon/tenon_model.hpp>
 #include <tenon/tenon_option_lists.hpp>
 #include <tenon/tenon_reader.hpp>
+#include <tenon/tenon_team.hpp>
 #include <utility>
 #include <vector>
 
@@ -144,6 +145,11 @@ struct TrainOptions {
   tn_dtype compute = TN_F32;
   // Train only. Empty: the values of the best measurement are not kept.
   std::optional<BestOptions> best = {};
+  // As in tn_machine_options; of tests, too.
+  uint32_t shards = 0;
+  // Train only. The processes that train together, each with this call and equal arguments; not set: this process
+  // trains alone.
+  Team team;
 };
 
 namespace detail {
@@ -219,6 +225,8 @@ inline void fill(tn_train_options& to, const TrainOptions& from, [[maybe_unused]
   lists.set(to.devices, to.devices_count, c_texts(from.devices, "options.devices"));
   to.compute = from.compute;
   lists.set(to.best, from.best);
+  to.shards = from.shards;
+  to.team = from.team.handle();
 }
 
 }  // namespace detail

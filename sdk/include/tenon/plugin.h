@@ -19,6 +19,10 @@
 extern "C" {
 #endif
 
+#if TN_TARGET_MINOR >= 4
+struct tn_comm_type;
+#endif
+
 /* A shared library that the plugin needs beyond libc, with a hint for users who lack it. */
 typedef struct tn_library {
   uint32_t size;
@@ -75,6 +79,10 @@ typedef struct tn_plugin {
   uint32_t requirements_count;
   uint32_t reserved4;
   const tn_requirement* const* requirements;
+  /* Since 0.4, a draft: communicators, tables of tenon/draft/comm.h. */
+  uint32_t comms_count;
+  uint32_t reserved5;
+  const struct tn_comm_type* const* comms;
 #endif
 } tn_plugin;
 

@@ -97,6 +97,15 @@ class Plugin {
     providers_.add(provider);
   }
 
+#if TN_TARGET_MINOR >= 4
+  // A communicator, a draft (tenon/draft/comm.h).
+  template <uint16_t kMinor = 4>
+  void comm(const tn_comm_type* comm) {
+    require<kMinor>();
+    comms_.add(comm);
+  }
+#endif
+
   const tn_plugin* get() {
     table_.layers_count = layers_.count();
     table_.layers = layers_.data();
@@ -119,6 +128,8 @@ class Plugin {
 #if TN_TARGET_MINOR >= 4
     table_.requirements_count = requirements_.count();
     table_.requirements = requirements_.data();
+    table_.comms_count = comms_.count();
+    table_.comms = comms_.data();
 #endif
     return &table_;
   }
@@ -150,6 +161,7 @@ class Plugin {
 #endif
 #if TN_TARGET_MINOR >= 4
   detail::List<tn_requirement, 64> requirements_;
+  detail::Pointers<tn_comm_type, 16> comms_;
 #endif
   tn_plugin table_ = {};
 };

@@ -37,4 +37,5 @@ TRAIN = {
     "passes": Option("int64", 1, 0),
     "seed": Option("uint64", 0),
     "pass_batches": Option("int64", 0, 0),
+    "shards": Option("uint32", 0),
 }

@@ -1,0 +1,35 @@
+/* Tenon, a draft: several processes that train one model. SPDX-License-Identifier: Apache-2.0
+ *
+ * Each process has a host, joins the team, and calls tn_train with the same topology, values, data and options and
+ * tn_train_options.team. Results depend on tn_train_options.shards, and not on the number of processes. */
+#ifndef TENON_TENON_TEAM_H
+#define TENON_TENON_TEAM_H
+
+#include <tenon/tenon_base.h>
+#include <tenon/tenon_team_options.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Set size before the call. Texts are borrowed until tn_team_leave. */
+typedef struct tn_team_info {
+  uint32_t size;
+  uint32_t epoch;
+  int64_t rank;      /* of this process */
+  int64_t processes; /* of the team */
+  const char* comm;  /* the type of the communicator */
+  uint64_t refused;  /* connections and messages of strangers that were dropped so far */
+} tn_team_info;
+
+/* Returns when all processes are there. TN_NOT_FOUND: no plugin has the communicator; TN_IO names the processes that
+ * are missing after the deadline; TN_INVALID: the launcher started another number of processes. */
+TENON_API tn_status tn_team_join(tn_host* host, const tn_team_options* options, tn_team* team, tn_error* error);
+TENON_API tn_status tn_team_inspect(tn_host* host, tn_team team, tn_team_info* info, tn_error* error);
+/* Leaves the team, whose handle becomes stale. TN_MISUSE while a training uses it. */
+TENON_API tn_status tn_team_leave(tn_host* host, tn_team team, tn_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
