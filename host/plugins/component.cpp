@@ -63,6 +63,19 @@ tn_reader_type adopt(const tn_reader_type& from) {
   return table;
 }
 
+tn_comm_type adopt(const tn_comm_type& from) {
+  tn_comm_type table = base::full_table(from);
+  report<"the plugin offers no open">(table.open);
+  fill<TN_UNSUPPORTED>(table.world);
+  fill<TN_UNSUPPORTED>(table.send);
+  fill<TN_UNSUPPORTED>(table.receive);
+  fill<TN_UNSUPPORTED>(table.progress);
+  fill(table.wake);
+  fill(table.abort);
+  fill(table.close);
+  return table;
+}
+
 tn_device_type adopt(const tn_device_type& from) {
   tn_device_type table = base::full_table(from);
   if (table.count == nullptr)
@@ -111,6 +124,8 @@ Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* 
     result.readers.push_back({origin, manifest.readers[i], adopt(*plugin.readers[i])});
   for (size_t i = 0; i < manifest.devices.size(); ++i)
     result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
+  for (size_t i = 0; i < manifest.comms.size(); ++i)
+    result.comms.push_back({origin, manifest.comms[i], adopt(*plugin.comms[i])});
   for (size_t i = 0; i < manifest.kernels.size(); ++i)
     result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].chain});
   for (size_t i = 0; i < manifest.providers.size(); ++i)

@@ -153,6 +153,20 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
           ""};
 }
 
+// Another draft may have other members: nothing of it is read but its digest.
+CommDescription comm_of(const Context& plugin, const tn_comm_type* entry) {
+  Context context{plugin.owner + ", a communicator"};
+  const uint32_t draft = TN_CHECKED(context, entry, tn_comm_type, "table", draft).draft;
+  if (const std::string fault = draft_fault(draft_of(TN_COMM, draft)); !fault.empty())
+    context.refuse("its table is ", fault);
+  const tn_comm_type& table = TN_CHECKED(context, entry, tn_comm_type, "table", user);
+  const auto& d = TN_CHECKED(context, table.description, tn_comm_description, "description", reserved);
+  const std::string type = context.name(d.type, "type");
+  context.owner = "communicator \"" + type + "\"";
+  require_zero(context, d.reserved, "description's reserved member");
+  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, 0, ""};
+}
+
 DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
   Context context{plugin.owner + ", a device"};
   const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", user);
@@ -218,6 +232,15 @@ void read_offers(uint32_t owner, const Entry* const* entries, std::vector<Descri
   }
 }
 
+// Reads the communicators, which versions before 0.4 have no list of, and their draft.
+void read_comms(const Context& context, const tn_plugin& plugin, Manifest& result) {
+  if (!TN_HAS(&plugin, tn_plugin, comms)) return;
+  require_zero(context, plugin.reserved5, "reserved member");
+  result.comms = context.list(plugin.comms, plugin.comms_count, "comms",
+                              [&](const tn_comm_type* entry) { return comm_of(context, entry); });
+  if (!result.comms.empty()) result.drafts.push_back(draft_of(TN_COMM, TN_COMM_DRAFT));
+}
+
 // Reads the requirements of single components into their descriptions.
 void read_requirements(const Context& context, const tn_plugin& plugin, Manifest& result) {
   if (!TN_HAS(&plugin, tn_plugin, requirements)) return;
@@ -238,7 +261,9 @@ void read_requirements(const Context& context, const tn_plugin& plugin, Manifest
     read(plugin.updaters, result.updaters);
     read(plugin.readers, result.readers);
     read(plugin.kernels, result.kernels);
-    if (!is_own) context.refuse("a requirement is for none of its layers, updaters, readers and kernels");
+    read(plugin.comms, result.comms);
+    if (!is_own)
+      context.refuse("a requirement is for none of its layers, updaters, readers, kernels and communicators");
     return is_own;
   });
 }
@@ -276,6 +301,7 @@ Manifest describe(const tn_plugin& descriptor) {
   }
   read_offers(TN_OF_LAYERS, plugin.layers, result.layers, result.drafts);
   read_offers(TN_OF_READERS, plugin.readers, result.readers, result.drafts);
+  read_comms(context, plugin, result);
   read_requirements(context, plugin, result);
   check_manifest(result);
   return result;

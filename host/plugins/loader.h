@@ -36,6 +36,7 @@ struct Components {
   std::vector<UpdaterType> updaters;
   std::vector<ReaderType> readers;
   std::vector<DeviceType> devices;
+  std::vector<CommType> comms;
   std::vector<Kernel> kernels;
   std::vector<Provider> providers;
 };

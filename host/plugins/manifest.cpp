@@ -166,6 +166,16 @@ ReaderDescription reader_from(const NoteTree& note, const Json& value) {
           ""};
 }
 
+CommDescription comm_from(const NoteTree& note, const Json& value) {
+  const NoteObject node(note, value);
+  return {node.string("type"),
+          node.string_or_empty("doc"),
+          node.list("attributes", attribute_from),
+          node.integer_or_zero<uint32_t>("traits"),
+          node.integer_or_zero<uint16_t>("required"),
+          ""};
+}
+
 DeviceDescription device_from(const NoteTree& note, const Json& value) {
   const NoteObject node(note, value);
   return {node.string("kind"), node.string_or_empty("doc"), node.integer<int32_t>("dlpack_type"),
@@ -236,6 +246,7 @@ Manifest manifest_from(const NoteTree& note) {
   result.libraries = node.list("libraries", library_from);
   result.providers = node.list("providers", provider_from);
   result.options = node.list("options", attribute_from);
+  result.comms = node.list("comms", comm_from);
   result.drafts = node.list("drafts", draft_from);
   check_manifest(result);
   return result;

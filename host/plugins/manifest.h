@@ -64,6 +64,7 @@ struct Manifest {
   std::vector<NeededLibrary> libraries;
   std::vector<ProviderDescription> providers;
   std::vector<Attribute> options;  // what a plugin set may set
+  std::vector<CommDescription> comms;
   std::vector<Draft> drafts;
   bool operator==(const Manifest&) const = default;
 };
@@ -88,11 +89,13 @@ void check_abi(const AbiInterval& abi, const HostAbi& host = {});
 void check_isa(const std::string& isa);
 // Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.
 [[nodiscard]] bool is_known_kind(int32_t kind);
-// The traits of readers that this host knows (TN_TRAIT_*), and those of calls.
+// The traits of readers that this host knows (TN_TRAIT_*), those of calls, and those of communicators (TN_COMM_*).
 inline constexpr uint32_t kKnownTraits =
     TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
 inline constexpr uint32_t kKnownCallTraits = kKnownTraits | TN_TRAIT_HOST_SIZES | TN_TRAIT_BATCH_VARIANT |
                                              TN_TRAIT_ANY_ALIGNMENT | TN_TRAIT_PORTABLE | TN_TRAIT_BLOCKING;
+inline constexpr uint32_t kKnownCommTraits =
+    TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED | TN_COMM_ENCRYPTED | TN_COMM_ONE_PER_PROCESS;
 // Whether a name consists of lower case letters, digits and underscores, and begins with a letter.
 [[nodiscard]] bool is_word(std::string_view name);
 // Returns why a component with this value is refused: "its <what> is unknown to this host, ...".

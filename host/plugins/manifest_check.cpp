@@ -103,6 +103,10 @@ std::string unknown_of(const ReaderDescription& reader) {
   const uint32_t unknown = reader.traits & ~kKnownTraits;
   return unknown != 0 ? text("traits ", unknown) : unknown_of(reader.attributes);
 }
+std::string unknown_of(const CommDescription& comm) {
+  const uint32_t unknown = comm.traits & ~kKnownCommTraits;
+  return unknown != 0 ? text("traits ", unknown) : unknown_of(comm.attributes);
+}
 // Leaves out compute types of later versions, unless the kernel has no others.
 std::string unknown_of(KernelDescription& kernel) {
   if (kernel.chain.size() > kLongestChain) return text("chain of ", kernel.chain.size(), " layers");
@@ -306,7 +310,8 @@ void check_manifest(Manifest& manifest) {
   mark_unknown(manifest.updaters);
   mark_unknown(manifest.readers);
   mark_unknown(manifest.kernels);
-  Names layers, updaters, readers, devices;
+  mark_unknown(manifest.comms);
+  Names layers, updaters, readers, devices, comms;
   for (const LayerDescription& layer : manifest.layers) {
     check_type(manifest, "layer type", layer.type, layers);
     check_layer(layer);
@@ -320,6 +325,10 @@ void check_manifest(Manifest& manifest) {
     check_attributes("reader type \"" + reader.type + "\"", reader.attributes);
   }
   for (const DeviceDescription& device : manifest.devices) check_type(manifest, "device", device.kind, devices);
+  for (const CommDescription& comm : manifest.comms) {
+    check_type(manifest, "communicator", comm.type, comms);
+    check_attributes("communicator \"" + comm.type + "\"", comm.attributes);
+  }
   for (const KernelDescription& kernel : manifest.kernels) {
     const std::string owner = "kernel \"" + kernel.name + "\"";
     if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": malformed layer type \"", kernel.type, "\"");
@@ -355,6 +364,8 @@ std::string difference(Manifest note, Manifest plugin) {
            list_difference("updater type", note.updaters, plugin.updaters, type),
            attributes_difference("reader type", note.readers, plugin.readers),
            list_difference("reader type", note.readers, plugin.readers, type),
+           attributes_difference("communicator", note.comms, plugin.comms),
+           list_difference("communicator", note.comms, plugin.comms, type),
            list_difference("device", note.devices, plugin.devices, [](const auto& device) { return device.kind; }),
            list_difference("kernel", note.kernels, plugin.kernels, [](const auto& kernel) { return kernel.name; }),
            list_difference("library", note.libraries, plugin.libraries, [](const auto& need) { return need.name; }),

@@ -26,6 +26,8 @@ std::string digits_of(uint32_t digest) {
 
 }  // namespace
 
+Draft draft_of(const std::string& id, uint32_t digest) { return {.id = id, .digest = digits_of(digest)}; }
+
 std::string draft_fault(const Draft& draft) {
   const tn_known_table* const entry = tn_find_table(draft.id.c_str());
   if (entry == nullptr || digits_of(entry->second) == draft.digest) return "";
@@ -38,7 +40,7 @@ std::string table_fault(const std::string& id, const void* table) {
   const tn_known_table* const entry = tn_find_table(id.c_str());
   const uint32_t bytes = size_of(table), second = bytes < TN_TABLE_FIRST ? 0 : tn_second_member(table);
   if (entry != nullptr && tn_is_draft(entry) != 0 && bytes >= TN_TABLE_FIRST && second != entry->second)
-    return "is " + draft_fault({.id = id, .digest = digits_of(second)});
+    return "is " + draft_fault(draft_of(id, second));
   if (tn_is_table_size(entry, bytes) == 0)
     return text("states a size of ", bytes, " bytes; expected a multiple of ", sizeof(void*), " from ",
                 tn_least_bytes(entry), " to ", TN_TABLE_MOST);
@@ -56,8 +58,7 @@ Offers offers_of(uint32_t owner, const void* (*extension)(void* user, const char
     const void* const table = entry.owner == owner ? extension(user, entry.id) : nullptr;
     if (table == nullptr) continue;
     offers.tables.emplace_back(entry.id);
-    if (tn_is_draft(&entry) != 0)
-      offers.drafts.push_back({.id = entry.id, .digest = digits_of(tn_second_member(table))});
+    if (tn_is_draft(&entry) != 0) offers.drafts.push_back(draft_of(entry.id, tn_second_member(table)));
   }
   return offers;
 }

@@ -22,6 +22,7 @@ struct Draft {
   std::string digest;  // eight hexadecimal digits
   bool operator==(const Draft&) const = default;
 };
+[[nodiscard]] Draft draft_of(const std::string& id, uint32_t digest);
 // Returns why this host does not use this draft, "" if it does: "of the draft ...; ...". It has another draft of the
 // table, or none any more. A table that the host does not know is never asked for.
 [[nodiscard]] std::string draft_fault(const Draft& draft);

@@ -37,7 +37,8 @@ json valid_utf8(const std::string& bytes) {
 }  // namespace
 
 const char* kind_name(Kind kind) {
-  constexpr std::array<const char*, 4> kNames = {"layer type", "updater type", "reader type", "device"};
+  constexpr std::array<const char*, kKinds.size()> kNames = {"layer type", "updater type", "reader type", "device",
+                                                             "communicator"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -221,6 +222,12 @@ const DeviceType& Registry::device(const std::string& kind) {
   return *std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.kind == kind; });
 }
 
+const CommType& Registry::comm(const std::string& type) {
+  const SetupLock lock = setup();
+  const auto& comms = state_->find(Kind::kComm, type).components.comms;
+  return *std::find_if(comms.begin(), comms.end(), [&](const auto& c) { return c.description.type == type; });
+}
+
 bool Registry::State::try_load(Plugin& plugin) {
   try {
     load(plugin);
@@ -298,7 +305,8 @@ json Registry::describe_type(const std::string& kind, const std::string& name) c
   if (kind == "layer") return describe(Kind::kLayer, &Manifest::layers);
   if (kind == "updater") return describe(Kind::kUpdater, &Manifest::updaters);
   if (kind == "reader") return describe(Kind::kReader, &Manifest::readers);
-  fail(TN_INVALID, SubjectName{"kind"}, "kind is \"", kind, "\"; expected layer, updater or reader");
+  if (kind == "comm") return describe(Kind::kComm, &Manifest::comms);
+  fail(TN_INVALID, SubjectName{"kind"}, "kind is \"", kind, "\"; expected layer, updater, reader or comm");
 }
 
 namespace {
@@ -317,6 +325,7 @@ json refused_components(const Plugin& plugin) {
   collect("layer", plugin.manifest->layers, type);
   collect("updater", plugin.manifest->updaters, type);
   collect("reader", plugin.manifest->readers, type);
+  collect("comm", plugin.manifest->comms, type);
   collect("kernel", plugin.manifest->kernels, [](const auto& kernel) { return kernel.name; });
   return result;
 }

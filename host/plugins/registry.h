@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tenon/draft/comm.h>
 #include <tenon/plugin.h>
 
 #include <algorithm>
@@ -74,6 +75,16 @@ struct ReaderDescription {
   bool operator==(const ReaderDescription&) const = default;
 };
 
+struct CommDescription {
+  std::string type;
+  std::string doc;
+  std::vector<Attribute> attributes;
+  uint32_t traits = 0;  // TN_COMM_*
+  uint16_t minor = 0;
+  std::string refused;
+  bool operator==(const CommDescription&) const = default;
+};
+
 // A component ready to be called: its description and a full-size copy of its table. Placeholders that return
 // TN_UNSUPPORTED replace the functions that the plugin lacks, except where null has a meaning of its own: expand,
 // lower, finalize, read_at, extension, destroy. Lives as long as the registry.
@@ -85,6 +96,7 @@ struct Component : Origin {
 using LayerType = Component<LayerDescription, tn_layer_type>;
 using UpdaterType = Component<UpdaterDescription, tn_updater_type>;
 using ReaderType = Component<ReaderDescription, tn_reader_type>;
+using CommType = Component<CommDescription, tn_comm_type>;
 struct DeviceType : Origin {
   std::string kind;
   tn_device_type table = {};
@@ -139,6 +151,7 @@ class Registry : base::NotCopied {
   const UpdaterType& updater(const std::string& type);
   const ReaderType& reader(const std::string& type);
   const DeviceType& device(const std::string& kind);
+  const CommType& comm(const std::string& type);
   // Returns the kernels for a layer type on a device kind and compute type, best score first; loads only plugins whose
   // manifest lists one.
   std::vector<const Kernel*> kernels(const std::string& type, const std::string& device, tn_dtype compute);
@@ -151,7 +164,7 @@ class Registry : base::NotCopied {
                                          std::vector<RefusedProvider>& refused);
 
   // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",
-  // "updater", "reader"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.
+  // "updater", "reader", "comm"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.
   [[nodiscard]] nlohmann::json describe_type(const std::string& kind, const std::string& name) const;
   // Returns the JSON of tn_host_plugins. Runs no plugin code.
   [[nodiscard]] nlohmann::json list() const;

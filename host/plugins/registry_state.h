@@ -22,8 +22,8 @@
 
 namespace tenon::host {
 
-enum class Kind : size_t { kLayer, kUpdater, kReader, kDevice };
-constexpr std::array<Kind, 4> kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kReader, Kind::kDevice};
+enum class Kind : size_t { kLayer, kUpdater, kReader, kDevice, kComm };
+constexpr std::array kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kReader, Kind::kDevice, Kind::kComm};
 [[nodiscard]] const char* kind_name(Kind kind);
 
 // A component of a manifest: its name, its documentation, and why it is refused, "" if it is not.

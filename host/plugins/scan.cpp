@@ -76,6 +76,9 @@ std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
     case Kind::kReader:
       collect(manifest.readers);
       break;
+    case Kind::kComm:
+      collect(manifest.comms);
+      break;
     case Kind::kDevice:
       for (const DeviceDescription& device : manifest.devices) result.push_back({device.kind, device.doc, ""});
       break;

@@ -33,7 +33,7 @@ struct Services::OfPlugin {
 
   static const OfPlugin& from(void* self) { return *static_cast<const OfPlugin*>(self); }
   void expect(const char* function) const {
-    if (all.tags_ != nullptr) all.tags_->expect({Tag::kSetup, Tag::kIo}, function);
+    if (all.tags_ != nullptr) all.tags_->expect({Tag::kSetup, Tag::kIo, Tag::kComm}, function);
   }
 
   static const void* extension(void* self, const char* id) {

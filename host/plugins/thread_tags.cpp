@@ -88,8 +88,9 @@ ThreadTags::Call* ThreadTags::newest(std::thread::id thread) const {
 }
 
 // Sets TN_MISUSE in `call` if it may not begin now. [setup]: one call at a time per host, except calls that the host
-// makes inside a callback. [run] and [io]: one call at a time per instance. No call may begin inside [run]. The host
-// itself keeps these rules; an application breaks them by calling the host from a plugin's function or a log function.
+// makes inside a callback. [run], [io] and [comm]: one call at a time per instance. No call may begin inside [run]. The
+// host itself keeps these rules; an application breaks them by calling the host from a plugin's function or a log
+// function.
 void ThreadTags::refuse_overlap(Call& call) const {
   const Tag tag = call.function_.tag;
   if (tag == Tag::kAny || tag == Tag::kLoad) return;
@@ -148,7 +149,8 @@ ThreadTags::Call* ThreadTags::expect(std::initializer_list<Tag> allowed, const c
   Call* const call = newest(std::this_thread::get_id());
   if (call != nullptr && std::find(allowed.begin(), allowed.end(), call->function_.tag) != allowed.end()) return call;
   std::string tags;
-  for (const Tag tag : allowed) tags += (tags.empty() ? "" : " and ") + std::string(tag_text(tag));
+  for (const Tag& tag : allowed)
+    tags += (&tag == allowed.begin() ? "" : &tag == allowed.end() - 1 ? " and " : ", ") + std::string(tag_text(tag));
   blame(lock, text("called ", service, ", which is allowed inside ", tags, " only"));
   return nullptr;
 } catch (...) {

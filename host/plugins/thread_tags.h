@@ -38,10 +38,10 @@ struct Origin {
   uint16_t built = 0;                     // the minor version of the interface that the plugin was built with
 };
 
-enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
+enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kComm, kAny };
 // Returns the tag as headers write it: "[run]".
 [[nodiscard]] constexpr const char* tag_text(Tag tag) {
-  constexpr const char* kTexts[] = {"[load]", "[setup]", "[run]", "[io]", "[any]"};
+  constexpr const char* kTexts[] = {"[load]", "[setup]", "[run]", "[io]", "[comm]", "[any]"};
   return kTexts[static_cast<size_t>(tag)];
 }
 
@@ -49,7 +49,8 @@ enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
 struct TaggedFunction {
   Tag tag;
   const char* name;
-  const void* instance = nullptr;  // [run]: the binding, [io]: the reader; each allows one call at a time
+  // [run]: the binding, [io]: the reader, [comm]: who holds the communicator; each allows one call at a time.
+  const void* instance = nullptr;
 };
 
 // The record of a loan: a callback table that a plugin may use for a limited time, and the target of its `self`. If

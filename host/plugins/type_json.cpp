@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 namespace tenon::host {
 
@@ -70,5 +71,17 @@ json to_json(const LayerDescription& layer) {
 
 json to_json(const UpdaterDescription& updater) { return common(updater); }
 json to_json(const ReaderDescription& reader) { return common(reader); }
+
+json to_json(const CommDescription& comm) {
+  json result = common(comm);
+  result["traits"] = json::array();
+  constexpr std::pair<uint32_t, const char*> kTraits[] = {{TN_COMM_SURVIVES, "survives"},
+                                                          {TN_COMM_AUTHENTICATED, "authenticated"},
+                                                          {TN_COMM_ENCRYPTED, "encrypted"},
+                                                          {TN_COMM_ONE_PER_PROCESS, "one_per_process"}};
+  for (const auto& [trait, name] : kTraits)
+    if ((comm.traits & trait) != 0) result["traits"].push_back(name);
+  return result;
+}
 
 }  // namespace tenon::host

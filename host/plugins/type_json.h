@@ -19,5 +19,6 @@ namespace tenon::host {
 [[nodiscard]] nlohmann::json to_json(const LayerDescription& layer);
 [[nodiscard]] nlohmann::json to_json(const UpdaterDescription& updater);
 [[nodiscard]] nlohmann::json to_json(const ReaderDescription& reader);
+[[nodiscard]] nlohmann::json to_json(const CommDescription& comm);
 
 }  // namespace tenon::host

@@ -2,7 +2,7 @@
 #
 #   tenon_add_plugin(<kind> <name> <source>... [LIBRARIES <library>...] [INCLUDES <folder>...])
 #
-# kind: layers, updaters, readers or devices. Makes lib/tenon/plugins/<kind>/<name>.so in three steps:
+# kind: layers, updaters, readers, devices or comms. Makes lib/tenon/plugins/<kind>/<name>.so in three steps:
 #   1. the sources are compiled to objects;
 #   2. the objects and the manifest writer become a program that runs during the build, reads the descriptor behind
 #      tenon_plugin(), refuses what no host would accept, and writes the manifest: <name>.manifest.json to look at,
@@ -37,7 +37,7 @@ cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
 # tenon_manifest makes the text of a manifest; tenon_manifest_writer is the program of step 2 over it.
 if(NOT TARGET tenon_manifest)
   add_library(tenon_manifest OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/attributes.c"
-              "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/offers.c"
+              "${_tenon_sdk}/manifest/comms.c" "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/offers.c"
               "${_tenon_sdk}/manifest/text.c")
   add_library(tenon_manifest_writer OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/writer.c")
   foreach(target tenon_manifest tenon_manifest_writer)
@@ -142,8 +142,8 @@ endfunction()
 function(tenon_add_plugin kind name)
   cmake_parse_arguments(PARSE_ARGV 2 plugin "" "" "LIBRARIES;INCLUDES")
   set(sources ${plugin_UNPARSED_ARGUMENTS})
-  if(NOT kind MATCHES "^(layers|updaters|readers|devices)$")
-    message(FATAL_ERROR "tenon_add_plugin: the kind \"${kind}\" is not one of layers, updaters, readers, devices")
+  if(NOT kind MATCHES "^(layers|updaters|readers|devices|comms)$")
+    message(FATAL_ERROR "tenon_add_plugin: the kind \"${kind}\" is not one of layers, updaters, readers, devices, comms")
   endif()
   if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "tenon_add_plugin: the name \"${name}\" must be lower case letters, digits and _")

@@ -5,39 +5,15 @@
 #include <string.h>
 
 #include "attributes.h"
+#include "comms.h"
 #include "offers.h"
 #include "text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Refuses a table in which a function is missing. */
-#define CHECK_FUNCTION(t, table, member)                                               \
-  do {                                                                                 \
-    if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
-  } while (0)
-
-/* Refuses what only hosts of 0.`minor` know, in a plugin that says that it runs on older ones. */
-static void check_minor(text* t, const tn_plugin* plugin, const char* what, unsigned minor) {
-  if (plugin->abi.required < minor)
-    refuse(t, "%s came with version %d.%u of the plugin interface; its \"abi\" requires %d.%u", what, TN_ABI_MAJOR,
-           minor, TN_ABI_MAJOR, plugin->abi.required);
-}
-
-/* Names without "vendor." are of the plugins of Tenon, whose ids begin with "tenon.". */
-static void check_own_type(text* t, const tn_plugin* plugin, const char* what, const char* name) {
-  check_type(t, what, name);
-  if (strchr(name, '.') == NULL && strncmp(plugin->id, "tenon.", 6) != 0)
-    refuse(t, "the %s \"%s\" needs a \"vendor.\" before its name, since the id \"%s\" does not begin with \"tenon.\"",
-           what, name, plugin->id);
-}
-
 /* The host takes these attributes of every layer or updater for its own. */
 static const char* const of_layers[] = {"act", "coefficient", "drop_rate", "parameter_name", NULL};
 static const char* const of_updaters[] = {"clip_norm", "clip_value", "l1", "l2", "schedule", NULL};
-
-static void check_unique(text* t, const char* what, const char* name, const char* earlier) {
-  if (strcmp(name, earlier) == 0) refuse(t, "duplicate %s \"%s\"", what, name);
-}
 
 static void write_ports(text* t, const char* member, const tn_port* const* ports, uint32_t count) {
   const uint32_t known = TN_PORT_OPTIONAL | TN_PORT_VARIADIC | TN_PORT_INTEGER | TN_PORT_ANY | TN_PORT_SPARSE;
@@ -423,6 +399,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
   WRITE_LIST(t, plugin, libraries, "library", name, write_library(t, plugin->libraries[i]));
   write_providers(t, plugin);
   write_options(t, plugin);
+  write_comms(t, plugin);
   write_drafts(t, plugin);
   json_close(t, '}');
   if (t->length > TN_NOTE_LIMIT)

@@ -9,6 +9,12 @@
 
 typedef const void* (*extension_function)(void* user, const char* id);
 
+void check_minor(text* t, const tn_plugin* plugin, const char* what, unsigned minor) {
+  if (plugin->abi.required < minor)
+    refuse(t, "%s came with version %d.%u of the plugin interface; its \"abi\" requires %d.%u", what, TN_ABI_MAJOR,
+           minor, TN_ABI_MAJOR, plugin->abi.required);
+}
+
 void check_table(text* t, const char* id, const void* table) {
   const tn_known_table* entry = tn_find_table(id);
   const char* at = (const char*)table;
@@ -63,6 +69,9 @@ void write_offers(text* t, const tn_plugin* plugin, const void* component, uint3
   write_requirement(t, plugin, component);
 }
 
+/* The communicators of a plugin, of which versions before 0.4 have no list. */
+static uint32_t comms_of(const tn_plugin* plugin) { return TN_HAS(plugin, tn_plugin, comms) ? plugin->comms_count : 0; }
+
 /* The digest of a draft that components use, 0 if none does; refuses two of one draft. */
 static uint32_t with_draft(text* t, uint32_t digest, const char* id, extension_function extension, void* user) {
   const void* table = extension == NULL ? NULL : extension(user, id);
@@ -83,6 +92,7 @@ void write_drafts(text* t, const tn_plugin* plugin) {
       digest = with_draft(t, digest, entry->id, plugin->layers[k]->extension, plugin->layers[k]->user);
     for (uint32_t k = 0; entry->owner == TN_OF_READERS && k < plugin->readers_count; ++k)
       digest = with_draft(t, digest, entry->id, plugin->readers[k]->extension, plugin->readers[k]->user);
+    if (entry->owner == TN_IS_COMM && comms_of(plugin) > 0) digest = entry->second; /* of each, as was checked */
     if (digest == 0) continue;
     if (!is_open) json_open(t, "drafts", '[');
     is_open = 1;
@@ -116,8 +126,12 @@ void check_requirements(text* t, const tn_plugin* plugin) {
     if (!has(plugin->layers, plugin->layers_count, component) &&
         !has(plugin->updaters, plugin->updaters_count, component) &&
         !has(plugin->readers, plugin->readers_count, component) &&
-        !has(plugin->kernels, plugin->kernels_count, component))
-      refuse(t, "entry %" PRIu32 " of \"requirements\" is for none of its layers, updaters, readers and kernels", i);
+        !has(plugin->kernels, plugin->kernels_count, component) &&
+        !(comms_of(plugin) > 0 && has(plugin->comms, plugin->comms_count, component)))
+      refuse(t,
+             "entry %" PRIu32
+             " of \"requirements\" is for none of its layers, updaters, readers, kernels and communicators",
+             i);
     if (requirement->minor < plugin->abi.required)
       refuse(t,
              "entry %" PRIu32 " of \"requirements\" states 0.%" PRIu32

@@ -8,6 +8,8 @@
 
 /* Checks a table that is offered by id: its size, its second member and its functions. */
 void check_table(text* t, const char* id, const void* table);
+/* Refuses what only hosts of 0.`minor` know, in a plugin that says that it runs on older ones. */
+void check_minor(text* t, const tn_plugin* plugin, const char* what, unsigned minor);
 /* Writes "required" of the component with this table, if its plugin states one. */
 void write_requirement(text* t, const tn_plugin* plugin, const void* component);
 /* Writes "tables" of a layer or reader type, the ids of these headers for types of the owner, TN_OF_*, that its

@@ -4,6 +4,7 @@
 
 #include <tenon/device_host.h>
 #include <tenon/device_images.h>
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/draft/records.h>
 #include <tenon/migrate.h>
@@ -13,13 +14,15 @@
 typedef struct tn_known_table {
   const char* id;
   uint16_t bytes;  /* of the version that brought it */
-  uint16_t owner;  /* TN_OF_*: whose extension answers its id */
+  uint16_t owner;  /* TN_OF_*: whose extension answers its id; TN_IS_COMM: it is the table of a communicator itself */
   uint32_t second; /* what its second member, of 4 bytes, must be: the digest of a draft, TN_SECOND_FREE, or 0 */
   /* The first ones, without which a host does not use it. Without any: a host uses it for each function that it has. */
   const char* functions[4];
 } tn_known_table;
 
-enum { TN_OF_DEVICES = 0, TN_OF_LAYERS = 1, TN_OF_READERS = 2 };
+enum { TN_OF_DEVICES = 0, TN_OF_LAYERS = 1, TN_OF_READERS = 2, TN_IS_COMM = 3 };
+
+#define TN_COMM "tenon.comm/1" /* the draft of tn_comm_type in a note; no extension answers it */
 
 #define TN_SECOND_FREE UINT32_MAX /* a number with a meaning of its own, such as an opset */
 
@@ -49,6 +52,7 @@ static const tn_known_table tn_known_tables[] = {
     {TN_PASS, 16, TN_OF_READERS, 0, {"begin"}},
     {TN_PARALLEL_READ, 16, TN_OF_READERS, 0, {"read_at"}},
     {TN_RECORDS, 32, TN_OF_READERS, TN_RECORDS_DRAFT, {"count", "record", "text"}},
+    {TN_COMM, 96, TN_IS_COMM, TN_COMM_DRAFT, {NULL}},
 };
 
 #define TN_TABLE_FIRST 8u    /* where the first function lies: behind the size and another number */

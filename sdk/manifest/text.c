@@ -182,6 +182,17 @@ void check_type(text* t, const char* what, const char* name) {
     refuse(t, "the %s \"%s\" must be lower case letters, digits and _, after at most one \"vendor.\"", what, name);
 }
 
+void check_own_type(text* t, const tn_plugin* plugin, const char* what, const char* name) {
+  check_type(t, what, name);
+  if (strchr(name, '.') == NULL && strncmp(plugin->id, "tenon.", 6) != 0)
+    refuse(t, "the %s \"%s\" needs a \"vendor.\" before its name, since the id \"%s\" does not begin with \"tenon.\"",
+           what, name, plugin->id);
+}
+
+void check_unique(text* t, const char* what, const char* name, const char* earlier) {
+  if (strcmp(name, earlier) == 0) refuse(t, "duplicate %s \"%s\"", what, name);
+}
+
 void check_characters(text* t, const char* what, const char* name, const char* others) {
   if (name == NULL) refuse(t, "\"%s\" is null", what);
   if (*name == '\0') refuse(t, "\"%s\" is empty", what);

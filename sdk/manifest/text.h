@@ -51,7 +51,18 @@ void check_word(text* t, const char* what, const char* name);
 void check_words(text* t, const char* what, const char* name);
 /* A word, or "vendor.word". */
 void check_type(text* t, const char* what, const char* name);
+/* The same of a type that the plugin offers: names without "vendor." are of the plugins of Tenon, whose ids begin with
+ * "tenon.". */
+void check_own_type(text* t, const tn_plugin* plugin, const char* what, const char* name);
+/* Refuses the name of an earlier entry. */
+void check_unique(text* t, const char* what, const char* name, const char* earlier);
 /* Not null, not empty, letters and digits of ASCII and what is in `others`. */
 void check_characters(text* t, const char* what, const char* name, const char* others);
+
+/* Refuses a table in which a function is missing. */
+#define CHECK_FUNCTION(t, table, member)                                               \
+  do {                                                                                 \
+    if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
+  } while (0)
 
 #endif

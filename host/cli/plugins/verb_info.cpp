@@ -25,7 +25,8 @@ struct ShownKind {
 constexpr ShownKind kShownKinds[] = {{"layers", "layer", "type"},
                                      {"updaters", "updater", "type"},
                                      {"readers", "reader", "type"},
-                                     {"devices", "device", "kind"}};
+                                     {"devices", "device", "kind"},
+                                     {"comms", "comm", "type"}};
 
 // Returns the name of a number in the manifest, an enumerator of <tenon/attribute.h> or <tenon/layer.h>.
 std::string named(const json& number, std::initializer_list<const char*> names) {
@@ -86,6 +87,16 @@ void print_options(const json& plugin) {
   table.print(std::cout, output_width());
 }
 
+// Prints the traits of a communicator, TN_COMM_*.
+void print_traits(const json& comm) {
+  constexpr const char* kTraits[] = {"survives a lost rank", "authenticated", "encrypted", "one per process"};
+  std::string names;
+  for (size_t i = 0; i < std::size(kTraits); ++i)
+    if ((comm.value("traits", int64_t{0}) >> i & 1) != 0)
+      names += (names.empty() ? "" : ", ") + std::string(kTraits[i]);
+  if (!names.empty()) std::cout << "  traits: " << names << "\n";
+}
+
 // Returns the line about the host's own attributes of a kind, null if it has none; docs/formats.md describes them.
 const char* common_attributes(const ShownKind& kind) {
   const std::string_view word = kind.word;
@@ -116,6 +127,7 @@ void print_component(const ShownKind& kind, const json& component) {
     for (const json& id : component.at("tables")) std::cout << " " << plain(id.get<std::string>());
     std::cout << "\n";
   }
+  if (std::string_view(kind.word) == "comm") print_traits(component);
   if (component.contains("required")) std::cout << "  needs a host of 0." << component.at("required").dump() << "\n";
   const auto print_common = [&] {
     if (const char* common = common_attributes(kind)) std::cout << common << "\n";
@@ -273,8 +285,8 @@ int run_plugins_info(const Arguments& arguments) {
   bool as_json = false;
   Options options(
       "plugins info", {"NAME..."},
-      "Describes plugins, each by id or file name, or the plugin that offers a layer, updater, reader or device\n"
-      "of that name: inputs, attributes, defaults. Runs no plugin code.");
+      "Describes plugins, each by id or file name, or the plugin that offers a layer, updater, reader, device or\n"
+      "communicator of that name: inputs, attributes, defaults. Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json),
                              "print JSON: file, status, manifest");
   plugins_from.add_to(options);

@@ -20,9 +20,10 @@ struct ListedKind {
   const char* word;
   const char* name;  // key of the name that is listed
 };
-constexpr ListedKind kListedKinds[] = {{"layers", "layer", "type"},   {"updaters", "updater", "type"},
-                                       {"readers", "reader", "type"}, {"devices", "device", "kind"},
-                                       {"kernels", "kernel", "type"}, {"providers", "provider", "name"}};
+constexpr ListedKind kListedKinds[] = {{"layers", "layer", "type"},      {"updaters", "updater", "type"},
+                                       {"readers", "reader", "type"},    {"devices", "device", "kind"},
+                                       {"comms", "comm", "type"},        {"kernels", "kernel", "type"},
+                                       {"providers", "provider", "name"}};
 
 // Returns whether component `index` of its list is one that the host cannot use.
 bool is_refused(const json& plugin, const ListedKind& kind, size_t index) {

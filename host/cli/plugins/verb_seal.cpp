@@ -33,8 +33,8 @@ void check_writable(const fs::path& file) {
 // "2 layers, 1 updater"
 std::string counts(const json& manifest) {
   std::string result;
-  for (const char* list : {"layers", "updaters", "readers", "devices", "kernels", "providers"}) {
-    const size_t count = manifest.at(list).size();
+  for (const char* list : {"layers", "updaters", "readers", "devices", "comms", "kernels", "providers"}) {
+    const size_t count = manifest.contains(list) ? manifest.at(list).size() : 0;
     if (count == 0) continue;
     std::string word = list;
     if (count == 1) word.pop_back();

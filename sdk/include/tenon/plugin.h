@@ -36,7 +36,7 @@ typedef struct tn_library {
 typedef struct tn_requirement {
   uint32_t size;
   uint32_t minor;        /* the oldest minor version of a host that can use the component, at least 4 */
-  const void* component; /* its table: an entry of layers, updaters, readers or kernels */
+  const void* component; /* its table: an entry of layers, updaters, readers, kernels or comms */
 } tn_requirement;
 #endif
 

@@ -104,7 +104,7 @@ TEST_F(ThreadTagsTest, AGoodPluginPasses) {
 TEST_F(ThreadTagsTest, WhatRunMustNotDo) {
   const auto run = [this](const std::string& how) { return [this, made = machine(how)] { forward(made); }; };
   expect_fault(run("run_allocates"), "layer \"run_allocates\" (test_threads, native kernel \"bad_threads\")",
-               "run [run]", "called tenon.memory/1 allocate, which is allowed inside [setup] and [io] only");
+               "run [run]", "called tenon.memory/1 allocate, which is allowed inside [setup], [io] and [comm] only");
   expect_fault(run("task_allocates"), "run [run]", "called tenon.memory/1 allocate");
   expect_fault(run("phase_allocates"), "run [run]", "called tenon.memory/1 allocate");
   expect_fault(

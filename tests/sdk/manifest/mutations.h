@@ -43,6 +43,20 @@ static void mutate_offers(const char* wanted) {
   MUTATION("requirements_earlier", plugin.abi.required = 3)
 }
 
+static void mutate_comms(const char* wanted) {
+  MUTATION("comms_null", plugin.comms = NULL)
+  MUTATION("comm_null", comms[0] = NULL)
+  MUTATION("comm_draft", comm.draft = 7)
+  MUTATION("comm_size", comm.size = 88)
+  MUTATION("comm_description", comm.description = NULL)
+  MUTATION("comm_description_size", comm_description.size = 8)
+  MUTATION("comm_type", comm_description.type = "Test")
+  MUTATION("comm_traits", comm_description.traits = 16)
+  MUTATION("comm_wake", comm.wake = NULL)
+  MUTATION("comm_earlier", plugin.requirements_count = 0, plugin.abi.required = 3)
+  MUTATION("comm_required", requirement.component = &comm, requirement.minor = TN_ABI_MINOR + 1)
+}
+
 static void mutate_plugin(const char* wanted) {
   MUTATION("plugin_size", plugin.size -= 8)
   MUTATION("plugin_id_null", plugin.id = NULL)
@@ -147,7 +161,8 @@ static void mutate_layer(const char* wanted) {
   MUTATION("port_flags", first.flags = 64)
   MUTATION("port_doc", first.doc = "")
   MUTATION("suffix_twice", suffixes[1] = "weight")
-  MUTATION("suffix_inner", suffixes[1] = "inner.weight", plugin.abi.required = 3, plugin.requirements_count = 0)
+  MUTATION("suffix_inner", suffixes[1] = "inner.weight", plugin.abi.required = 3,
+           plugin.requirements_count = plugin.comms_count = 0)
   MUTATION("suffix_earlier", suffixes[1] = "inner.weight", plugin.abi.required = 2, plugin.requirements_count = 0)
   MUTATION("suffix_dot", suffixes[1] = "a..b")
   MUTATION("suffix_null", suffixes[1] = NULL)
@@ -185,6 +200,7 @@ static void mutate(void) {
   if (wanted == NULL) return;
   mutate_plugin(wanted);
   mutate_offers(wanted);
+  mutate_comms(wanted);
   mutate_tables(wanted);
   mutate_layer(wanted);
   mutate_attribute(wanted);

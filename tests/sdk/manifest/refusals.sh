@@ -56,9 +56,12 @@ TENON_TEST_MUTATION=built_with_3 "$program" "$folder/note.c" "$folder/note.json"
 # What the reader offers and needs; a draft that these headers do not know is written as it is.
 TENON_TEST_MUTATION=requirement_newer "$program" "$folder/note.c" "$folder/note.json"
 grep -qF '"traits":1,"tables":["tenon.records/1"],"required":5}' "$folder/note.json"
-grep -qE '"drafts":\[\{"id":"tenon.records/1","digest":"[0-9a-f]{8}"\}\]\}$' "$folder/note.json"
+digest='"digest":"[0-9a-f]{8}"'
+grep -qE '"drafts":\[\{"id":"tenon.records/1",'"$digest"'\},\{"id":"tenon.comm/1",'"$digest"'\}\]\}$' "$folder/note.json"
 TENON_TEST_MUTATION=draft_other "$program" "$folder/note.c" "$folder/note.json"
-grep -qF '"drafts":[{"id":"tenon.records/1","digest":"00000007"}]}' "$folder/note.json"
+grep -qF '"drafts":[{"id":"tenon.records/1","digest":"00000007"},{"id":"tenon.comm/1"' "$folder/note.json"
+TENON_TEST_MUTATION=comm_required "$program" "$folder/note.c" "$folder/note.json"
+grep -qF '"traits":3,"required":5}],"drafts":[' "$folder/note.json"
 TENON_TEST_MUTATION=shared_now "$program" "$folder/note.c" "$folder/note.json"
 TENON_TEST_MUTATION=suffix_inner "$program" "$folder/note.c" "$folder/note.json"
 TENON_TEST_MUTATION=built_later "$program" "$folder/note.c" "$folder/note.json"
@@ -125,10 +128,20 @@ refused draft_absent 'reader type "test_reader": its table "tenon.records/1" is 
 refused draft_two 'its components use two drafts of the table "tenon.numbers/1": '
 refused draft_function 'reader type "test_reader": its table "tenon.records/1" has no function "record"'
 refused table_reserved 'provider "rich.gemm-1": the reserved member of its table "tenon.gemm/1" is 7; expected 0'
+refused comms_null 'plugin "tenon.test.rich": "comms" is null, but counts 1'
+refused comm_null 'plugin "tenon.test.rich": entry 0 of "comms" is null'
+refused comm_draft 'the member "draft" of a communicator is 00000007; the draft of these headers is '
+refused comm_size '"size" of its communicator is 88, but the struct has 96 bytes'
+refused comm_description 'the description of a communicator is null'
+refused comm_description_size '"size" of its communicator description is 8'
+refused comm_type 'the communicator "Test" must be lower case'
+refused comm_traits 'communicator "test_comm": it has unknown traits 0x10'
+refused comm_wake 'communicator "test_comm": the function "wake" is missing'
+refused comm_earlier 'a communicator came with version 0.4 of the plugin interface; its "abi" requires 0.3'
 refused requirements_null 'plugin "tenon.test.rich": "requirements" is null, but counts 1'
 refused requirement_null 'entry 0 of "requirements" is null'
 refused requirement_size '"size" of its requirement is 8'
-refused requirement_other 'entry 0 of "requirements" is for none of its layers, updaters, readers and kernels'
+refused requirement_other 'entry 0 of "requirements" is for none of its layers, updaters, readers, kernels and communicators'
 refused requirement_older 'entry 0 of "requirements" states 0.3, which is older than what its "abi" requires'
 refused requirements_earlier 'requirements of components came with version 0.4 of the plugin interface; its "abi" requires 0.3'
 refused options_null 'plugin "tenon.test.rich": "options" is null, but counts 2'

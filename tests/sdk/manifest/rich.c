@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/draft/records.h>
 #include <tenon/plugin.h>
@@ -318,6 +319,58 @@ static tn_device_type device = {.size = sizeof(tn_device_type),
                                 .extension = device_extension};
 static const tn_device_type* devices[] = {&device};
 
+static tn_status comm_open(const tn_comm_open* open, void** comm) {
+  (void)comm;
+  return tn_fail(open->errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static tn_status comm_world(void* comm, tn_comm_world* world) {
+  (void)comm;
+  (void)world;
+  return TN_UNSUPPORTED;
+}
+static tn_status comm_transfer(void* comm, const tn_comm_message* message, uint64_t* request) {
+  (void)comm;
+  (void)message;
+  (void)request;
+  return TN_UNSUPPORTED;
+}
+static tn_status comm_progress(void* comm, int64_t timeout_us, tn_comm_event* events, uint32_t capacity,
+                               uint32_t* got) {
+  (void)comm;
+  (void)timeout_us;
+  (void)events;
+  (void)capacity;
+  (void)got;
+  return TN_UNSUPPORTED;
+}
+static void comm_wake(void* comm) { (void)comm; }
+static void comm_abort(void* comm, int32_t exit_code) {
+  (void)comm;
+  (void)exit_code;
+}
+static void comm_close(void* comm, int64_t timeout_us) {
+  (void)comm;
+  (void)timeout_us;
+}
+static tn_comm_description comm_description = {.size = sizeof(tn_comm_description),
+                                               .attributes_count = 1,
+                                               .type = "test_comm",
+                                               .doc = "A communicator.",
+                                               .attributes = attributes,
+                                               .traits = TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED};
+static tn_comm_type comm = {.size = sizeof(tn_comm_type),
+                            .draft = TN_COMM_DRAFT,
+                            .description = &comm_description,
+                            .open = comm_open,
+                            .world = comm_world,
+                            .send = comm_transfer,
+                            .receive = comm_transfer,
+                            .progress = comm_progress,
+                            .wake = comm_wake,
+                            .abort = comm_abort,
+                            .close = comm_close};
+static const tn_comm_type* comms[] = {&comm};
+
 static tn_library library = {.size = sizeof(tn_library), .name = "libc.so.6", .hint = "it is there"};
 static const tn_library* libraries[] = {&library};
 
@@ -398,7 +451,9 @@ static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .options_count = 2,
                            .options = options,
                            .requirements_count = 1,
-                           .requirements = requirements};
+                           .requirements = requirements,
+                           .comms_count = 1,
+                           .comms = comms};
 
 #ifdef TENON_TEST_MUTATIONS
 #include "mutations.h"
