@@ -215,13 +215,13 @@ void DeviceMachine::finish_backward() {
 }
 
 void DeviceMachine::zero_gradients() {
-  const MachineMemory& memory = model_.memory;
-  access_->zero(memory.block.data() + memory.sections.gradients, memory.sections.arena - memory.sections.gradients);
+  const std::span<std::byte> dense = dense_gradients();
+  access_->zero(dense.data(), dense.size());
   for (const auto& gradient : model_.sparse_gradients) gradient->clear();
 }
 
 void DeviceMachine::commit_buffers(const UsedNames& used) {
-  if (samples_ <= 0) return;
+  if (samples_ <= 0 && !summed_) return;
   bool changed = false;
   for (size_t i = 0; i < model_.lowered.buffers.size(); ++i) {
     const BufferUse& buffer = model_.lowered.buffers[i];
@@ -261,10 +261,25 @@ ShardTerms DeviceMachine::terms() const {
   return result;
 }
 
-void DeviceMachine::add(Shard& from, double share) {
+std::span<std::byte> DeviceMachine::dense_gradients() const {
+  const MachineMemory::Sections& sections = model_.memory.sections;
+  return {model_.memory.block.data() + sections.gradients, sections.arena - sections.gradients};
+}
+
+void DeviceMachine::add(DeviceMachine& from, double share) {
   std::unique_ptr<ShardSum>& sum = sums_[&from];
   if (sum == nullptr) sum = std::make_unique<ShardSum>(*this, from);
   sum->start(share);
+}
+
+void DeviceMachine::take_rows(size_t gradient, const std::vector<int64_t>& ids, const std::byte* values) {
+  SparseGradient& to = *model_.sparse_gradients[gradient];
+  const auto rows = static_cast<int64_t>(ids.size());
+  to.clear();
+  reserve_rows(to, rows);
+  access_->write(to.rows().count, &rows, sizeof rows);
+  access_->write(to.rows().ids, ids.data(), ids.size() * sizeof(int64_t));
+  access_->write(to.values(), values, ids.size() * to.row_bytes());
 }
 
 // ---- calls

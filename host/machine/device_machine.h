@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,23 @@ namespace tenon::host {
 using namespace core;
 
 class ShardSum;
+
+// Identifies a state of a machine's memory: pointers into it and calls prepared for it are valid while memory_id()
+// returns the same object. Compared by address, which cannot be reused while a holder keeps the object.
+struct MemoryId {};
+
+// Where the memory of a shard has what the shards add up or merge: in the order of the model, which is that of all
+// shards.
+struct ShardTerms {
+  struct Rows {
+    const int64_t* ids;
+    const void* values;
+    int64_t capacity;
+  };
+  std::vector<const void*> dense;    // gradients, by number of their run
+  std::vector<Rows> row_sparse;      // gradients
+  std::vector<const void*> buffers;  // their next values; null: a buffer that keeps its value
+};
 
 // Compiles a topology for a device and runs it on shards of minibatches. Forward and backward have two parts, so that
 // several devices compute at the same time: the first enqueues the work, the second waits for it. Which calls are legal
@@ -51,7 +69,10 @@ class DeviceMachine final : public Shard {
   void start_backward(bool adds);
   void finish_backward();
   // Forgets the values of the last forward.
-  void drop_outputs() { samples_ = -1; }
+  void drop_outputs() {
+    samples_ = -1;
+    summed_ = false;
+  }
   // After a forward of which a shard failed: also forgets the carried states that it has left. The next forward begins
   // with the states with which this one began.
   void abandon_forward();
@@ -67,13 +88,18 @@ class DeviceMachine final : public Shard {
   [[nodiscard]] CarriedStates carried() const override { return carried_.states(); }
   void set_carried(const CarriedStates& carried) override { carried_.set(carried); }
   void reset_carried() override;
-  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return memory_id_; }
-  [[nodiscard]] ShardTerms terms() const override;
-  [[nodiscard]] int64_t rows(size_t gradient) const override { return model_.sparse_gradients[gradient]->count(); }
-  [[nodiscard]] bool is_in_reach_of(const Device& device) const override { return device_.get() == &device; }
-  void read(void* to, const void* from, uint64_t bytes) const override { access_->read(to, from, bytes); }
-  void add(Shard& from, double share) override;
-  void wait() override { access_->wait(); }
+  // What its backward left. The pointers of terms() are valid while memory_id() returns the same object.
+  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return memory_id_; }
+  [[nodiscard]] ShardTerms terms() const;
+  // The memory of all dense gradients, of the compute type, one behind the other with their padding.
+  [[nodiscard]] std::span<std::byte> dense_gradients() const;
+  // Enqueues work that adds the gradients of another shard to those of this one, and merges the next values of its
+  // buffers with them. Both have run backward. share: the samples of `from` among those of both.
+  void add(DeviceMachine& from, double share);
+  void wait() { access_->wait(); }
+  // Takes what another process has added up: the gradients and next values are those of the whole minibatch.
+  void take_rows(size_t gradient, const std::vector<int64_t>& ids, const std::byte* values);
+  void set_summed() { summed_ = true; }
 
   // Makes room for rows that are to be added to a row-sparse gradient: all may be new ones.
   void reserve_rows(SparseGradient& gradient, int64_t added);
@@ -121,9 +147,10 @@ class DeviceMachine final : public Shard {
   std::shared_ptr<const MemoryId> memory_id_;
   std::vector<int64_t> symbols_;  // sizes by symbol in the last forward
   ErrorSink errors_;
-  int64_t samples_ = -1;                                    // of the last forward; -1: none, or it failed
-  int64_t first_sample_ = 0;                                // of them, in the minibatch of all shards
-  std::map<const Shard*, std::unique_ptr<ShardSum>> sums_;  // by the shard that is added
+  int64_t samples_ = -1;      // of the last forward; -1: none, or it failed
+  int64_t first_sample_ = 0;  // of them, in the minibatch of all shards
+  bool summed_ = false;  // whether the next values of buffers are those of the whole minibatch, without samples, too
+  std::map<const DeviceMachine*, std::unique_ptr<ShardSum>> sums_;  // by the shard that is added
 };
 
 }  // namespace tenon::host

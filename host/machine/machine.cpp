@@ -20,27 +20,32 @@ std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
   return base::joined(devices, [](const auto& device) { return text("\"", device->name(), "\""); });
 }
 
-// Returns the device of each shard: the shards are divided among the devices in their order. Throws TN_INVALID if there
-// are fewer shards than devices, or if a minibatch is smaller than a list of devices that states its shards.
-std::vector<std::shared_ptr<Device>> by_shard(const std::vector<std::shared_ptr<Device>>& devices,
-                                              const MachineOptions& options) {
-  const auto count = static_cast<int64_t>(devices.size());
-  if (options.shards == 0) {
+// Returns the shards of a minibatch. Throws TN_INVALID if there are fewer than devices and processes, or if a minibatch
+// is smaller than a list of devices that states its shards.
+size_t shards_of(const std::vector<std::shared_ptr<Device>>& devices, const MachineOptions& options) {
+  const size_t processes = options.team == nullptr ? 1 : static_cast<size_t>(options.team->processes());
+  if (options.shards == 0 && processes == 1) {
+    const auto count = static_cast<int64_t>(devices.size());
     if (count > 1 && options.max_samples >= 1 && options.max_samples < count)
       fail(TN_INVALID, SubjectName{"devices"}, "a minibatch of at most ", options.max_samples,
            options.max_samples == 1 ? " sample" : " samples", " is smaller than the list of devices, ", listed(devices),
            ": each computes a shard of it");
-    return devices;
+    return devices.size();
   }
-  if (options.shards < devices.size())
-    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", options.shards, ", fewer than the devices, ",
-         listed(devices));
-  if (options.shards > kMostShards)
-    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", options.shards, "; expected at most ", kMostShards);
-  std::vector<std::shared_ptr<Device>> result;
-  for (size_t i = 0; i < devices.size(); ++i)
-    result.insert(result.end(), static_cast<size_t>(shard_range(options.shards, devices.size(), i).count), devices[i]);
-  return result;
+  const size_t shards = options.shards == 0 ? processes * devices.size() : options.shards;
+  if (shards < processes * devices.size())
+    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", shards, ", fewer than the devices, ", listed(devices),
+         processes == 1 ? "" : text(", of ", processes, " processes"));
+  if (shards > kMostShards)
+    fail(TN_INVALID, SubjectName{"shards"}, "shards is ", shards, "; expected at most ", kMostShards);
+  return shards;
+}
+
+// Returns the shards that this process computes.
+ShardRange own_shards(size_t shards, const Team* team) {
+  const auto all = static_cast<int64_t>(shards);
+  if (team == nullptr) return {0, all};
+  return shard_range(all, static_cast<size_t>(team->processes()), static_cast<size_t>(team->rank()));
 }
 
 // Returns the options of the machine of shard `number` of `shards`.
@@ -72,26 +77,54 @@ void check_divisible(const CompiledModel& model, const MachineOptions& options, 
   }
 }
 
+// Makes the machines of the shards of this process, which are divided among the devices in their order.
 std::vector<std::unique_ptr<DeviceMachine>> machines_on(const Topology& topology,
                                                         const std::shared_ptr<ParameterSet>& set, Registry& registry,
                                                         const std::vector<std::shared_ptr<Device>>& devices,
                                                         const tn_parallel* parallel, const MachineOptions& options) {
-  const std::vector<std::shared_ptr<Device>> shards = by_shard(devices, options);
+  const size_t shards = shards_of(devices, options);
+  const ShardRange own = own_shards(shards, options.team);
   std::vector<std::unique_ptr<DeviceMachine>> machines;
-  for (size_t i = 0; i < shards.size(); ++i)
-    machines.push_back(std::make_unique<DeviceMachine>(topology, set, registry, shards[i], parallel,
-                                                       options_of_shard(options, shards.size(), i)));
-  if (shards.size() > 1)
-    check_divisible(
-        machines.front()->model(), options,
-        options.shards == 0 ? "on several devices, " + listed(devices) : text("among ", options.shards, " shards"));
+  for (size_t i = 0; i < devices.size(); ++i)
+    for (int64_t k = shard_range(own.count, devices.size(), i).count; k > 0; --k)
+      machines.push_back(std::make_unique<DeviceMachine>(
+          topology, set, registry, devices[i], parallel,
+          options_of_shard(options, shards, static_cast<size_t>(own.first) + machines.size())));
+  if (shards == 1) return machines;
+  const bool by_devices = options.shards == 0 && options.team == nullptr;
+  check_divisible(machines.front()->model(), options,
+                  by_devices ? "on several devices, " + listed(devices) : text("among ", shards, " shards"));
+  if (options.team != nullptr && !machines.front()->model().lowered.carried.empty())
+    fail(TN_UNSUPPORTED, SubjectName{"team"}, "states that are carried to the next minibatch are of one process; ",
+         options.team->processes(), " train");
   return machines;
 }
 
-std::vector<Shard*> shards_of(const std::vector<std::unique_ptr<DeviceMachine>>& machines) {
+std::vector<std::unique_ptr<RemoteShard>> shards_elsewhere(size_t shards, const Team* team) {
+  std::vector<std::unique_ptr<RemoteShard>> others;
+  for (int64_t process = 0; team != nullptr && process < team->processes(); ++process) {
+    if (process == team->rank()) continue;
+    const ShardRange range =
+        shard_range(static_cast<int64_t>(shards), static_cast<size_t>(team->processes()), static_cast<size_t>(process));
+    for (int64_t i = 0; i < range.count; ++i) others.push_back(std::make_unique<RemoteShard>(process));
+  }
+  return others;
+}
+
+// Returns all shards of a minibatch in their order.
+std::vector<Shard*> in_order(const std::vector<std::unique_ptr<DeviceMachine>>& machines,
+                             const std::vector<std::unique_ptr<RemoteShard>>& others, size_t first) {
   std::vector<Shard*> shards;
-  for (const auto& machine : machines) shards.push_back(machine.get());
+  for (const auto& other : others) shards.push_back(other.get());
+  for (size_t i = 0; i < machines.size(); ++i)
+    shards.insert(shards.begin() + static_cast<std::ptrdiff_t>(first + i), machines[i].get());
   return shards;
+}
+
+std::vector<DeviceMachine*> pointers(const std::vector<std::unique_ptr<DeviceMachine>>& machines) {
+  std::vector<DeviceMachine*> result;
+  for (const auto& machine : machines) result.push_back(machine.get());
+  return result;
 }
 
 }  // namespace
@@ -100,8 +133,14 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
                  const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
                  const MachineOptions& options)
     : max_samples_(options.max_samples),
+      team_(options.team),
+      first_shard_(static_cast<size_t>(own_shards(shards_of(devices, options), team_).first)),
       machines_(machines_on(topology, set, registry, devices, parallel, options)),
-      shards_(shards_of(machines_), max_samples_, set->allocator()),
+      others_(shards_elsewhere(shards_of(devices, options), team_)),
+      shards_(in_order(machines_, others_, first_shard_), max_samples_, set->allocator()),
+      team_sum_(team_ == nullptr
+                    ? nullptr
+                    : std::make_unique<TeamSum>(*team_, pointers(machines_), first_shard_, shards_.count())),
       step_(*machines_.front()) {}
 
 std::vector<std::shared_ptr<Device>> Machine::devices() const {
@@ -126,13 +165,13 @@ namespace {
 // The shards of a minibatch. One that has all samples has the arrays as they are.
 class Division {
  public:
-  // Borrows everything.
-  Division(const std::vector<std::unique_ptr<DeviceMachine>>& machines, const std::vector<ArrayView>& arrays,
-           const MinibatchSizes& sizes) {
+  // Borrows everything. first: the number of the first machine's shard, of `shards`.
+  Division(const std::vector<std::unique_ptr<DeviceMachine>>& machines, size_t first, size_t shards,
+           const std::vector<ArrayView>& arrays, const MinibatchSizes& sizes) {
     const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
     shards_.reserve(machines.size());
     for (size_t i = 0; i < machines.size(); ++i) {
-      const ShardRange range = shard_range(samples, machines.size(), i);
+      const ShardRange range = shard_range(samples, shards, first + i);
       if (range.count == samples) {
         shards_.push_back({arrays, sizes, sizes.symbols, 0});
       } else {
@@ -162,7 +201,7 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
-  const Division division(machines_, arrays, sizes);
+  const Division division(machines_, first_shard_, shards_.count(), arrays, sizes);
   const std::vector<DeviceMachine::Minibatch>& shards = division.shards();
   grow(shards);
   drop_outputs();
@@ -175,6 +214,7 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
     for (const auto& machine : machines_) machine->abandon_forward();
     throw;
   }
+  if (team_ != nullptr) share_results(sizes.symbols[TN_SYMBOL_SAMPLES]);
   values_ = Values::kForwarded;
 }
 
@@ -198,6 +238,7 @@ void Machine::grow(const std::vector<DeviceMachine::Minibatch>& shards) {
 
 void Machine::drop_outputs() {
   for (const auto& machine : machines_) machine->drop_outputs();
+  for (const auto& other : others_) other->drop();
   values_ = Values::kNone;
   step_.forget_used();
 }
@@ -222,6 +263,9 @@ void Machine::reset_carried() {
 void Machine::check_backward() const {
   require_own();
   if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no backward");
+  if (team_ != nullptr && team_->processes() > 1 && step_.exist())
+    fail(TN_UNSUPPORTED, "a second backward before an update cannot be divided among ", team_->processes(),
+         " processes");
   if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
   if (!step_.updated().empty()) {
     const std::string& name = *step_.updated().begin();
@@ -247,7 +291,7 @@ void Machine::run_backward() {
     try {
       compute([&](size_t i) { machines_[i]->start_backward(adds && i == 0); },
               [&](size_t i) { machines_[i]->finish_backward(); });
-      shards_.add_up();
+      add_up();
     } catch (...) {
       for (const auto& machine : machines_) machine->access().finish();
       throw;
@@ -255,6 +299,62 @@ void Machine::run_backward() {
     step_.set_accumulated();
   }
   values_ = Values::kDifferentiated;
+}
+
+// Gives the other processes what the shards of this one have measured, and takes what theirs have. samples: of the
+// minibatch.
+void Machine::share_results(int64_t samples) {
+  size_t numbers = model().costs.size();  // of a shard: its costs, then the sums of its metrics
+  for (const MetricUse& metric : metrics()) numbers += metric.state.size();
+  const auto processes = static_cast<size_t>(team_->processes());
+  const auto shards = static_cast<int64_t>(shards_.count());
+  const auto most = static_cast<size_t>(shard_range(shards, processes, 0).count);  // of a process
+  std::vector<double> all(processes * most * numbers);
+  double* to = all.data() + static_cast<size_t>(team_->rank()) * most * numbers;
+  for (const auto& machine : machines_) {
+    for (const double cost : machine->costs()) *to++ = cost;
+    for (const MetricUse& metric : metrics())
+      for (const double sum : machine->metric_state(metric.layer)) *to++ = sum;
+  }
+  team_->gather(std::as_writable_bytes(std::span(all)));
+  size_t other = 0;
+  for (size_t process = 0; process < processes; ++process) {
+    if (static_cast<int64_t>(process) == team_->rank()) continue;
+    const double* from = all.data() + process * most * numbers;
+    const ShardRange range = shard_range(shards, processes, process);
+    for (int64_t i = 0; i < range.count; ++i) {
+      std::vector<double> costs(from, from + model().costs.size());
+      from += costs.size();
+      std::vector<std::pair<LayerRef, std::vector<double>>> sums;
+      for (const MetricUse& metric : metrics()) {
+        sums.emplace_back(metric.layer, std::vector<double>(from, from + metric.state.size()));
+        from += metric.state.size();
+      }
+      others_[other++]->set(shard_range(samples, shards_.count(), static_cast<size_t>(range.first + i)).count,
+                            std::move(costs), std::move(sums));
+    }
+  }
+}
+
+// Adds up the gradients of all shards, and merges the next values of their buffers, in the first one: in a tree, whose
+// nodes of one level compute at the same time. Shards without samples, the last ones, have nothing to add.
+void Machine::add_up() {
+  const int64_t all = samples();
+  const ShardTree tree(static_cast<size_t>(std::min<int64_t>(all, static_cast<int64_t>(shards_.count()))));
+  const size_t end = first_shard_ + machines_.size();
+  const auto before = [&](size_t shard) { return shard_range(all, shards_.count(), shard).first; };
+  for (const std::vector<ShardJoin>& level : tree.levels()) {
+    const auto each_own = [&](const auto& work) {
+      for (const ShardJoin& join : level)
+        if (join.to >= first_shard_ && join.end <= end) work(join, *machines_[join.to - first_shard_]);
+    };
+    each_own([&](const ShardJoin& join, DeviceMachine& to) {
+      to.add(*machines_[join.from - first_shard_], static_cast<double>(before(join.end) - before(join.from)) /
+                                                       static_cast<double>(before(join.end) - before(join.to)));
+    });
+    each_own([](const ShardJoin&, DeviceMachine& to) { to.wait(); });
+  }
+  if (team_sum_ != nullptr) team_sum_->run(all);
 }
 
 std::vector<std::string> Machine::cost_names() const {

@@ -14,7 +14,9 @@
 #include "host/machine/device_machine.h"
 #include "host/machine/feeds.h"
 #include "host/machine/set_gate.h"
+#include "host/machine/shards/remote_shard.h"
 #include "host/machine/shards/shards.h"
+#include "host/machine/shards/team_sum.h"
 #include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
 
@@ -22,10 +24,11 @@ namespace tenon::host {
 
 using namespace core;
 
-// Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes a shard of
-// the minibatch, with the same parameters. A device that is in the list twice computes two shards. The first one has
-// the sums of the gradients over all shards. Over a set without values a machine allocates no memory, and can be
-// described but not run.
+// Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes shards of the
+// minibatch, with the same parameters. A device that is in the list twice computes two shards. With a team each process
+// computes some of the shards; its calls of forward and backward are collective. The first shard of the process has the
+// sums of the gradients over all shards. Over a set without values a machine allocates no memory, and can be described
+// but not run.
 class Machine {
  public:
   // TN_INVALID if max_samples is smaller than the list of devices, TN_UNSUPPORTED for what shards cannot compute.
@@ -92,8 +95,10 @@ class Machine {
 
   [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return first().set(); }
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return first().device(); }
-  // One for each shard.
+  // Of this process, one for each of its shards.
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const;
+  // Of a minibatch, over all processes.
+  [[nodiscard]] size_t shards() const { return shards_.count(); }
   [[nodiscard]] std::string compute_name() const { return first().compute_name(); }
   [[nodiscard]] bool is_for_training() const { return first().options().training; }
   [[nodiscard]] nlohmann::json describe() const;
@@ -109,6 +114,8 @@ class Machine {
 
   [[nodiscard]] const DeviceMachine& first() const { return *machines_.front(); }
   [[nodiscard]] const CompiledModel& model() const { return first().model(); }
+  void share_results(int64_t samples);
+  void add_up();
   template <typename Start, typename Finish>
   void compute(const Start& start, const Finish& finish);
   void grow(const std::vector<DeviceMachine::Minibatch>& shards);
@@ -117,8 +124,12 @@ class Machine {
   void check_divided(const LayerOutput& output) const;
 
   int64_t max_samples_;
-  std::vector<std::unique_ptr<DeviceMachine>> machines_;  // by shard
+  Team* team_;                                            // null: this process computes all shards
+  size_t first_shard_ = 0;                                // of this process
+  std::vector<std::unique_ptr<DeviceMachine>> machines_;  // by shard of this process
+  std::vector<std::unique_ptr<RemoteShard>> others_;      // of other processes: before, then behind those
   mutable Shards shards_;
+  std::unique_ptr<TeamSum> team_sum_;  // null without a team
   StepGradients step_;
   std::optional<uint64_t> version_;  // of the parameters
   Values values_ = Values::kNone;

@@ -39,7 +39,7 @@ void ShardSum::start(double share) {
   HostAccess& access = to_.access();
   for (const Copied& part : copied_) {
     const uint64_t bytes = part.rows == nullptr ? part.bytes : part.bytes * static_cast<uint64_t>(*part.rows);
-    access.write_by(part.here.data(), bytes, [&](std::byte* at) { from_.read(at, part.from, bytes); });
+    access.write_by(part.here.data(), bytes, [&](std::byte* at) { from_.access().read(at, part.from, bytes); });
   }
   put_control(share);
   tn_execution execution = to_.execution();
@@ -55,7 +55,7 @@ void ShardSum::reserve_rows() {
   const auto& gradients = to_.model().sparse_gradients;
   symbols_.resize(TN_SYMBOL_FIRST_RAGGED + gradients.size());
   for (size_t i = 0; i < gradients.size(); ++i) {
-    rows_of(i) = from_.rows(i);
+    rows_of(i) = from_.model().sparse_gradients[i]->count();
     to_.reserve_rows(*gradients[i], rows_of(i));
   }
 }
@@ -79,7 +79,7 @@ void ShardSum::prepare() {
 
 // Returns where calls on the device of the sum read what lies at `from` in the other shard's memory.
 void* ShardSum::here(const void* from, uint64_t bytes, int64_t capacity, const int64_t* rows) {
-  if (from_.is_in_reach_of(*to_.device())) return const_cast<void*>(from);  // an input: calls do not write to it
+  if (from_.device() == to_.device()) return const_cast<void*>(from);  // an input: calls do not write to it
   copied_.push_back({from, DeviceMemory(to_.device(), bytes * static_cast<uint64_t>(capacity)), bytes, rows});
   return copied_.back().here.data();
 }

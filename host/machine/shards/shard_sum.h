@@ -16,7 +16,7 @@ using namespace core;
 // place is copied through memory of the host. Borrows both.
 class ShardSum {
  public:
-  ShardSum(DeviceMachine& to, Shard& from) : to_(to), from_(from) {}
+  ShardSum(DeviceMachine& to, DeviceMachine& from) : to_(to), from_(from) {}
 
   // Enqueues the work, in the stream of the machine `to`. Both have run backward. share: the samples of `from` among
   // those of both, the weight of its buffers in a mean.
@@ -42,7 +42,7 @@ class ShardSum {
   [[nodiscard]] int64_t& rows_of(size_t gradient) { return symbols_[TN_SYMBOL_FIRST_RAGGED + gradient]; }
 
   DeviceMachine& to_;
-  Shard& from_;
+  DeviceMachine& from_;
   std::shared_ptr<const MemoryId> to_id_, from_id_;  // for which the calls are prepared
   std::vector<int64_t> symbols_;  // the first ragged ones: rows of the row-sparse gradients of `from`
   std::vector<Copied> copied_;

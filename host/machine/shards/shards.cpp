@@ -50,22 +50,6 @@ std::vector<double> Shards::metric_state(const LayerRef& metric) const {
   return sums;
 }
 
-// Works in a tree: adds shard 1 to shard 0, 3 to 2, ..., then 2 to 0, 6 to 4, ...; the shards of one level compute at
-// the same time. Shards without samples, the last ones, have nothing to add.
-void Shards::add_up() const {
-  std::vector<int64_t> samples;  // of the shards that each sum has
-  for (const Shard* shard : shards_)
-    if (shard->samples() > 0) samples.push_back(shard->samples());
-  const size_t count = samples.size();
-  for (size_t step = 1; step < count; step *= 2) {
-    for (size_t i = step; i < count; i += 2 * step) {
-      samples[i - step] += samples[i];
-      shards_[i - step]->add(*shards_[i], static_cast<double>(samples[i]) / static_cast<double>(samples[i - step]));
-    }
-    for (size_t i = step; i < count; i += 2 * step) shards_[i - step]->wait();
-  }
-}
-
 // ---- carried states
 
 void Shards::reset_carried() {

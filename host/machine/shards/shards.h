@@ -28,6 +28,7 @@ class Shards {
   // Borrows the shards. max_samples: of a minibatch. allocator: for joined copies.
   Shards(std::vector<Shard*> shards, int64_t max_samples, std::shared_ptr<Allocator> allocator);
 
+  [[nodiscard]] size_t count() const { return shards_.size(); }
   [[nodiscard]] int64_t samples() const;
   [[nodiscard]] double cost() const;
   [[nodiscard]] std::vector<double> costs() const;
@@ -44,9 +45,6 @@ class Shards {
   void set_carried(const CarriedStates& carried);
   // Gives each shard the states of its samples in a minibatch of `samples`, if they are not those that it has.
   void cut_carried(int64_t samples);
-
-  // Adds up gradients, and merges the next values of buffers, in shard 0.
-  void add_up() const;
 
  private:
   struct Joined {

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/comm/team.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+#include "host/threads/own_thread.h"
+#include "host/threads/signals_blocked.h"
+
+namespace tenon::host {
+
+namespace {
+
+constexpr int64_t kProgressUs = 50'000;                 // of one wait for events
+constexpr auto kIdle = std::chrono::milliseconds(200);  // between two looks at the world without transfers
+constexpr uint64_t kPiece = uint64_t{4} << 20U;         // bytes of a message at most: others overtake what is long
+
+}  // namespace
+
+Team::Team(const CommType& type, const Values& attributes, const tn_services* services, const JoinOptions& options,
+           const std::atomic<bool>* ending)
+    : type_(type), ending_(ending) {
+  {
+    const SignalsBlocked blocked;
+    thread_ = std::thread([this, &attributes, services, &options] { run(attributes, services, options); });
+  }
+  std::unique_lock lock(mutex_);
+  while (!joined_ && error_ == nullptr) {
+    changed_.wait_for(lock, kIdle);
+    if (ending_ != nullptr && ending_->load(std::memory_order_relaxed)) cancel_ = 1;
+  }
+  if (error_ == nullptr) return;
+  lock.unlock();
+  thread_.join();
+  std::rethrow_exception(error_);
+}
+
+Team::~Team() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+    if (comm_ != nullptr) comm_->wake();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// ---- the thread of the communicator
+
+void Team::run(const Values& attributes, const tn_services* services, const JoinOptions& options) {
+  mark_own_thread();
+  try {
+    Communicator comm(type_, attributes, services, options, &cancel_);
+    world_ = comm.world();
+    {
+      const std::lock_guard lock(mutex_);
+      comm_ = &comm;
+      joined_ = true;
+    }
+    changed_.notify_all();
+    try {
+      serve(comm);
+    } catch (...) {
+      fail_all(std::current_exception());
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return leaving_; });
+    }
+    const std::lock_guard lock(mutex_);
+    comm_ = nullptr;
+  } catch (...) {
+    fail_all(std::current_exception());
+  }
+}
+
+void Team::fail_all(const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_ == nullptr) error_ = error;
+    posted_.clear();
+    unfinished_ = 0;
+  }
+  changed_.notify_all();
+}
+
+// Carries out what is posted until the team is left. Throws if a process is lost.
+void Team::serve(Communicator& comm) {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (leaving_) return;
+      if (posted_.empty() && begun_.empty())
+        changed_.wait_for(lock, kIdle, [this] { return leaving_ || !posted_.empty(); });
+      if (leaving_) return;
+    }
+    begin_posted(comm);
+    for (const tn_comm_event& event : comm.progress(begun_.empty() ? 0 : kProgressUs)) take(event);
+    refused_.store(comm.world().refused, std::memory_order_relaxed);
+    if (ending_ != nullptr && ending_->load(std::memory_order_relaxed)) fail(TN_CANCELLED, "the host ends");
+  }
+}
+
+void Team::begin_posted(Communicator& comm) {
+  while (true) {
+    Piece piece;
+    {
+      const std::lock_guard lock(mutex_);
+      if (posted_.empty()) return;
+      piece = posted_.front();
+      posted_.pop_front();
+    }
+    const uint64_t request = piece.is_send ? comm.send(piece.peer, 0, piece.data, piece.bytes)
+                                           : comm.receive(piece.peer, 0, piece.data, piece.bytes);
+    if (!begun_.emplace(request, piece.peer).second)
+      fail(TN_PLUGIN_FAULT, ComponentName{comm.who()}, "two unfinished requests have the number ", request);
+  }
+}
+
+void Team::take(const tn_comm_event& event) {
+  const auto lose = [](int32_t peer) { fail(TN_IO, "process ", peer, " is lost: it has ended, or does not answer"); };
+  if (event.kind == TN_COMM_WOKEN) return;
+  if (event.kind == TN_COMM_LOST) lose(event.peer);
+  const auto begun = begun_.find(event.request);
+  if (event.kind != TN_COMM_DONE || begun == begun_.end())
+    fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event of kind ", event.kind,
+         " has the request ", event.request, ", which is not an unfinished one");
+  const int32_t peer = begun->second;
+  begun_.erase(begun);
+  if (event.status == TN_IO) lose(peer);
+  if (event.status != TN_OK)
+    fail(event.status, "the processes ", rank(), " and ", peer,
+         " do not exchange the same bytes: they run different jobs");
+  {
+    const std::lock_guard lock(mutex_);
+    if (--unfinished_ > 0) return;
+  }
+  changed_.notify_all();
+}
+
+// ---- the calling thread
+
+void Team::post(std::vector<Piece> pieces) {
+  std::unique_lock lock(mutex_);
+  if (error_ != nullptr) std::rethrow_exception(error_);
+  unfinished_ += pieces.size();
+  posted_.insert(posted_.end(), pieces.begin(), pieces.end());
+  if (comm_ != nullptr) comm_->wake();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return unfinished_ == 0 || error_ != nullptr; });
+  if (error_ != nullptr) std::rethrow_exception(error_);
+}
+
+void Team::exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) {
+  const uint64_t most = std::min(kPiece, world_.most_bytes);
+  std::vector<Piece> pieces;
+  const auto cut = [&](bool is_send, int64_t peer, void* data, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes; at += most)
+      pieces.push_back(
+          {is_send, static_cast<int32_t>(peer), static_cast<std::byte*>(data) + at, std::min(most, bytes - at)});
+  };
+  for (const Incoming& each : incoming) cut(false, each.from, each.data, each.bytes);
+  for (const Outgoing& each : outgoing) cut(true, each.to, const_cast<void*>(each.data), each.bytes);
+  post(std::move(pieces));
+}
+
+void Team::gather(std::span<std::byte> all) {
+  const uint64_t bytes = all.size() / static_cast<uint64_t>(processes());
+  const auto part = [&](int64_t of) { return all.data() + static_cast<uint64_t>(of) * bytes; };
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  for (int64_t other = 0; other < processes(); ++other) {
+    if (other == rank()) continue;
+    outgoing.push_back({other, part(rank()), bytes});
+    incoming.push_back({other, part(other), bytes});
+  }
+  exchange(outgoing, incoming);
+}
+
+void Team::broadcast(std::span<std::byte> bytes) {
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  if (rank() != 0) incoming.push_back({0, bytes.data(), bytes.size()});
+  for (int64_t other = 1; rank() == 0 && other < processes(); ++other)
+    outgoing.push_back({other, bytes.data(), bytes.size()});
+  exchange(outgoing, incoming);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/shards/shard_tree.h"
+
+#include <algorithm>
+
+namespace tenon::host {
+
+ShardTree::ShardTree(size_t count) : count_(count) {
+  for (size_t step = 1; step < count; step *= 2) {
+    std::vector<ShardJoin>& level = levels_.emplace_back();
+    for (size_t from = step; from < count; from += 2 * step)
+      level.push_back({from - step, from, std::min(from + step, count)});
+  }
+}
+
+std::vector<ShardSpan> ShardTree::nodes_within(size_t first, size_t end) const {
+  std::vector<ShardSpan> nodes;
+  for (size_t shard = first; shard < std::min(end, count_); ++shard) nodes.push_back({shard, shard + 1});
+  for (const std::vector<ShardJoin>& level : levels_)
+    for (const ShardJoin& join : level) {
+      if (join.to < first || join.end > end) continue;
+      const auto to = std::find(nodes.begin(), nodes.end(), ShardSpan{join.to, join.from});
+      to->end = join.end;
+      nodes.erase(to + 1);
+    }
+  return nodes;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,36 @@
+// The order in which the shards of a minibatch are added up. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tenon::host {
+
+// Adds the sum of the shards [from, end) to that of the shards [to, from).
+struct ShardJoin {
+  size_t to, from, end;
+};
+// Shards whose sum is a node of the tree.
+struct ShardSpan {
+  size_t first, end;
+  bool operator==(const ShardSpan&) const = default;
+};
+
+// A binary tree over the shards that have samples, the first `count` ones: shard 1 is added to 0, 3 to 2, ...; then 2
+// to 0, 6 to 4, ... The sum of each element is an expression that depends on `count` alone, whoever computes its parts.
+class ShardTree {
+ public:
+  explicit ShardTree(size_t count);
+
+  [[nodiscard]] size_t count() const { return count_; }
+  // Those of one level are independent of each other.
+  [[nodiscard]] const std::vector<std::vector<ShardJoin>>& levels() const { return levels_; }
+  // Returns the largest nodes that have no other shards than [first, end), in their order.
+  [[nodiscard]] std::vector<ShardSpan> nodes_within(size_t first, size_t end) const;
+
+ private:
+  size_t count_;
+  std::vector<std::vector<ShardJoin>> levels_;
+};
+
+}  // namespace tenon::host

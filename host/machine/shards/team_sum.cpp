@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/shards/team_sum.h"
+
+#include <tenon/op_value.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "core/alignment.h"
+#include "core/error.h"
+#include "core/floating_point_mode.h"
+
+namespace tenon::host {
+
+namespace {
+
+// Calls work with a number of the type in which a machine computes.
+template <typename Work>
+void in_type(tn_dtype compute, const Work& work) {
+  if (compute == TN_F64)
+    work(double{});
+  else
+    work(float{});
+}
+
+// to[i] += from[i]
+void add(tn_dtype compute, std::byte* to, const std::byte* from, uint64_t bytes) {
+  in_type(compute, [&](auto zero) {
+    using Number = decltype(zero);
+    auto* const sums = reinterpret_cast<Number*>(to);
+    const auto* const terms = reinterpret_cast<const Number*>(from);
+    for (uint64_t i = 0; i < bytes / sizeof(Number); ++i) sums[i] += terms[i];
+  });
+}
+
+}  // namespace
+
+TeamSum::TeamSum(Team& team, std::vector<DeviceMachine*> machines, size_t first, size_t shards)
+    : team_(team), machines_(std::move(machines)), first_(first), shards_(shards) {}
+
+void TeamSum::run(int64_t samples) {
+  const ShardTree tree(static_cast<size_t>(std::min<int64_t>(samples, static_cast<int64_t>(shards_))));
+  const FloatingPointMode mode;
+  list_nodes(tree);
+  list_buffers();
+  read_own();
+  exchange_terms();
+  exchange_rows();
+  join(tree, samples);
+  exchange_sums();
+  write_sums();
+}
+
+// Returns the bytes of the dense gradients that a process adds up: whole cache lines.
+ShardRange TeamSum::part(int64_t process) const {
+  const auto lines = static_cast<int64_t>(machines_.front()->dense_gradients().size() / kCacheLine);
+  const ShardRange range = shard_range(lines, static_cast<size_t>(team_.processes()), static_cast<size_t>(process));
+  return {range.first * static_cast<int64_t>(kCacheLine), range.count * static_cast<int64_t>(kCacheLine)};
+}
+
+void TeamSum::list_nodes(const ShardTree& tree) {
+  nodes_.clear();
+  terms_.clear();
+  for (int64_t process = 0; process < team_.processes(); ++process) {
+    const ShardRange shards = shard_range(static_cast<int64_t>(shards_), static_cast<size_t>(team_.processes()),
+                                          static_cast<size_t>(process));
+    const auto first = static_cast<size_t>(shards.first);
+    for (const ShardSpan& span : tree.nodes_within(first, first + static_cast<size_t>(shards.count)))
+      nodes_.push_back({span, process});
+  }
+}
+
+void TeamSum::list_buffers() {
+  const DeviceMachine& machine = *machines_.front();
+  const std::vector<BufferUse>& uses = machine.model().lowered.buffers;
+  buffers_.clear();
+  buffer_bytes_ = 0;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const ParameterEntry& entry = machine.set()->find(uses[i].name);
+    if (uses[i].next == kNoValue || machine.options().is_immutable(uses[i].name) || entry.count == 0) continue;
+    buffers_.push_back({i, buffer_bytes_, entry.count, entry.merge});
+    buffer_bytes_ += tn_dtype_storage(machine.options().compute, entry.count);
+  }
+}
+
+// Returns the dense gradients of the machine of an own node, where the host can change them.
+std::byte* TeamSum::dense_of(const Node& node) {
+  DeviceMachine& machine = machine_of(node);
+  const std::span<std::byte> dense = machine.dense_gradients();
+  if (machine.access().is_direct()) return dense.data();
+  std::vector<std::byte>& copy = staged_[&machine];
+  copy.resize(dense.size());
+  machine.access().read(copy.data(), dense.data(), dense.size());
+  return copy.data();
+}
+
+void TeamSum::read_own() {
+  for (const Node& node : nodes_) {
+    if (!is_own(node)) continue;
+    DeviceMachine& machine = machine_of(node);
+    Terms& terms = terms_[node.first];
+    terms.dense = dense_of(node);
+    terms.buffers.resize(buffer_bytes_);
+    for (const MergedBuffer& buffer : buffers_)
+      machine.access().read(terms.buffers.data() + buffer.at,
+                            machine.model().calls->memory(machine.model().lowered.buffers[buffer.number].next),
+                            tn_dtype_storage(machine.options().compute, buffer.count));
+    for (const auto& gradient : machine.model().sparse_gradients) {
+      const SparseGradientView view = gradient->view();
+      const auto* const ids = static_cast<const int64_t*>(view.ids.data);
+      const auto* const values = static_cast<const std::byte*>(view.values.data);
+      const auto count = static_cast<size_t>(view.ids.shape[0]);
+      terms.counts.push_back(view.ids.shape[0]);
+      terms.rows.push_back({{ids, ids + count}, {values, values + count * gradient->row_bytes()}});
+    }
+  }
+}
+
+// Sends to each process the part of the dense gradients that it adds up, and to all what all add up: next values, and
+// how many rows follow.
+void TeamSum::exchange_terms() {
+  std::vector<Team::Outgoing> outgoing;
+  std::vector<Team::Incoming> incoming;
+  const size_t sparse = machines_.front()->model().sparse_gradients.size();
+  for (const Node& node : nodes_) {
+    Terms& terms = terms_[node.first];
+    if (is_own(node)) {
+      for (int64_t other = 0; other < team_.processes(); ++other) {
+        if (other == team_.rank()) continue;
+        const ShardRange range = part(other);
+        outgoing.push_back({other, terms.dense + range.first, static_cast<uint64_t>(range.count)});
+        outgoing.push_back({other, terms.buffers.data(), terms.buffers.size()});
+        outgoing.push_back({other, terms.counts.data(), terms.counts.size() * sizeof(int64_t)});
+      }
+      terms.dense += part(team_.rank()).first;
+    } else {
+      terms.received.resize(static_cast<size_t>(part(team_.rank()).count));
+      terms.buffers.resize(buffer_bytes_);
+      terms.counts.resize(sparse);
+      terms.rows.resize(sparse);
+      terms.dense = terms.received.data();
+      incoming.push_back({node.process, terms.dense, terms.received.size()});
+      incoming.push_back({node.process, terms.buffers.data(), terms.buffers.size()});
+      incoming.push_back({node.process, terms.counts.data(), terms.counts.size() * sizeof(int64_t)});
+    }
+  }
+  team_.exchange(outgoing, incoming);
+}
+
+void TeamSum::exchange_rows() {
+  const auto& gradients = machines_.front()->model().sparse_gradients;
+  if (gradients.empty()) return;
+  std::vector<Team::Outgoing> outgoing;
+  std::vector<Team::Incoming> incoming;
+  for (const Node& node : nodes_)
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      Terms& terms = terms_[node.first];
+      Rows& rows = terms.rows[i];
+      if (!is_own(node)) {
+        if (terms.counts[i] < 0 || terms.counts[i] > gradients[i]->height())
+          fail(TN_BAD_DATA, "process ", node.process, " has a gradient of ", terms.counts[i],
+               " rows; expected at most ", gradients[i]->height());
+        rows.ids.resize(static_cast<size_t>(terms.counts[i]));
+        rows.values.resize(rows.ids.size() * gradients[i]->row_bytes());
+        incoming.push_back({node.process, rows.ids.data(), rows.ids.size() * sizeof(int64_t)});
+        incoming.push_back({node.process, rows.values.data(), rows.values.size()});
+      }
+      for (int64_t other = 0; is_own(node) && other < team_.processes(); ++other) {
+        if (other == team_.rank()) continue;
+        outgoing.push_back({other, rows.ids.data(), rows.ids.size() * sizeof(int64_t)});
+        outgoing.push_back({other, rows.values.data(), rows.values.size()});
+      }
+    }
+  team_.exchange(outgoing, incoming);
+}
+
+void TeamSum::join(const ShardTree& tree, int64_t samples) {
+  const DeviceMachine& machine = *machines_.front();
+  const tn_dtype compute = machine.options().compute;
+  const auto bytes = static_cast<uint64_t>(part(team_.rank()).count);
+  const auto before = [&](size_t shard) { return shard_range(samples, shards_, shard).first; };
+  for (const std::vector<ShardJoin>& level : tree.levels())
+    for (const ShardJoin& step : level) {
+      if (!terms_.contains(step.from)) continue;  // one process has added up both
+      Terms &to = terms_[step.to], &from = terms_[step.from];
+      add(compute, to.dense, from.dense, bytes);
+      const auto share = static_cast<double>(before(step.end) - before(step.from)) /
+                         static_cast<double>(before(step.end) - before(step.to));
+      join_buffers(to, from, share);
+      for (size_t i = 0; i < to.rows.size(); ++i) {
+        const uint64_t row = machine.model().sparse_gradients[i]->row_bytes();
+        Rows &sums = to.rows[i], &terms = from.rows[i];
+        std::unordered_map<int64_t, size_t> places;
+        for (size_t k = 0; k < sums.ids.size(); ++k) places.emplace(sums.ids[k], k);
+        for (size_t k = 0; k < terms.ids.size(); ++k) {
+          const std::byte* const values = terms.values.data() + k * row;
+          const auto [place, is_new] = places.emplace(terms.ids[k], sums.ids.size());
+          if (is_new) {
+            sums.ids.push_back(terms.ids[k]);
+            sums.values.insert(sums.values.end(), values, values + row);
+          } else {
+            add(compute, sums.values.data() + place->second * row, values, row);
+          }
+        }
+      }
+    }
+}
+
+// As the programs of ShardSum. share: the samples of `from` among those of both.
+void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
+  for (const MergedBuffer& buffer : buffers_)
+    in_type(machines_.front()->options().compute, [&](auto zero) {
+      using Number = decltype(zero);
+      auto* const merged = reinterpret_cast<Number*>(to.buffers.data() + buffer.at);
+      const auto* const other = reinterpret_cast<const Number*>(from.buffers.data() + buffer.at);
+      const auto weight = static_cast<Number>(share);
+      for (uint64_t i = 0; i < buffer.count; ++i) {
+        if (buffer.merge == TN_MERGE_MEAN) {
+          const Number change = weight * (other[i] - merged[i]);
+          merged[i] += change;
+        } else if (buffer.merge == TN_MERGE_SUM) {
+          merged[i] += other[i];
+        } else if (buffer.merge == TN_MERGE_MAX) {
+          merged[i] = static_cast<Number>(
+              tn_op_value(TN_OP_MAX, TN_FLOAT, static_cast<double>(merged[i]), static_cast<double>(other[i]), 0));
+        }
+      }
+    });
+}
+
+// Each process gives its part of the dense sums to the others.
+void TeamSum::exchange_sums() {
+  DeviceMachine& machine = *machines_.front();
+  std::byte* dense = machine.dense_gradients().data();
+  if (!machine.access().is_direct()) {
+    staged_[&machine].resize(machine.dense_gradients().size());
+    dense = staged_[&machine].data();
+  }
+  const ShardRange own = part(team_.rank());
+  std::byte* const sums = dense + own.first;
+  if (terms_.at(0).dense != sums && own.count > 0)
+    std::memcpy(sums, terms_.at(0).dense, static_cast<size_t>(own.count));
+  std::vector<Team::Outgoing> outgoing;
+  std::vector<Team::Incoming> incoming;
+  for (int64_t other = 0; other < team_.processes(); ++other) {
+    if (other == team_.rank()) continue;
+    const ShardRange theirs = part(other);
+    outgoing.push_back({other, sums, static_cast<uint64_t>(own.count)});
+    incoming.push_back({other, dense + theirs.first, static_cast<uint64_t>(theirs.count)});
+  }
+  team_.exchange(outgoing, incoming);
+}
+
+void TeamSum::write_sums() {
+  DeviceMachine& machine = *machines_.front();
+  const std::span<std::byte> dense = machine.dense_gradients();
+  if (!machine.access().is_direct()) machine.access().write(dense.data(), staged_[&machine].data(), dense.size());
+  const Terms& sums = terms_.at(0);
+  for (const MergedBuffer& buffer : buffers_)
+    machine.access().write(machine.model().calls->memory(machine.model().lowered.buffers[buffer.number].next),
+                           sums.buffers.data() + buffer.at, tn_dtype_storage(machine.options().compute, buffer.count));
+  for (size_t i = 0; i < sums.rows.size(); ++i) machine.take_rows(i, sums.rows[i].ids, sums.rows[i].values.data());
+  machine.set_summed();
+  machine.access().wait();
+}
+
+}  // namespace tenon::host

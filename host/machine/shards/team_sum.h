@@ -1,0 +1,78 @@
+// The sum over the shards of all processes of a team. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "host/comm/team.h"
+#include "host/machine/device_machine.h"
+#include "host/machine/shards/shard_tree.h"
+#include "host/machine/shards/shards.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Adds up what the shards of all processes have, in the order of the tree, so that each process has the sums in its
+// first machine: dense gradients, row-sparse ones, next values of buffers. Of the dense ones each process adds up a
+// part and gives it to the others (a reduce-scatter and a gather); of the others each adds up all. A process sends the
+// nodes of the tree that it has alone, so what is added is a function of the shards, and not of the processes. The host
+// adds, in memory of its own where it cannot address that of the device.
+class TeamSum : base::NotCopied {
+ public:
+  // Borrows the machines, of the shards from `first` on, of which there are `shards` in all.
+  TeamSum(Team& team, std::vector<DeviceMachine*> machines, size_t first, size_t shards);
+  // After all processes have run backward for a minibatch of so many samples, and after each has added up its own
+  // nodes. Collective.
+  void run(int64_t samples);
+
+ private:
+  struct Node : ShardSpan {
+    int64_t process;
+  };
+  // Rows of one row-sparse gradient.
+  struct Rows {
+    std::vector<int64_t> ids;
+    std::vector<std::byte> values;
+  };
+  // What a node has. Dense: the part that this process adds up; in place if the node is its own.
+  struct Terms {
+    std::byte* dense = nullptr;
+    std::vector<std::byte> received;  // behind `dense`, of another process
+    std::vector<std::byte> buffers;   // next values of all that are merged, one behind the other
+    std::vector<int64_t> counts;      // rows, by row-sparse gradient
+    std::vector<Rows> rows;           // by row-sparse gradient
+  };
+  struct MergedBuffer {
+    size_t number;  // in Lowered::buffers
+    uint64_t at;    // bytes into Terms::buffers
+    uint64_t count;
+    int32_t merge;  // TN_MERGE_*
+  };
+
+  [[nodiscard]] bool is_own(const Node& node) const { return node.process == team_.rank(); }
+  [[nodiscard]] DeviceMachine& machine_of(const Node& node) const { return *machines_[node.first - first_]; }
+  [[nodiscard]] ShardRange part(int64_t process) const;
+  [[nodiscard]] std::byte* dense_of(const Node& node);
+  void list_nodes(const ShardTree& tree);
+  void list_buffers();
+  void read_own();
+  void exchange_terms();
+  void exchange_rows();
+  void exchange_sums();
+  void join(const ShardTree& tree, int64_t samples);
+  void join_buffers(Terms& to, const Terms& from, double share) const;
+  void write_sums();
+
+  Team& team_;
+  std::vector<DeviceMachine*> machines_;
+  size_t first_, shards_;
+  std::vector<MergedBuffer> buffers_;
+  uint64_t buffer_bytes_ = 0;
+  std::vector<Node> nodes_;                                  // of all processes
+  std::map<size_t, Terms> terms_;                            // by the first shard of the node
+  std::map<DeviceMachine*, std::vector<std::byte>> staged_;  // dense gradients that the host cannot address
+};
+
+}  // namespace tenon::host
