@@ -26,6 +26,8 @@ namespace {
 
 // The machine, set, reader and arguments of one call.
 struct Run {
+  std::shared_ptr<HeldTeam> team;  // null: this process trains alone
+  std::unique_ptr<Use> team_use;
   std::shared_ptr<HeldParameters> parameters;
   std::unique_ptr<SetTraining> training;  // null: the call does not train
   std::shared_ptr<HeldReader> reader;
@@ -36,6 +38,12 @@ struct Run {
   std::vector<LayerOutput> outputs;
   std::shared_ptr<const std::atomic<bool>> cancel;  // null: nothing cancels
 };
+
+// Tests and inferences of their own ignore the team.
+tn_train_options alone(tn_train_options options) {
+  options.team = {};
+  return options;
+}
 
 // where: the struct that holds outputs, reader and feeding, for messages.
 Run prepare(Host& host, const tn_train_options& options, bool training, const std::string& where = "options") {
@@ -62,6 +70,12 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   wanted.shards = options.shards;
   api::read_compute(options.compute, &wanted);
   wanted.checks = host.checks;
+  if (options.team.generation != 0) {
+    run.team = host.teams.at(options.team);
+    run.team_use =
+        std::make_unique<Use>(run.team->mark, "team", Reentry::kAllowed);  // by the test of the training, too
+    wanted.team = run.team->team.get();
+  }
   if (training) {
     wanted.immutable =
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
@@ -171,7 +185,7 @@ nlohmann::json resume_description(const tn_train_options& options, const Run& ru
                    {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
                    {"calls", calls}}}};
   // Only where they are set: checkpoints of versions without them must stay equal.
-  if (const size_t shards = run.machine->machine->devices().size(); shards > 1) result["provider"]["shards"] = shards;
+  if (const size_t shards = run.machine->machine->shards(); shards > 1) result["provider"]["shards"] = shards;
   if (options.compute != TN_COMPUTE && options.compute != TN_F32)
     result["provider"]["compute"] = run.machine->machine->compute_name();
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
@@ -208,7 +222,8 @@ struct Saving {
         topology(stored(host, run)),
         description(resume_description(arguments, run, *run.reader, updaters, averages)),
         checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages, best,
-                     arguments.test != nullptr, topology, host.registry, description},
+                     arguments.test != nullptr, topology, host.registry,
+                     run.team == nullptr || run.team->team->rank() == 0, description},
                     checkpoint_options(options)) {}
 
   // Checks before a resume, which changes the parameters.
@@ -399,7 +414,7 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::sized(result, "result");
-    const Run run = prepare(owner, arguments, false);
+    const Run run = prepare(owner, alone(arguments), false);
     TestResult tested = test(*run.request);
     const std::vector<tn_metric>& metrics = owner.lend(std::move(tested.metrics), Lent::kMetrics);
     const std::vector<tn_metric>& costs = owner.lend(std::move(tested.costs), Lent::kCosts);
@@ -420,7 +435,7 @@ tn_status tn_test_measure(tn_host* host, const tn_train_options* options, tn_met
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, arguments, false);
+    const Run run = prepare(owner, alone(arguments), false);
     api::give_measured(test(*run.request), sink, user);
   });
 }
@@ -431,7 +446,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, arguments, false);
+    const Run run = prepare(owner, alone(arguments), false);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
       for (const LayerOutput& output : run.outputs) arrays.push_back(api::array(machine.output(output)));

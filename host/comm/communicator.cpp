@@ -17,7 +17,13 @@ const char* text_or_null(const std::string& text) { return text.empty() ? nullpt
 Communicator::Communicator(const CommType& type, const Values& attributes, const tn_services* services,
                            const JoinOptions& options, const volatile int32_t* cancel)
     : type_(type), who_("communicator \"" + type.description.type + "\""), sink_(who_, type.tags) {
-  const AttributesView view(type.description.attributes, attributes);
+  std::vector<Value> values;
+  try {
+    values = resolve(type.description.attributes, attributes);
+  } catch (const Error& error) {
+    throw error.with_component(who_);
+  }
+  const AttributesView view(type.description.attributes, values);
   tn_comm_open open = {};
   open.size = sizeof open;
   open.rank = static_cast<int32_t>(options.rank);

@@ -20,7 +20,7 @@ constexpr uint64_t kPiece = uint64_t{4} << 20U;         // bytes of a message at
 
 Team::Team(const CommType& type, const Values& attributes, const tn_services* services, const JoinOptions& options,
            const std::atomic<bool>* ending)
-    : type_(type), ending_(ending) {
+    : type_(type), epoch_(options.epoch), ending_(ending) {
   {
     const SignalsBlocked blocked;
     thread_ = std::thread([this, &attributes, services, &options] { run(attributes, services, options); });

@@ -31,6 +31,7 @@ class Team : base::NotCopied {
 
   [[nodiscard]] int64_t rank() const { return world_.rank; }
   [[nodiscard]] int64_t processes() const { return world_.ranks; }
+  [[nodiscard]] uint32_t epoch() const { return epoch_; }
   [[nodiscard]] const std::string& comm() const { return type_.description.type; }
   // Connections and messages of strangers that were dropped so far.
   [[nodiscard]] uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
@@ -69,6 +70,7 @@ class Team : base::NotCopied {
   void post(std::vector<Piece> pieces);
 
   const CommType& type_;
+  const uint32_t epoch_;
   const std::atomic<bool>* const ending_;
   volatile int32_t cancel_ = 0;
   tn_comm_world world_ = {};

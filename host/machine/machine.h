@@ -97,6 +97,8 @@ class Machine {
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return first().device(); }
   // Of this process, one for each of its shards.
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const;
+  // The processes among which the shards are divided; null: this process computes all.
+  [[nodiscard]] Team* team() const { return team_; }
   // Of a minibatch, over all processes.
   [[nodiscard]] size_t shards() const { return shards_.count(); }
   [[nodiscard]] std::string compute_name() const { return first().compute_name(); }

@@ -128,6 +128,7 @@ Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions
 
 // Two trainings in one folder would replace and remove each other's checkpoints.
 void Checkpoints::lock() {
+  if (!training_.writes) return;
   make_folder(options_.folder);
   require_writable(options_.folder);
   auto* const files = dynamic_cast<FolderFiles*>(&training_.files);
@@ -314,7 +315,7 @@ std::string Checkpoints::write(const LoopState& state) {
   last_ = state.place;
   batches_ = 0;
   written_at_ = training_.clock.now();
-  remove_oldest(state.place);
+  if (training_.writes) remove_oldest(state.place);
   return (options_.folder / name).string();
 }
 
@@ -323,7 +324,7 @@ void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) 
   // Before the other checkpoint of this place, which contains the value.
   if (!best_.take(compared(options_.best, measured))) return;
   write_file(kBest, state);
-  if (training_.averages == nullptr) return;
+  if (training_.averages == nullptr || !training_.writes) return;
   write_own(kBestAverage, [&](FileSystem& files, const fs::path& file) {
     write_model_of(files, file, training_.topology, *training_.averages->set());
   });
@@ -338,6 +339,7 @@ void Checkpoints::write_own(const std::string& name, const Write& write) {
 }
 
 void Checkpoints::write_file(const std::string& name, const LoopState& state) {
+  if (!training_.writes) return;
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
   const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
   CheckpointContents contents;

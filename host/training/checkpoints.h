@@ -54,6 +54,7 @@ struct CheckpointedTraining {
   bool tests;                 // whether the best is that of tests, else of passes
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
   Registry& registry;         // of the types of layers and updaters
+  bool writes;                // false: another process of the team writes them; this one reads alone
   const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology
 };
 
@@ -71,6 +72,8 @@ class Checkpoints {
   [[nodiscard]] const std::string& changes() const { return changes_; }
 
   [[nodiscard]] bool is_due_after_batch();
+  // Whether that depends on the clock.
+  [[nodiscard]] bool is_timed() const { return options_.every_seconds > 0; }
   [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;
   // Writes a checkpoint, then removes the oldest beyond those kept. Returns its path; "" if the last one is of this
   // place already, or if the cost of the pass or a parameter is not finite: such a state must not replace good ones.

@@ -32,6 +32,12 @@ std::string digest_of(const SampleBlock& samples) {
   return hash.finish();
 }
 
+std::string digest_of(const ParameterSet& set) {
+  Xxh3 hash;
+  for (const ParameterEntry& entry : set.entries()) hash.update(set.values(entry), entry.count * sizeof(float));
+  return hash.finish();
+}
+
 std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
                                         const std::shared_ptr<Allocator>& allocator, int64_t samples) {
   try {

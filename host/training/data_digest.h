@@ -14,6 +14,9 @@ using namespace core;
 // Returns XXH3 of samples: of every column's values, offsets and ids, in the order of the slots.
 [[nodiscard]] std::string digest_of(const SampleBlock& samples);
 
+// Returns XXH3 of the values of all parameters and buffers.
+[[nodiscard]] std::string digest_of(const ParameterSet& set);
+
 // Reads the first minibatch of the pass of a digest again and returns its digest now; empty if the reader cannot seek.
 // samples: of the minibatch, if its number was another one: then that of so many samples, or empty if the reader drops
 // some of them at the end of the pass; else 0. Moves the reader.

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "core/attribute.h"
 #include "core/error.h"
+#include "host/training/agreement.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
 #include "host/training/checkpoints.h"
@@ -132,6 +133,7 @@ class Training {
         averages_(parts.averages),
         averages_gate_(parts.averages_gate),
         best_(parts.best),
+        agreement_(inputs.machine.team()),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
         minibatches_(inputs, resumed() != nullptr, inputs.options.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
@@ -155,6 +157,7 @@ class Training {
 
   void run() {
     const int64_t passes = inputs_.options.passes;
+    agree();
     bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
     going = going && go_on();
     for (; going && pass_ < passes; ++pass_) going = run_pass();
@@ -183,7 +186,7 @@ class Training {
         return end_pass();
       }
       going = run_iteration() && go_on();
-      if (going && checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) going = save();
+      if (going && checkpoints_ != nullptr && is_due_after_batch()) going = save();
     }
     return false;
   }
@@ -287,18 +290,56 @@ class Training {
     return send(EventKind::kEndIteration, &batch_sums_);
   }
 
+  // The processes of a team must train alike, from the same place, values and data.
+  void agree() {
+    if (agreement_.is_alone()) return;
+    const ParameterSet& set = *inputs_.machine.set();
+    const Reader& reader = inputs_.reader;
+    const bool parts[] = {tests_ != nullptr, early_stop_ != nullptr,  averages_ != nullptr,
+                          best_ != nullptr,  checkpoints_ != nullptr, updater_.calls_application()};
+    std::string training = text(set.updates(), ' ', pass_, ' ', batch_, ' ', inputs_.options.passes, ' ',
+                                inputs_.options.pass_batches, ' ', inputs_.machine.shards());
+    for (const bool part : parts) training += part ? '+' : '-';
+    training += updater_.describe().dump() + inputs_.machine.describe()["calls"].dump();
+    agreement_.require_equal(training, "another job, or another place in it,");
+    agreement_.require_equal(text(reader.pass(), ' ', reader.position(), ' ', reader.batch(), ' ', reader.size()),
+                             "other data");
+    agreement_.require_equal(digest_of(set), "other values of parameters");
+  }
+
+  [[nodiscard]] bool is_due_after_batch() {
+    const bool due = checkpoints_->is_due_after_batch();
+    return checkpoints_->is_timed() ? agreement_.of_leader(due) : due;
+  }
+
   // Calls the handler. Returns false if the training is to end: the handler asks to stop, or it is cancelled.
   bool send(EventKind kind, const ResultSums* sums, const std::string& checkpoint = {}) {
-    if (!handler_) return is_going();
+    if (!has_handler()) return settle();
     if (sums == nullptr) return send(kind, TestResult(), checkpoint);
     return send(kind, sums->measured(), checkpoint);
   }
   bool send(EventKind kind, const TestResult& result, const std::string& checkpoint = {}) {
-    if (handler_) tell(kind, result, checkpoint);
+    if (has_handler()) tell(kind, result, checkpoint);
+    return settle();
+  }
+  [[nodiscard]] bool has_handler() const { return handler_ && agreement_.leads(); }
+
+  // What process 0 has decided after an event.
+  struct Verdict {
+    Reason reason;
+    double learning_rate;
+  };
+  bool settle() {
+    if (agreement_.is_alone()) return is_going();
+    if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
+    const Verdict verdict = agreement_.of_leader(Verdict{reason_, updater_.learning_rate()});
+    reason_ = verdict.reason;
+    if (verdict.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(verdict.learning_rate);
     return is_going();
   }
+  // In a team a cancel counts at the next event.
   [[nodiscard]] bool is_going() {
-    if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
+    if (agreement_.is_alone() && reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
     return reason_ == Reason::kNone;
   }
 
@@ -334,6 +375,7 @@ class Training {
   Averages* const averages_;
   SetGate* const averages_gate_;
   BestValues* const best_;
+  const Agreement agreement_;
   Feeder feeder_;
   Minibatches minibatches_;
   ResultSums pass_sums_, batch_sums_;
@@ -358,7 +400,8 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
   for (int64_t batch = 0; inputs.options.pass_batches == 0 || batch < inputs.options.pass_batches; ++batch) {
-    if (inputs.is_cancelled()) fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
+    if (inputs.machine.team() == nullptr && inputs.is_cancelled())
+      fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
     if (minibatches.next() == 0) return;
     at_minibatch(-1, batch,
                  [&] { inputs.machine.forward(inputs.gate, feeder.arrays(inputs.minibatch), FeedMode::kLent); });

@@ -81,7 +81,8 @@ Host::Host(const HostOptions& options)
       metric_sums("metrics", first_generation()),
       scans("scan", first_generation()),
       conds("cond", first_generation()),
-      generators("generator", first_generation()) {
+      generators("generator", first_generation()),
+      teams("team", first_generation()) {
   constexpr int32_t kWarning = 2;
   if (options.log && !pool.shortage().empty()) options.log(kWarning, pool.shortage().c_str());
 }

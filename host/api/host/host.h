@@ -19,6 +19,7 @@
 #include "host/api/host/fork_mark.h"
 #include "host/api/host/handles.h"
 #include "host/api/host/use_mark.h"
+#include "host/comm/team.h"
 #include "host/generation/generator.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
@@ -128,6 +129,14 @@ struct HeldUpdater {
   UseMark mark;
 };
 
+struct HeldTeam {
+  explicit HeldTeam(std::unique_ptr<Team> joined) : team(std::move(joined)) {}
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
+
+  const std::unique_ptr<Team> team;
+  UseMark mark;
+};
+
 // Cost and metrics that an application sums over minibatches of a machine.
 struct HeldMetrics {
   HeldMetrics(tn_machine of, ResultSums made) : machine(of), sums(std::move(made)) {}
@@ -230,6 +239,7 @@ class Host : base::NotCopied {
   HandleTable<std::shared_ptr<OpenScan>> scans;
   HandleTable<std::shared_ptr<OpenCond>> conds;
   HandleTable<std::shared_ptr<HeldGenerator>> generators;
+  HandleTable<std::shared_ptr<HeldTeam>> teams;
 
   // Keeps values that the calling thread borrows, until it borrows values of this kind again.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> values, Lent kind);

@@ -20,7 +20,7 @@ class RemoteShard final : public Shard {
 
   // metrics: the sums of each.
   void set(int64_t samples, std::vector<double> costs, std::vector<std::pair<LayerRef, std::vector<double>>> metrics) {
-    samples_ = samples;
+    samples_ = carried_samples_ = samples;
     costs_ = std::move(costs);
     metrics_ = std::move(metrics);
   }
@@ -47,13 +47,14 @@ class RemoteShard final : public Shard {
   }
 
   // Machines with carried states are of one process.
-  [[nodiscard]] CarriedStates carried() const override { return {samples_ < 0 ? 0 : samples_, {}}; }
-  void set_carried(const CarriedStates&) override {}
-  void reset_carried() override {}
+  [[nodiscard]] CarriedStates carried() const override { return {carried_samples_, {}}; }
+  void set_carried(const CarriedStates& carried) override { carried_samples_ = carried.samples; }
+  void reset_carried() override { carried_samples_ = 0; }
 
  private:
   int64_t process_;
   int64_t samples_ = -1;
+  int64_t carried_samples_ = 0;
   std::vector<double> costs_;
   std::vector<std::pair<LayerRef, std::vector<double>>> metrics_;
 };
