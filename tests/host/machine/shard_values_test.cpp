@@ -45,16 +45,6 @@ class NotedShard final : public Shard {
     calls_.push_back("reset " + std::to_string(number_));
     states_ = {0, {{}}};
   }
-  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return memory_id_; }
-  [[nodiscard]] ShardTerms terms() const override { return {}; }
-  [[nodiscard]] int64_t rows(size_t /*gradient*/) const override { return 0; }
-  [[nodiscard]] bool is_in_reach_of(const Device& /*device*/) const override { return false; }
-  void read(void* /*to*/, const void* /*from*/, uint64_t /*bytes*/) const override {}
-  void add(Shard& from, double share) override {
-    const size_t other = dynamic_cast<NotedShard&>(from).number_;
-    calls_.push_back(std::to_string(number_) + " += " + std::to_string(other) + " * " + std::to_string(share));
-  }
-  void wait() override { calls_.push_back("wait " + std::to_string(number_)); }
 
  private:
   [[nodiscard]] ArrayView ragged() const {
@@ -70,7 +60,6 @@ class NotedShard final : public Shard {
   std::vector<float> values_;
   std::vector<int64_t> offsets_;
   CarriedStates states_{0, {{}}};
-  std::shared_ptr<const MemoryId> memory_id_ = std::make_shared<const MemoryId>();
 };
 
 class ShardValues : public testing::Test {
@@ -114,22 +103,6 @@ TEST_F(ShardValues, SumsAreThoseOfAllShards) {
   EXPECT_EQ(all.cost(), 18);
   EXPECT_THAT(all.costs(), ElementsAre(6, 12));
   EXPECT_THAT(all.metric_state({}), ElementsAre(18, 3));
-}
-
-TEST_F(ShardValues, GradientsAddUpInATreeOfThoseWithSamples) {
-  Shards all = shards(4);
-  forward(all, 8);
-  all.add_up();
-  EXPECT_THAT(calls_,
-              ElementsAre("0 += 1 * 0.500000", "2 += 3 * 0.500000", "wait 0", "wait 2", "0 += 2 * 0.500000", "wait 0"));
-  forward(all, 3);
-  calls_.clear();
-  all.add_up();
-  EXPECT_THAT(calls_, ElementsAre("0 += 1 * 0.500000", "wait 0", "0 += 2 * 0.333333", "wait 0"));
-  forward(all, 1);
-  calls_.clear();
-  all.add_up();
-  EXPECT_THAT(calls_, ElementsAre());
 }
 
 TEST_F(ShardValues, SequencesAreJoinedInTheOrderOfTheSamples) {
