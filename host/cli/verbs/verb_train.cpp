@@ -27,6 +27,7 @@
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
+#include "host/cli/team.h"
 #include "host/cli/training.h"
 #include "host/cli/verbs/verbs.h"
 
@@ -128,12 +129,14 @@ bool has_checkpoint(const std::string& folder) {
 
 class Training {
  public:
-  Training(const TrainArguments& arguments, Job job, LogFormat format)
+  // team: in which this process was started, if it was.
+  Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team)
       : arguments_(arguments),
         job_(std::move(job)),
-        console_(format, arguments.common.quiet),
+        leads_(!team || team->leads()),
+        console_(format, arguments.common.quiet || !leads_),
         save_(save_path()),
-        average_save_(arguments.no_save ? std::nullopt : job_.average_save),
+        average_save_(arguments.no_save || !leads_ ? std::nullopt : job_.average_save),
         goes_on_(arguments.resumes() && job_.checkpoint &&
                  (!arguments.resume_from.empty() || has_checkpoint(job_.checkpoint->folder))),
         host_(arguments.common.host(job_)),
@@ -184,6 +187,7 @@ class Training {
     options_.best = job_.save_best;
     if (options_.best) options_.best->parameters = set();
     if (options_.best && options_.average) options_.best->averages = set();
+    if (team) join(*team);
   }
 
   int run() {
@@ -203,6 +207,7 @@ class Training {
         report_.test(*tested_, report_.passes_done(), "  test");
     };
     fit_and_train();
+    if (!leads_) return interrupt->signal() != 0 ? kSignalled + interrupt->signal() : kDone;
     if (interrupt->signal() != 0 && report_.passes_done() < options_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
     const bool diverged = !std::isfinite(report_.cost());
@@ -226,6 +231,15 @@ class Training {
   }
 
  private:
+  void join(const JoinedTeam& team) {
+    options_.team = host_.join(team.options);
+    const tn_team_info info = options_.team.info();
+    const std::string processes = std::to_string(info.processes);
+    if (options_.shards == 0 && info.processes > 1)
+      console_.note(processes + " shards, one for each process; shards = " + processes +
+                    " in the job gives the same bits on any number of them");
+    console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
+  }
   [[nodiscard]] int64_t samples_of_pass() const {
     const int64_t batches = job_.training.pass_batches;
     return batches > 0 ? batches * train_.batch : train_.samples;
@@ -252,7 +266,7 @@ class Training {
     return Initial(host_, *job_.init);
   }
   [[nodiscard]] std::optional<std::string> save_path() const {
-    if (arguments_.no_save) return std::nullopt;
+    if (arguments_.no_save || !leads_) return std::nullopt;
     return arguments_.save.empty() ? job_.save : arguments_.save;
   }
 
@@ -373,6 +387,7 @@ class Training {
 
   const TrainArguments& arguments_;
   Job job_;
+  const bool leads_;  // whether this process is alone or number 0 of its team: the one that reports and saves
   Console console_;
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
   const bool goes_on_;                              // from a checkpoint
@@ -440,7 +455,10 @@ int run_train(const Arguments& arguments) {
     given.resume_with.push_back(change_of(key));
   }
   const LogFormat format = given.common.format(options);
-  return Training(given, given.common.load(options, options.operand(0)), format).run();
+  Job job = given.common.load(options, options.operand(0));
+  const std::optional<JoinedTeam> team = team_of_environment();
+  if (team && job.threads == 0) job.threads = threads_among(team->local);
+  return Training(given, std::move(job), format, team).run();
 }
 
 }  // namespace tenon::cli

@@ -1,0 +1,27 @@
+// The team in which a process of `tenon train` was started. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tenon/tenon.hpp>
+
+namespace tenon::cli {
+
+struct JoinedTeam {
+  TeamOptions options;
+  std::string started_by;  // for messages: "tenon", "mpich", "openmpi"
+  int64_t local = 1;       // processes on this machine
+  [[nodiscard]] bool leads() const { return options.rank == 0; }
+};
+
+// Reads the environment; the first that is set counts: that of tenon's launcher (TENON_TEAM_*), that of Open MPI's
+// (OMPI_COMM_WORLD_*), that of MPICH's and other PMI ones (PMI_RANK, PMI_SIZE). Empty if the process was started alone.
+// Throws Failure(kUsage) for numbers that are none.
+[[nodiscard]] std::optional<JoinedTeam> team_of_environment();
+
+// Returns the threads of a process among so many on this machine: its share of the cores that it may use, unless the
+// launcher has given it cores of its own.
+[[nodiscard]] int64_t threads_among(int64_t processes);
+
+}  // namespace tenon::cli

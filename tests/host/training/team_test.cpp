@@ -1,0 +1,278 @@
+// Trainings of several processes, here threads with a host each: the bits of one. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <tenon/plugin.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <thread>
+
+#include "tests/support/far_models.h"
+#include "tests/support/fashion.h"
+#include "tests/support/loop_comm.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Samples 0 to 13 of the slots that the models read.
+class Samples {
+ public:
+  [[nodiscard]] static int64_t size() { return 14; }
+  static void read(int64_t index, Sample& sample) {
+    const auto number = static_cast<uint64_t>(index);
+    sample.set("x", drawn(8, number + 1));
+    std::vector<int32_t> words;
+    for (uint64_t i = 0; i < number * 5 % 7; ++i) words.push_back(static_cast<int32_t>((i * i + 3 * number) % 20));
+    sample.set("words", words);
+    for (uint64_t i = 0; i < number % 3; ++i)
+      sample.add_entry("bag", static_cast<int64_t>((i * 7 + number) % 20), 0.25F * static_cast<float>(number));
+    sample.set("label", static_cast<int32_t>(index % 4));
+  }
+};
+
+Schema schema() {
+  SlotOptions x{"x", TN_F32, {8}};
+  SlotOptions words{"words", TN_I32, {}, 20};
+  words.storage = TN_RAGGED;
+  SlotOptions bag{"bag", TN_F32, {20}};
+  bag.storage = TN_CSR;
+  return {x, words, bag, {"label", TN_I32, {}, 4}};
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What the processes of a training do, each with a host of its own.
+struct Job {
+  std::function<Layers(const Host&)> model;
+  uint32_t shards = 7;
+  tn_dtype compute = TN_F32;
+  Attributes updater = {{"learning_rate", 0.1}, {"clip_norm", 0.5}};
+  int64_t passes = 2;
+  std::function<void(TrainOptions&, const Host&, int64_t rank)> change = nullptr;
+};
+
+// What a process has in the end.
+struct Outcome {
+  Bytes parameters;
+  std::vector<double> costs;  // of the events of process 0
+  std::string error;
+};
+
+class Process {
+ public:
+  Process(const Job& job, int threads) : job_(job), host_(make_host(threads)) {}
+
+  [[nodiscard]] const Host& host() const { return host_; }
+  void join(const LoopWorld& world, int64_t rank, int64_t ranks) {
+    comms_[0] = world.type();
+    plugin_.size = sizeof plugin_;
+    plugin_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 4, 0};
+    plugin_.id = "test.loop", plugin_.version = "1.0.0", plugin_.doc = "ranks that are threads";
+    plugin_.license = "Apache-2.0", plugin_.isa = "";
+    plugin_.comms_count = 1, plugin_.comms = comms_;
+    host_.add_plugin(&plugin_);
+    TeamOptions options;
+    options.comm = world.type()->description->type;
+    options.rank = rank, options.processes = ranks;
+    team_ = host_.join(options);
+  }
+  Outcome train() {
+    Outcome outcome;
+    TrainOptions options;
+    options.outputs = job_.model(host_);
+    options.parameters = host_.parameters(options.outputs, 1);
+    options.updater = host_.updater("adam", job_.updater);
+    options.reader = host_.reader(schema(), Samples()).shuffle(5).batch(4);
+    options.passes = job_.passes;
+    options.seed = 7;
+    options.compute = job_.compute;
+    options.shards = job_.shards;
+    options.team = team_;
+    options.handler = [&](const Event& event) {
+      if (event.kind() == TN_END_ITERATION || event.kind() == TN_END_PASS || event.kind() == TN_TEST)
+        outcome.costs.push_back(event.cost());
+    };
+    if (job_.change) job_.change(options, host_, team_ ? team_.info().rank : 0);
+    try {
+      tenon::train(options);
+    } catch (const std::exception& error) {
+      outcome.error = error.what();
+    }
+    add_parameters(outcome.parameters, options.parameters);
+    return outcome;
+  }
+
+ private:
+  const Job& job_;
+  tn_plugin plugin_ = {};
+  const tn_comm_type* comms_[1] = {};
+  Host host_;
+  Team team_;
+};
+
+Outcome alone(const Job& job) { return Process(job, 2).train(); }
+
+std::vector<Outcome> together(const Job& job, int32_t ranks, const LoopScript& script, int threads = 1) {
+  const LoopWorld world(ranks, script);
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  std::vector<std::thread> started;
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    started.emplace_back([&, rank] {
+      try {
+        Process process(job, threads);
+        process.join(world, rank, ranks);
+        outcomes[static_cast<size_t>(rank)] = process.train();
+      } catch (const std::exception& error) {
+        outcomes[static_cast<size_t>(rank)].error = error.what();
+      }
+    });
+  for (std::thread& each : started) each.join();
+  EXPECT_THAT(world.misuses(), ElementsAre());
+  return outcomes;
+}
+
+LoopScript disordered(uint64_t seed) {
+  LoopScript script;
+  script.seed = seed;
+  script.most_delay_us = 300;
+  script.idle_one_in = 3;
+  return script;
+}
+
+void expect_bits_of_one(const Job& job) {
+  const Outcome one = alone(job);
+  EXPECT_EQ(one.error, "");
+  for (const int32_t ranks : {1, 2, 3, 4, 7}) {
+    const std::vector<Outcome> all = together(job, ranks, disordered(static_cast<uint64_t>(ranks)), ranks == 2 ? 2 : 1);
+    for (const Outcome& each : all) {
+      EXPECT_EQ(each.error, "") << ranks << " processes";
+      EXPECT_EQ(each.parameters, one.parameters) << ranks << " processes";
+    }
+    EXPECT_EQ(all.front().costs, one.costs) << ranks << " processes";
+    if (ranks > 1) {
+      EXPECT_THAT(all.back().costs, ElementsAre()) << "handlers are those of process 0";
+    }
+  }
+}
+
+Layers dense(const Host& host) {
+  const DenseModel model(host);
+  return {model.cost, model.accuracy};
+}
+Layers sequences(const Host& host) { return {SequenceModel(host).cost}; }
+
+TEST(Team, DenseModelsHaveTheBitsOfOneProcess) { expect_bits_of_one({dense}); }
+
+TEST(Team, RowSparseGradientsAndSequencesHaveTheBitsOfOneProcess) { expect_bits_of_one({sequences}); }
+
+TEST(Team, SkippedStepsHaveTheBitsOfOneProcess) { expect_bits_of_one({dense, 8, TN_BF16, {{"learning_rate", 1e30}}}); }
+
+TEST(Team, MoreShardsThanSamplesHaveTheBitsOfOneProcess) { expect_bits_of_one({dense, 9}); }
+
+TEST(Team, TestsAndAveragesHaveTheBitsOfOneProcess) {
+  Job job{dense};
+  job.change = [](TrainOptions& options, const Host& host, int64_t) {
+    options.test = TestOptions{host.reader(schema(), Samples()).batch(5), {}, {}, 0, 2};
+    options.average.emplace();
+    options.average->parameters = host.parameters(options.outputs, 1);
+    options.early_stop.emplace();
+    options.early_stop->patience = 3;
+    options.early_stop->min_delta = 1e9;
+  };
+  expect_bits_of_one(job);
+}
+
+TEST(Team, Process0DecidesForAll) {
+  Job job{dense};
+  job.change = [](TrainOptions& options, const Host&, int64_t rank) {
+    options.handler = [rank, seen = 0](Event& event) mutable {
+      EXPECT_EQ(rank, 0);
+      if (event.kind() != TN_END_ITERATION) return;
+      event.set_learning_rate(0.05);
+      if (++seen == 5) event.stop();
+    };
+  };
+  const Outcome one = alone(job);
+  for (const Outcome& each : together(job, 3, disordered(1))) {
+    EXPECT_EQ(each.error, "");
+    EXPECT_EQ(each.parameters, one.parameters);
+  }
+}
+
+TEST(Team, OneProcessWritesCheckpointsFromWhichAnyNumberResumes) {
+  Job job{dense};
+  const Outcome whole = alone(job);
+  const TemporaryFolder folder;
+  const auto checkpointed = [&](const std::string& name, uint32_t start) {
+    job.change = [path = folder.file(name), start](TrainOptions& options, const Host&, int64_t) {
+      options.checkpoint.emplace();
+      options.checkpoint->folder = path;
+      options.checkpoint->every_batches = 1;
+      options.checkpoint->keep = 100;
+      options.checkpoint->start = start;
+      if (start == TN_START_FRESH)
+        options.handler = [seen = 0](Event& event) mutable {
+          if (event.kind() == TN_END_ITERATION && ++seen == 5) event.stop();
+        };
+    };
+  };
+  checkpointed("one", TN_START_FRESH);
+  alone(job);
+  checkpointed("four", TN_START_FRESH);
+  together(job, 4, disordered(2));
+  EXPECT_EQ(content(folder.file("four/checkpoint-1-1.safetensors")),
+            content(folder.file("one/checkpoint-1-1.safetensors")));
+  EXPECT_NE(content(folder.file("four/checkpoint-1-1.safetensors")), "");
+  checkpointed("four", TN_START_RESUME);
+  for (const Outcome& each : together(job, 3, disordered(3))) {
+    EXPECT_EQ(each.error, "");
+    EXPECT_EQ(each.parameters, whole.parameters);
+  }
+}
+
+// ---- what goes wrong
+
+TEST(Team, AnotherJobIsRefusedByAll) {
+  Job job{dense};
+  job.change = [](TrainOptions& options, const Host&, int64_t rank) {
+    if (rank == 1) options.passes = 3;
+  };
+  for (const Outcome& each : together(job, 3, {}))
+    EXPECT_THAT(each.error, HasSubstr("process 1 has another job, or another place in it, than process 0"));
+}
+
+TEST(Team, OtherValuesAreRefusedByAll) {
+  Job job{dense};
+  job.change = [](TrainOptions& options, const Host& host, int64_t rank) {
+    if (rank == 2) options.parameters = host.parameters(options.outputs, 2);
+  };
+  for (const Outcome& each : together(job, 3, {}))
+    EXPECT_THAT(each.error, HasSubstr("process 2 has other values of parameters than process 0"));
+}
+
+TEST(Team, FewerShardsThanProcessesAreRefused) {
+  for (const Outcome& each : together({dense, 2}, 3, {}))
+    EXPECT_THAT(each.error, HasSubstr("shards is 2, fewer than the devices, \"cpu:0\", of 3 processes"));
+}
+
+TEST(Team, LostProcessesAreNamed) {
+  LoopScript script;
+  script.faults = {{LoopFault::Kind::kLose, 1, 60, {}}};
+  const std::vector<Outcome> all = together({dense, 7, TN_F32, {}, 100}, 3, script);
+  EXPECT_THAT(all[0].error, HasSubstr("process 1 is lost"));
+  EXPECT_THAT(all[2].error, HasSubstr("process 1 is lost"));
+  EXPECT_NE(all[1].error, "");
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
