@@ -1,0 +1,219 @@
+// What the processes of a team tell each other, here threads. SPDX-License-Identifier: Apache-2.0
+#include "host/comm/team.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "core/error.h"
+#include "host/comm/secret.h"
+#include "tests/support/loop_comm.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using namespace tenon::host;
+using tenon::core::Error;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The ranks of a world, each in a thread.
+class Ranks {
+ public:
+  explicit Ranks(int32_t count, LoopScript script = {}) : count_(count), world_(count, std::move(script)) {
+    type_.plugin = "test.loop";
+    type_.description.type = world_.type()->description->type;
+    type_.table = *world_.type();
+  }
+  // Returns what each rank reports: "" if `work` returns.
+  std::vector<std::string> run(const std::function<void(Team&)>& work) {
+    std::vector<std::string> errors(static_cast<size_t>(count_));
+    std::vector<std::thread> threads;
+    for (int32_t rank = 0; rank < count_; ++rank)
+      threads.emplace_back([&, rank] {
+        try {
+          JoinOptions join;
+          join.rank = rank;
+          join.ranks = count_;
+          join.silence_ms = 200;
+          Team team(type_, {}, nullptr, join, &ending_);
+          work(team);
+        } catch (const Error& error) {
+          errors[static_cast<size_t>(rank)] = error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(world_.misuses(), ElementsAre());
+    return errors;
+  }
+  [[nodiscard]] LoopWorld& world() { return world_; }
+  [[nodiscard]] std::atomic<bool>& ending() { return ending_; }
+
+ private:
+  int32_t count_;
+  LoopWorld world_;
+  CommType type_;
+  std::atomic<bool> ending_{false};
+};
+
+LoopScript disordered() {
+  LoopScript script;
+  script.most_delay_us = 200;
+  script.idle_one_in = 2;
+  return script;
+}
+
+TEST(Team, KnowsItsPlace) {
+  Ranks ranks(3);
+  std::atomic<int64_t> sum{0};
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    EXPECT_EQ(team.processes(), 3);
+    sum += team.rank();
+  }),
+              Each(""));
+  EXPECT_EQ(sum, 3);
+}
+
+TEST(Team, ExchangesBytesInTheirOrderWhateverOvertakes) {
+  Ranks ranks(3, disordered());
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    for (const uint64_t bytes : {0UL, 1UL, 5000UL, (9UL << 20U) + 7}) {
+      std::vector<std::vector<unsigned char>> first(3), second(3), sent(3);
+      std::vector<Team::Outgoing> outgoing;
+      std::vector<Team::Incoming> incoming;
+      for (int64_t other = 0; other < 3; ++other) {
+        if (other == team.rank()) continue;
+        const auto place = static_cast<size_t>(other);
+        sent[place].assign(bytes, static_cast<unsigned char>(10 * team.rank() + other));
+        first[place].resize(bytes), second[place].resize(3);
+        outgoing.push_back({other, sent[place].data(), bytes});
+        outgoing.push_back({other, "end", 3});
+        incoming.push_back({other, first[place].data(), bytes});
+        incoming.push_back({other, second[place].data(), 3});
+      }
+      team.exchange(outgoing, incoming);
+      for (int64_t other = 0; other < 3; ++other) {
+        if (other == team.rank()) continue;
+        const auto place = static_cast<size_t>(other);
+        const auto expected = static_cast<unsigned char>(10 * other + team.rank());
+        EXPECT_EQ(first[place], std::vector<unsigned char>(bytes, expected));
+        EXPECT_EQ(std::memcmp(second[place].data(), "end", 3), 0);
+      }
+    }
+  }),
+              Each(""));
+}
+
+TEST(Team, GathersAndBroadcasts) {
+  Ranks ranks(4, disordered());
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    for (int32_t round = 0; round < 20; ++round) {
+      std::vector<int32_t> all(4);
+      all[static_cast<size_t>(team.rank())] = round + static_cast<int32_t>(team.rank());
+      team.gather(std::as_writable_bytes(std::span(all)));
+      EXPECT_THAT(all, ElementsAre(round, round + 1, round + 2, round + 3));
+      int32_t number = team.rank() == 0 ? round : -1;
+      team.broadcast(std::as_writable_bytes(std::span(&number, 1)));
+      EXPECT_EQ(number, round);
+    }
+  }),
+              Each(""));
+}
+
+void gather_for_ever(Team& team) {
+  std::vector<int32_t> all(static_cast<size_t>(team.processes()));
+  while (true) team.gather(std::as_writable_bytes(std::span(all)));
+}
+
+TEST(Team, NamesAProcessThatIsLost) {
+  LoopScript script;
+  script.faults = {{LoopFault::Kind::kLose, 2, 30, {}}};
+  Ranks ranks(3, script);
+  const std::vector<std::string> errors = ranks.run(gather_for_ever);
+  EXPECT_THAT(errors[0], HasSubstr("process 2 is lost"));
+  EXPECT_THAT(errors[1], HasSubstr("process 2 is lost"));
+  EXPECT_NE(errors[2], "");
+}
+
+TEST(Team, NamesAProcessThatLeaves) {
+  Ranks ranks(3);
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    if (team.rank() != 1) gather_for_ever(team);
+  });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("process 1 is lost"), "", HasSubstr("process 1 is lost")));
+}
+
+TEST(Team, StaysBroken) {
+  Ranks ranks(2);
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    if (team.rank() == 1) return;
+    EXPECT_THROW(gather_for_ever(team), Error);
+    gather_for_ever(team);
+  });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("process 1 is lost"), ""));
+}
+
+TEST(Team, OtherSizesAreAnotherJob) {
+  Ranks ranks(2);
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    std::vector<std::byte> bytes(team.rank() == 0 ? 8 : 9);
+    team.broadcast(bytes);
+    gather_for_ever(team);
+  });
+  EXPECT_THAT(errors[1], HasSubstr("do not exchange the same bytes: they run different jobs"));
+  EXPECT_NE(errors[0], "");
+}
+
+TEST(Team, EndsWithTheHost) {
+  Ranks ranks(2);
+  std::thread timer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ranks.ending() = true;
+  });
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    std::byte byte{};
+    const std::vector<Team::Incoming> never = {{1 - team.rank(), &byte, 1}};
+    team.exchange({}, never);
+  });
+  timer.join();
+  EXPECT_THAT(errors, testing::Contains(HasSubstr("the host ends")));
+  EXPECT_THAT(errors, testing::Not(testing::Contains("")));
+}
+
+TEST(Secret, ComesFromAFileOfItsOwnerAlone) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("secret");
+  std::ofstream(path) << "0123456789abcdef0123456789abcdef";
+  chmod(path.c_str(), 0600);
+  EXPECT_EQ(read_secret(path).size(), 32U);
+  EXPECT_EQ(read_secret("").size(), 0U);
+  chmod(path.c_str(), 0640);
+  EXPECT_THROW(static_cast<void>(read_secret(path)), Error);
+  chmod(path.c_str(), 0600);
+  std::ofstream(path) << "short";
+  EXPECT_THROW(static_cast<void>(read_secret(path)), Error);
+  for (const char* wrong : {"fd:", "fd:x", "fd:-1", "fd:9999", "/no/such/file"})
+    EXPECT_THROW(static_cast<void>(read_secret(wrong)), Error) << wrong;
+}
+
+TEST(Secret, ComesFromADescriptorThatIsClosed) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "0123456789abcdef", 16), 16);
+  close(ends[1]);
+  EXPECT_EQ(read_secret("fd:" + std::to_string(ends[0])).size(), 16U);
+  EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
