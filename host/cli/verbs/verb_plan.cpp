@@ -16,6 +16,7 @@
 #include "host/cli/options.h"
 #include "host/cli/planning.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs/exchange_plan.h"
 #include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
@@ -235,6 +236,7 @@ void print_plan(const json& plan) {
 struct PlanArguments {
   bool as_json = false, inference = false, list = false, program = false;
   std::string why;  // a layer, or "all"; empty: the plan
+  NetworkOptions network;
 };
 
 // Prints one line for each kernel or provider that computes the layer, or was passed over.
@@ -296,7 +298,8 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
   const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
   if (given.list || given.program) return list_here(host, job, reader, given);
   const LateRefusals refusals(host);
-  const json plan = plan_job(host, job, reader, !given.inference);
+  json plan = plan_job(host, job, reader, !given.inference);
+  if (given.network.processes > 0) add_exchange(plan, job.shards, given.network);
   refusals.warn();
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
@@ -304,8 +307,17 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
     print_why(plan, given.why);
   else
     print_plan(plan);
+  if (!given.as_json && given.why.empty() && given.network.processes > 0) print_exchange(plan);
   require_backward(plan);
   return kDone;
+}
+
+void check(const NetworkOptions& network, bool inference, const Options& options) {
+  constexpr int64_t kMost = 65536;
+  if (network.processes < 0 || network.processes > kMost)
+    options.fail("--processes: expected 0 to " + std::to_string(kMost) + ", got " + std::to_string(network.processes));
+  if (!(network.gigabits > 0)) options.fail("--network: expected more than 0, got " + std::to_string(network.gigabits));
+  if (network.processes > 0 && inference) options.fail("--processes: it does not go with --inference");
 }
 
 }  // namespace
@@ -329,11 +341,16 @@ int run_plan(const Arguments& arguments) {
       "why", po::value(&given.why)->value_name("LAYER"),
       "show what computes a layer instead, or all of them (all), and each kernel and provider that was passed over, "
       "with the reason");
+  options.list.add_options()("processes", po::value(&given.network.processes)->value_name("N"),
+                             "also show what so many processes of the training exchange in a step")(
+      "network", po::value(&given.network.gigabits)->value_name("GBITS"),
+      "with --processes: the line between them, in Gb/s each way; 10 by default");
   common.add_to(options);
   deadline.add_to(options);
   if (!options.parse(arguments)) return kDone;
   if (given.program && (given.as_json || given.list || given.inference))
     options.fail("--program: it goes with none of --json, --layers and --inference");
+  check(given.network, given.inference, options);
   if (!given.why.empty() && (given.as_json || given.list || given.program))
     options.fail("--why: it goes with none of --json, --layers and --program");
   return run_verb_in_child(deadline.seconds(options),

@@ -35,6 +35,25 @@ TEST_F(DevicesTest, TrainTestAndInfer) {
   }
 }
 
+// Results depend on the shards, whatever devices compute them.
+TEST_F(DevicesTest, ShardsAreDividedAmongDevices) {
+  const std::string train = "train job.toml --set shards=3 --save ";
+  ASSERT_EQ(run(train + "two.safetensors").exit, 0);
+  ASSERT_EQ(run(train + "one.safetensors --set 'devices=[\"cpu\"]'").exit, 0);
+  ASSERT_EQ(run(train + "three.safetensors --set 'devices=[\"cpu\", \"cpu\", \"cpu\"]'").exit, 0);
+  EXPECT_EQ(read("two.safetensors"), read("one.safetensors"));
+  EXPECT_EQ(read("two.safetensors"), read("three.safetensors"));
+  ASSERT_EQ(run("train job.toml --set shards=20 --save many.safetensors").exit, 0);  // than samples
+  const Outcome few = run("train job.toml --no-save --set shards=1");
+  EXPECT_EQ(few.exit, 78);
+  EXPECT_THAT(few.error, HasSubstr("shards is 1, fewer than the devices, \"cpu:0\", \"cpu:0\""));
+  for (const char* wrong : {"0", "65537", "1.5", "\"two\""}) {
+    const Outcome refused = run(std::string("train job.toml --no-save --set 'shards=") + wrong + "'");
+    EXPECT_EQ(refused.exit, 78) << wrong;
+    EXPECT_THAT(refused.error, HasSubstr("shards")) << wrong;
+  }
+}
+
 TEST_F(DevicesTest, ResumeWithTheSameBits) {
   const std::string train = "train job.toml --passes 3 --set checkpoint.folder=saves";
   ASSERT_EQ(run("train job.toml --passes 3 --save whole.safetensors").exit, 0);

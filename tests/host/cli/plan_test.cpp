@@ -57,6 +57,27 @@ TEST_F(PlanTest, SaysWhichPluginsAreRefusedWhenTheyAreLoaded) {
                              HasSubstr("its plugin is refused: "), refused));
 }
 
+TEST_F(PlanTest, SaysWhatProcessesExchange) {
+  const Outcome outcome = run("plan job.toml --json --processes 4 --set shards=8 --network 1");
+  ASSERT_EQ(outcome.exit, 0) << outcome.error;
+  const json plan = json::parse(outcome.out), exchange = plan.at("exchange");
+  EXPECT_EQ(exchange.at("processes"), 4);
+  EXPECT_EQ(exchange.at("shards"), 8);
+  const double bytes = 1.5 * plan.at("bytes").at("gradients").get<double>();
+  EXPECT_EQ(exchange.at("bytes").get<double>(), bytes);
+  EXPECT_NEAR(exchange.at("seconds").get<double>(), bytes / 1e8 + 6 * 30e-6, 1e-12);
+  EXPECT_EQ(json::parse(run("plan job.toml --json --processes 1").out).at("exchange").at("seconds"), 0);
+  const Outcome text = run("plan job.toml --processes 2");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("2 processes, 2 shards: in a step each sends "), HasSubstr(" at 10.0 Gb/s"),
+                              HasSubstr("every process reads all samples")));
+  const Outcome few = run("plan job.toml --processes 3 --set shards=2");
+  EXPECT_EQ(few.exit, 64);
+  EXPECT_THAT(few.error, HasSubstr("--processes 3: the job has 2 shards; a process needs one at least"));
+  for (const char* wrong : {"--processes=-1", "--processes 1000000", "--processes x", "--processes 2 --network 0",
+                            "--processes 2 --inference"})
+    EXPECT_EQ(run(std::string("plan job.toml ") + wrong).exit, 64) << wrong;
+}
+
 class HiddenCostTest : public ProgramTest {
  protected:
   // Writes the job with half of the cost as a layer, the average of that as a metric, and these outputs.
