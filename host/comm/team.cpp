@@ -51,6 +51,7 @@ Team::~Team() {
 
 void Team::run(const Values& attributes, const tn_services* services, const JoinOptions& options) {
   mark_own_thread();
+  std::exception_ptr failure;
   try {
     Communicator comm(type_, attributes, services, options, &cancel_);
     world_ = comm.world();
@@ -63,15 +64,15 @@ void Team::run(const Values& attributes, const tn_services* services, const Join
     try {
       serve(comm);
     } catch (...) {
-      fail_all(std::current_exception());
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return leaving_; });
+      failure = std::current_exception();
     }
     const std::lock_guard lock(mutex_);
     comm_ = nullptr;
   } catch (...) {
-    fail_all(std::current_exception());
+    failure = std::current_exception();
   }
+  // Only now: unfinished transfers have borrowed memory of the callers that wait, until the communicator is closed.
+  if (failure != nullptr) fail_all(failure);
 }
 
 void Team::fail_all(const std::exception_ptr& error) {
@@ -84,7 +85,7 @@ void Team::fail_all(const std::exception_ptr& error) {
   changed_.notify_all();
 }
 
-// Carries out what is posted until the team is left. Throws if a process is lost.
+// Carries out what is posted until the team is left. Throws if a process is lost that it needs.
 void Team::serve(Communicator& comm) {
   while (true) {
     {
@@ -110,24 +111,35 @@ void Team::begin_posted(Communicator& comm) {
       piece = posted_.front();
       posted_.pop_front();
     }
-    const uint64_t request = piece.is_send ? comm.send(piece.peer, 0, piece.data, piece.bytes)
-                                           : comm.receive(piece.peer, 0, piece.data, piece.bytes);
+    uint64_t request = 0;
+    try {
+      request = piece.is_send ? comm.send(piece.peer, 0, piece.data, piece.bytes)
+                              : comm.receive(piece.peer, 0, piece.data, piece.bytes);
+    } catch (const Error& error) {
+      if (error.code() == TN_IO) fail_lost(piece.peer);
+      throw;
+    }
     if (!begun_.emplace(request, piece.peer).second)
       fail(TN_PLUGIN_FAULT, ComponentName{comm.who()}, "two unfinished requests have the number ", request);
   }
 }
 
+// A process that needs one that is lost fails, and is lost to others then: the first one is the cause.
+void Team::fail_lost(int32_t peer) const {
+  fail(TN_IO, "process ", lost_.empty() ? peer : lost_.front(), " is lost: it has ended, or does not answer");
+}
+
+// A process that is lost does no harm as long as nothing is to be transferred: one that is done leaves before others.
 void Team::take(const tn_comm_event& event) {
-  const auto lose = [](int32_t peer) { fail(TN_IO, "process ", peer, " is lost: it has ended, or does not answer"); };
   if (event.kind == TN_COMM_WOKEN) return;
-  if (event.kind == TN_COMM_LOST) lose(event.peer);
+  if (event.kind == TN_COMM_LOST) return lost_.push_back(event.peer);
   const auto begun = begun_.find(event.request);
   if (event.kind != TN_COMM_DONE || begun == begun_.end())
     fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event of kind ", event.kind,
          " has the request ", event.request, ", which is not an unfinished one");
   const int32_t peer = begun->second;
   begun_.erase(begun);
-  if (event.status == TN_IO) lose(peer);
+  if (event.status == TN_IO) fail_lost(peer);
   if (event.status != TN_OK)
     fail(event.status, "the processes ", rank(), " and ", peer,
          " do not exchange the same bytes: they run different jobs");

@@ -66,6 +66,7 @@ class Team : base::NotCopied {
   void serve(Communicator& comm);
   void begin_posted(Communicator& comm);
   void take(const tn_comm_event& event);
+  [[noreturn]] void fail_lost(int32_t peer) const;
   void fail_all(const std::exception_ptr& error);
   void post(std::vector<Piece> pieces);
 
@@ -83,7 +84,8 @@ class Team : base::NotCopied {
   bool joined_ = false, leaving_ = false;
   std::exception_ptr error_;           // why the team is broken; null: it is not
   Communicator* comm_ = nullptr;       // while the thread serves, for wake
-  std::map<uint64_t, int32_t> begun_;  // peers by request; of the thread alone
+  std::map<uint64_t, int32_t> begun_;  // peers by request; of the thread alone, as the next
+  std::vector<int32_t> lost_;          // processes, in the order in which they were lost
   std::thread thread_;
 };
 
