@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/api/api.h"
+#include "host/api/held_team.h"
 #include "host/comm/secret.h"
 
 namespace api = tenon::host::api;

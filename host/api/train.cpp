@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "host/api/api.h"
+#include "host/api/held_team.h"
 #include "host/api/lent_machine.h"
 #include "host/api/rule_updater.h"
 #include "host/training/averages.h"

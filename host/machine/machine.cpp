@@ -8,7 +8,11 @@
 
 #include "base/text.h"
 #include "core/error.h"
+#include "host/comm/team.h"
 #include "host/machine/sample_range.h"
+#include "host/machine/shards/remote_shard.h"
+#include "host/machine/shards/shard_tree.h"
+#include "host/machine/shards/team_sum.h"
 
 namespace tenon::host {
 
@@ -142,6 +146,8 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
                     ? nullptr
                     : std::make_unique<TeamSum>(*team_, pointers(machines_), first_shard_, shards_.count())),
       step_(*machines_.front()) {}
+
+Machine::~Machine() = default;
 
 std::vector<std::shared_ptr<Device>> Machine::devices() const {
   std::vector<std::shared_ptr<Device>> result;

@@ -14,15 +14,16 @@
 #include "host/machine/device_machine.h"
 #include "host/machine/feeds.h"
 #include "host/machine/set_gate.h"
-#include "host/machine/shards/remote_shard.h"
 #include "host/machine/shards/shards.h"
-#include "host/machine/shards/team_sum.h"
 #include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
 
 namespace tenon::host {
 
 using namespace core;
+
+class RemoteShard;
+class TeamSum;
 
 // Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes shards of the
 // minibatch, with the same parameters. A device that is in the list twice computes two shards. With a team each process
@@ -35,6 +36,7 @@ class Machine {
   Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
           const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
           const MachineOptions& options);
+  ~Machine();
 
   // The data layers, in the order in which forward takes their arrays.
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model().lowered.feeds; }

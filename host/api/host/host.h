@@ -19,7 +19,6 @@
 #include "host/api/host/fork_mark.h"
 #include "host/api/host/handles.h"
 #include "host/api/host/use_mark.h"
-#include "host/comm/team.h"
 #include "host/generation/generator.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
@@ -129,13 +128,7 @@ struct HeldUpdater {
   UseMark mark;
 };
 
-struct HeldTeam {
-  explicit HeldTeam(std::unique_ptr<Team> joined) : team(std::move(joined)) {}
-  void set_name(std::string name) { mark.set_name(std::move(name)); }
-
-  const std::unique_ptr<Team> team;
-  UseMark mark;
-};
+struct HeldTeam;
 
 // Cost and metrics that an application sums over minibatches of a machine.
 struct HeldMetrics {
