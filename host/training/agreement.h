@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/parameter_set.h"
 #include "host/comm/team.h"
 
 namespace tenon::host {
@@ -31,8 +32,14 @@ class Agreement {
   // Throws TN_INVALID naming the first process whose text is not that of process 0. what: the processes "have other
   // <what>".
   void require_equal(const std::string& text, const char* what) const;
+  // Throws TN_INTERNAL naming the first parameter or buffer, and the first process, whose values are not those of
+  // process 0, which they must be.
+  void require_equal_values(const ParameterSet& set) const;
 
  private:
+  // Returns the digests of all processes, of as many digits each, in their order.
+  [[nodiscard]] std::string gathered(const std::string& digests) const;
+
   Team* team_;
 };
 

@@ -32,6 +32,12 @@ std::string digest_of(const SampleBlock& samples) {
   return hash.finish();
 }
 
+std::string digest_of(const ParameterSet& set, const ParameterEntry& entry) {
+  Xxh3 hash;
+  hash.update(set.values(entry), entry.count * sizeof(float));
+  return hash.finish();
+}
+
 std::string digest_of(const ParameterSet& set) {
   Xxh3 hash;
   for (const ParameterEntry& entry : set.entries()) hash.update(set.values(entry), entry.count * sizeof(float));

@@ -14,7 +14,8 @@ using namespace core;
 // Returns XXH3 of samples: of every column's values, offsets and ids, in the order of the slots.
 [[nodiscard]] std::string digest_of(const SampleBlock& samples);
 
-// Returns XXH3 of the values of all parameters and buffers.
+// Return XXH3 of the values of one parameter or buffer, and of all.
+[[nodiscard]] std::string digest_of(const ParameterSet& set, const ParameterEntry& entry);
 [[nodiscard]] std::string digest_of(const ParameterSet& set);
 
 // Reads the first minibatch of the pass of a digest again and returns its digest now; empty if the reader cannot seek.

@@ -13,6 +13,9 @@ struct LoopOptions {
   int64_t passes = 1;
   // Minibatches of a pass; 0: a pass of the training is one of the reader.
   int64_t pass_batches = 0;
+  // Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
+  // first step alone.
+  int64_t verify_every = 0;
 };
 
 template <typename Number>
@@ -28,6 +31,7 @@ LoopOptions loop_options(const Options& from, [[maybe_unused]] bool training) {
   LoopOptions to;
   if (training) to.passes = at_least<int64_t>(0, from.passes, "passes");
   to.pass_batches = at_least<int64_t>(0, from.pass_batches, "pass_batches");
+  if (training) to.verify_every = at_least<int64_t>(0, from.verify_every, "verify_every");
   return to;
 }
 

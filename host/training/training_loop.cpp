@@ -282,6 +282,7 @@ class Training {
       if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
       if (averages_ != nullptr) update_averages();
     });
+    if (is_verification_due()) agreement_.require_equal_values(*inputs_.machine.set());
     if (tests_ != nullptr) tests_->count_batch();
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
@@ -304,7 +305,12 @@ class Training {
     agreement_.require_equal(training, "another job, or another place in it,");
     agreement_.require_equal(text(reader.pass(), ' ', reader.position(), ' ', reader.batch(), ' ', reader.size()),
                              "other data");
-    agreement_.require_equal(digest_of(set), "other values of parameters");
+    agreement_.require_equal(digest_of(set), "other values of parameters");  // of another start, not a fault
+  }
+
+  [[nodiscard]] bool is_verification_due() const {
+    const int64_t every = inputs_.options.verify_every;
+    return every > 0 && inputs_.machine.set()->updates() % static_cast<uint64_t>(every) == 0;
   }
 
   [[nodiscard]] bool is_due_after_batch() {

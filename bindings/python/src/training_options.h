@@ -64,6 +64,7 @@ inline void read(const nb::dict& from, tenon::TrainOptions* to) {
   take(from, "compute", &to->compute);
   if (const auto part = part_of(from, "best")) read(*part, &to->best.emplace());
   take(from, "shards", &to->shards);
+  take(from, "verify_every", &to->verify_every);
 }
 
 }  // namespace tenon_python

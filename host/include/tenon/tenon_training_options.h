@@ -210,6 +210,9 @@ typedef struct tn_train_options {
   /* Train only. The processes that train together, each with this call and equal arguments; not set: this process
    * trains alone. Since 0.4. */
   tn_team team;
+  /* Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
+   * first step alone. TN_INTERNAL names the first one that differs. Since 0.4. */
+  int64_t verify_every;
 } tn_train_options;
 
 #ifdef __cplusplus

@@ -147,6 +147,9 @@ struct TrainOptions {
   std::optional<BestOptions> best = {};
   // As in tn_machine_options; of tests, too.
   uint32_t shards = 0;
+  // Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
+  // first step alone.
+  int64_t verify_every = 0;
   // Train only. The processes that train together, each with this call and equal arguments; not set: this process
   // trains alone.
   Team team;
@@ -227,6 +230,7 @@ inline void fill(tn_train_options& to, const TrainOptions& from, [[maybe_unused]
   lists.set(to.best, from.best);
   to.shards = from.shards;
   to.team = from.team.handle();
+  to.verify_every = from.verify_every;
 }
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <tenon/tenon_updater.hpp>
 #include <thread>
 
 #include "tests/support/far_models.h"
@@ -260,6 +261,46 @@ TEST(Team, OtherValuesAreRefusedByAll) {
   };
   for (const Outcome& each : together(job, 3, {}))
     EXPECT_THAT(each.error, HasSubstr("process 2 has other values of parameters than process 0"));
+}
+
+// Sets all values to the number of the step; in a process that drifts to another one, for one parameter, from step 5
+// on.
+class Drifting final : public UpdateRule {
+ public:
+  Drifting(Parameters parameters, bool drifts) : parameters_(std::move(parameters)), drifts_(drifts) {}
+  void update(const RuleStep& step) override {
+    std::vector<std::vector<float>> values;
+    std::vector<ParameterValues> list;
+    for (const std::string& name : step.names) {
+      Array array = parameters_.get(name);
+      size_t count = 1;
+      for (const int64_t extent : array.shape) count *= static_cast<size_t>(extent);
+      const bool odd = drifts_ && step.number >= 5 && name == "scores.bias";
+      values.emplace_back(count, static_cast<float>(step.number) + (odd ? 0.5F : 0.0F));
+      array.data = values.back().data();
+      list.push_back({name, array});
+    }
+    commit(step.machine, list);
+  }
+
+ private:
+  Parameters parameters_;
+  bool drifts_;
+};
+
+TEST(Team, ADriftEndsTheTrainingNamingTheParameter) {
+  Job job{dense};
+  bool drifts = false;
+  job.change = [&drifts](TrainOptions& options, const Host&, int64_t rank) {
+    options.verify_every = 3;
+    options.updater =
+        updater_of(options.parameters, "drifting", std::make_shared<Drifting>(options.parameters, drifts && rank == 1));
+  };
+  for (const Outcome& each : together(job, 2, {})) EXPECT_EQ(each.error, "");
+  drifts = true;
+  for (const Outcome& each : together(job, 2, {}))
+    EXPECT_THAT(each.error, HasSubstr("the values of \"scores.bias\" in process 1 are not those of process 0 after 6 "
+                                      "updates"));
 }
 
 TEST(Team, FewerShardsThanProcessesAreRefused) {

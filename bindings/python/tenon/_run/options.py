@@ -38,4 +38,5 @@ TRAIN = {
     "seed": Option("uint64", 0),
     "pass_batches": Option("int64", 0, 0),
     "shards": Option("uint32", 0),
+    "verify_every": Option("int64", 0, 0),
 }
