@@ -1,17 +1,18 @@
 // Trainings of several processes, here threads with a host each: the bits of one. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tenon/plugin.h>
 
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <tenon/tenon_updater.hpp>
 #include <thread>
 
 #include "tests/support/far_models.h"
 #include "tests/support/fashion.h"
 #include "tests/support/loop_comm.h"
+#include "tests/support/loop_plugin.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -74,13 +75,8 @@ class Process {
 
   [[nodiscard]] const Host& host() const { return host_; }
   void join(const LoopWorld& world, int64_t rank, int64_t ranks) {
-    comms_[0] = world.type();
-    plugin_.size = sizeof plugin_;
-    plugin_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 4, 0};
-    plugin_.id = "tenon.test_loop", plugin_.version = "1.0.0", plugin_.doc = "ranks that are threads";
-    plugin_.license = "Apache-2.0", plugin_.isa = "";
-    plugin_.comms_count = 1, plugin_.comms = comms_;
-    host_.add_plugin(&plugin_);
+    plugin_.emplace(world);
+    host_.add_plugin(plugin_->get());
     TeamOptions options;
     options.comm = world.type()->description->type;
     options.rank = rank, options.processes = ranks;
@@ -114,8 +110,7 @@ class Process {
 
  private:
   const Job& job_;
-  tn_plugin plugin_ = {};
-  const tn_comm_type* comms_[1] = {};
+  std::optional<LoopPlugin> plugin_;
   Host host_;
   Team team_;
 };

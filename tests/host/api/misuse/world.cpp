@@ -186,6 +186,7 @@ World::World() {
   options.plugin_paths = paths;
   options.plugin_paths_count = 1;
   must(&tn_host_create, &options, &host);
+  must(&tn_host_add_plugin, host, loop_plugin_.get());
   model = folder.file("model.safetensors");
   new_model = folder.file("new.safetensors");
   set = folder.file("set.toml");
@@ -444,6 +445,16 @@ void World::make(tn_generator& made) const {
   must(&tn_generator_create, host, of_next, &options, &made);
 }
 
+void World::make(tn_team& made) const {
+  tn_team_options options = {};
+  options.size = sizeof options;
+  options.comm = "loop";
+  options.processes = 1;
+  options.epoch = new_epoch();
+  options.deadline_seconds = 30;
+  must(&tn_team_join, host, &options, &made);
+}
+
 tn_layer World::row_of(tn_scan scan) const {
   tn_layer made = {};
   must(&tn_scan_input, host, scan, rows, nullptr, &made);
@@ -471,5 +482,6 @@ void World::release(tn_metrics made) const { must(&tn_metrics_release, host, mad
 void World::release(tn_scan made) const { must(&tn_scan_release, host, made); }
 void World::release(tn_cond made) const { must(&tn_cond_release, host, made); }
 void World::release(tn_generator made) const { must(&tn_generator_release, host, made); }
+void World::release(tn_team made) const { must(&tn_team_leave, host, made); }
 
 }  // namespace tenon_tests

@@ -11,12 +11,14 @@
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
 #include <tenon/tenon_scan.h>
+#include <tenon/tenon_team.h>
 #include <tenon/tenon_topology.h>
 #include <tenon/tenon_updater.h>
 
 #include <string>
 #include <vector>
 
+#include "tests/support/loop_plugin.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -47,6 +49,9 @@ struct World {
   void make(tn_scan& made) const;       // over `rows`
   void make(tn_cond& made) const;       // over `slope`
   void make(tn_generator& made) const;  // of `next`
+  void make(tn_team& made) const;       // of one process
+  // Of a team that joins none of before.
+  [[nodiscard]] uint32_t new_epoch() const { return ++epoch_; }
   void release(tn_layer made) const;
   void release(tn_parameters made) const;
   void release(tn_machine made) const;
@@ -58,6 +63,7 @@ struct World {
   void release(tn_scan made) const;
   void release(tn_cond made) const;
   void release(tn_generator made) const;
+  void release(tn_team made) const;
   [[nodiscard]] std::vector<tn_layer> rows_of_branches() const;  // by `slope`
   [[nodiscard]] tn_layer row_of(tn_scan scan) const;             // an input
   [[nodiscard]] tn_layer memory_of(tn_scan scan) const;          // a new one, of the shape of the input
@@ -112,6 +118,9 @@ struct World {
 
   float ones_[4] = {1, 1, 1, 1};
   int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1}, ends_[2] = {0, 1};
+  LoopWorld loop_{1};
+  LoopPlugin loop_plugin_{loop_};
+  mutable uint32_t epoch_ = 0;
   std::string csv_;
   const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"}, *names_[1] = {"score"};
 };
