@@ -9,6 +9,7 @@
 #include "base/temporary.h"
 #include "check/bench/subject.h"
 #include "check/cases/case_file.h"
+#include "check/checks/comm_checks.h"
 #include "check/checks/device_checks.h"
 #include "check/checks/file_checks.h"
 #include "check/checks/kernel_checks.h"
@@ -32,7 +33,8 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{"layers", "type", layer_checks},     {"kernels", "name", kernel_checks},
                            {"updaters", "type", updater_checks}, {"readers", "type", reader_checks},
-                           {"devices", "kind", device_checks},   {"providers", "name", provider_checks}};
+                           {"devices", "kind", device_checks},   {"providers", "name", provider_checks},
+                           {"comms", "type", comm_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {

@@ -125,7 +125,9 @@ class ComponentRun {
       if (left) break;
       begun = read.contains("begin");
       if (begun) continue;
-      give(outcome_of(read.at("outcome")), read.at("message"), read.at("comparisons"));
+      // The call of a process that the check has made.
+      const std::string in = call.empty() || read.at("outcome") != "failed" ? "" : ", in " + std::exchange(call, {});
+      give(outcome_of(read.at("outcome")), read.at("message").get<std::string>() + in, read.at("comparisons"));
       ++next_;
     }
     if (left) return;

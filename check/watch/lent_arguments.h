@@ -149,6 +149,10 @@ inline void lead(Loans& loans, tn_reader_buffers& copy) {
     if (schema.slots[i]->storage != TN_DENSE)
       const_cast<void**>(copy.data)[i] = loans.lend(static_cast<tn_sequence_room*>(copy.data[i]));
 }
+inline void lead(Loans& loans, tn_comm_open& copy) {
+  loans.replace(copy.services, copy.attributes);
+  copy.errors = Loans::keep(copy.errors);  // until close
+}
 inline void lead(Loans& loans, tn_device_open& copy) { loans.replace(copy.services, copy.errors); }
 
 inline void lead(Loans& loans, tn_pointwise_site& copy) { loans.replace(copy.program); }

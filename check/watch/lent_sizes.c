@@ -1,5 +1,6 @@
 /* The sizes of the structs that a host of the version TN_TARGET_MINOR lends. Compiled once for each older version,
  * since the headers state where the structs of a version end. SPDX-License-Identifier: Apache-2.0 */
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/plugin.h>
 

@@ -2,6 +2,7 @@
 // page that cannot be accessed. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/plugin.h>
 

@@ -209,6 +209,10 @@ const tn_plugin* plugin_in_other_host(const tn_plugin& plugin, const std::string
                              &Type::stream_create, &Type::stream_wait, &Type::event_create, &Type::event_record,
                              &Type::event_wait>(copy.devices, copy.devices_count, name,
                                                 [](const Type& type) { return type.description->kind; });
+  } else if (kind == "comm") {
+    using Type = tn_comm_type;
+    copy.comms = lent_list<&Type::open, &Type::world, &Type::send, &Type::receive>(copy.comms, copy.comms_count, name,
+                                                                                   type_name<Type>);
   } else if (kind == "provider") {
     copy.providers = lent_providers(plugin, name);
   } else {

@@ -162,6 +162,9 @@ macro_rules! plugin {
                 requirements_count: 0,
                 reserved4: 0,
                 requirements: NOTHING,
+                comms_count: 0,
+                reserved5: 0,
+                comms: NOTHING,
             }
         });
 

@@ -48,6 +48,25 @@ const Broken kBroken[] = {
     {"changes_umask", "process", "it changes the mask of new files"},
     {"closes", "process", "it closed descriptors that are not its own"},
     {"closes_stdin", "process", "closes a descriptor of the process"},
+    {"comm_channels", "order", "of channel 0 gets message"},
+    {"comm_crashes", "messages", "ended its process by signal 11 (Segmentation fault), in receive"},
+    {"comm_deaf", "silence", "no event says within 8000 ms that rank 1 is lost"},
+    {"comm_epoch", "strangers", "a stranger of another epoch takes part as rank 1"},
+    {"comm_lingers", "world", "close took"},
+    {"comm_once", "twice", "a second object does not open: one is enough"},
+    {"comm_overflows", "events", "2 events in the room for 1"},
+    {"comm_overstays", "world", "ms; it may wait for 0 ms"},
+    {"comm_room", "room", "ends with \"ok\"; expected"},
+    {"comm_secret", "strangers", "another secret takes part as rank 1"},
+    {"comm_signals", "process", "changes the handler of signal 12"},
+    {"comm_silent", "loss", "no event says within 8000 ms that rank 2 is lost"},
+    {"comm_small", "world", "a message has at most 1000 bytes; expected 1 MiB"},
+    {"comm_stays", "abort", "does not end within 14000 ms, in abort"},
+    {"comm_uncancelled", "cancel", "an open that is cancelled ends with"},
+    {"comm_unnamed", "missing", "does not name the missing rank 1: somebody missing"},
+    {"comm_waits", "begin", "does not end within 14000 ms, in send"},
+    {"comm_wakeless", "wake", "a wake before progress does not end progress soon"},
+    {"comm_writes", "missing", "open fails, and writes *comm"},
     {"counts_calls", "repeat", "differs"},
     {"counts_calls", "save", "output 0 of a loaded model differs"},
     {"crashes", "step", "signal 11"},
@@ -131,6 +150,9 @@ const Broken kBroken[] = {
     {"hosts_call_older", "older host", "it accesses memory behind the end of tn_tensor in a host of 0.3"},
     {"hosts_call_reads", "newer host", "in a newer host it gives other results"},
     {"hosts_call_writes", "newer host", "it writes behind the members of tn_tensor that it knows"},
+    {"hosts_comm_equal", "newer host", "in a newer host: "},
+    {"hosts_comm_reads", "newer host", "in a newer host: "},
+    {"hosts_comm_writes", "newer host", "it writes behind the members of tn_comm_open that it knows"},
     {"hosts_kernel_equal", "newer host", "in a newer host it gives other results"},
     {"hosts_kernel_older", "older host", "it accesses memory behind the end of tn_prepared in a host of 0.3"},
     {"hosts_kernel_reads", "newer host", "in a newer host it gives other results"},
@@ -302,6 +324,30 @@ TEST(Nonconforming, AProviderThatTakesNoCaseIsNotChecked) {
               result.check == "chosen" ? "it computes no case of the kit: no such product here" : "there is no case")
         << result.check;
   }
+}
+
+// The template of communicators, which the plugins comm_* have behind them.
+TEST(Nonconforming, TheTemplateOfCommunicatorsKeepsAllRules) {
+  tenon::check::Options options = options_for("");
+  options.file = test_plugin_folder() + "/../test_comms/comms/my_plugin.so";
+  options.seconds = 60;
+  for (const tenon::check::Result& result : tenon::check::expect_conforming(options).results)
+    EXPECT_TRUE(result.outcome == Outcome::kPassed || result.check == "older host")  // it requires this version
+        << result.check << ": " << result.message;
+}
+
+// The kit starts no launcher.
+TEST(Nonconforming, ALaunchersCommunicatorIsCheckedAsAWorldOfOne) {
+  std::set<std::string> passed;
+  for (const tenon::check::Result& result :
+       tenon::check::expect_conforming(options_for("comm_alone_conforming")).results) {
+    if (result.kind != "comm") continue;
+    if (result.outcome == Outcome::kPassed) passed.insert(result.check);
+    if (result.check == "messages") {
+      EXPECT_EQ(result.message, "a launcher connects its ranks; the kit, which starts none, opens worlds of one alone");
+    }
+  }
+  EXPECT_EQ(passed, (std::set<std::string>{"abort", "newer host", "process", "twice", "wake", "world"}));
 }
 
 // Without a row above, a plugin would be one that nothing must find.

@@ -1,5 +1,6 @@
 /* The plugin interface: the offsets of members of component tables (kernels, updaters, readers).
  * abi_test.c has those of data and layers, abi_devices_test.c those of devices. SPDX-License-Identifier: Apache-2.0 */
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/draft/records.h>
 
@@ -42,6 +43,67 @@ AT(tn_records, draft, 4);
 AT(tn_records, count, 8);
 AT(tn_records, record, 16);
 AT(tn_records, text, 24);
+
+/* tenon/draft/comm.h */
+GROWS(tn_comm_description, 40);
+AT(tn_comm_description, size, 0);
+AT(tn_comm_description, attributes_count, 4);
+AT(tn_comm_description, type, 8);
+AT(tn_comm_description, doc, 16);
+AT(tn_comm_description, attributes, 24);
+AT(tn_comm_description, traits, 32);
+AT(tn_comm_description, reserved, 36);
+GROWS(tn_comm_open, 96);
+AT(tn_comm_open, size, 0);
+AT(tn_comm_open, rank, 4);
+AT(tn_comm_open, ranks, 8);
+AT(tn_comm_open, epoch, 12);
+AT(tn_comm_open, services, 16);
+AT(tn_comm_open, errors, 24);
+AT(tn_comm_open, attributes, 32);
+AT(tn_comm_open, address, 40);
+AT(tn_comm_open, listen, 48);
+AT(tn_comm_open, secret, 56);
+AT(tn_comm_open, secret_bytes, 64);
+AT(tn_comm_open, deadline_ms, 68);
+AT(tn_comm_open, silence_ms, 72);
+AT(tn_comm_open, reserved, 76);
+AT(tn_comm_open, cancel, 80);
+AT(tn_comm_open, user, 88);
+GROWS(tn_comm_world, 32);
+AT(tn_comm_world, size, 0);
+AT(tn_comm_world, rank, 4);
+AT(tn_comm_world, ranks, 8);
+AT(tn_comm_world, traits, 12);
+AT(tn_comm_world, most_bytes, 16);
+AT(tn_comm_world, refused, 24);
+GROWS(tn_comm_message, 32);
+AT(tn_comm_message, size, 0);
+AT(tn_comm_message, peer, 4);
+AT(tn_comm_message, channel, 8);
+AT(tn_comm_message, reserved, 12);
+AT(tn_comm_message, data, 16);
+AT(tn_comm_message, bytes, 24);
+FROZEN(tn_comm_event, 24);
+AT(tn_comm_event, kind, 0);
+AT(tn_comm_event, peer, 4);
+AT(tn_comm_event, request, 8);
+AT(tn_comm_event, status, 16);
+AT(tn_comm_event, reserved, 20);
+GROWS(tn_comm_type, 96);
+AT(tn_comm_type, size, 0);
+AT(tn_comm_type, draft, 4);
+AT(tn_comm_type, description, 8);
+AT(tn_comm_type, open, 16);
+AT(tn_comm_type, world, 24);
+AT(tn_comm_type, send, 32);
+AT(tn_comm_type, receive, 40);
+AT(tn_comm_type, progress, 48);
+AT(tn_comm_type, wake, 56);
+AT(tn_comm_type, abort, 64);
+AT(tn_comm_type, close, 72);
+AT(tn_comm_type, extension, 80);
+AT(tn_comm_type, user, 88);
 
 /* tenon/draft/numbers.h */
 GROWS(tn_numbers, 64);
@@ -295,7 +357,7 @@ GROWS(tn_requirement, 16);
 AT(tn_requirement, size, 0);
 AT(tn_requirement, minor, 4);
 AT(tn_requirement, component, 8);
-GROWS(tn_plugin, 176);
+GROWS(tn_plugin, 192);
 AT(tn_plugin, size, 0);
 AT(tn_plugin, reserved, 4);
 AT(tn_plugin, abi, 8);
@@ -325,5 +387,8 @@ AT(tn_plugin, options, 152);
 AT(tn_plugin, requirements_count, 160);
 AT(tn_plugin, reserved4, 164);
 AT(tn_plugin, requirements, 168);
+AT(tn_plugin, comms_count, 176);
+AT(tn_plugin, reserved5, 180);
+AT(tn_plugin, comms, 184);
 
 int main(void) { return 0; }

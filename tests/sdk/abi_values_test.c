@@ -2,6 +2,7 @@
  * added, but must not be changed. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <string.h>
+#include <tenon/draft/comm.h>
 #include <tenon/draft/numbers.h>
 #include <tenon/draft/records.h>
 #include <tenon/plugin.h>
@@ -34,6 +35,13 @@ IS(TN_TRAIT_BATCH_VARIANT, 32);
 IS(TN_TRAIT_ANY_ALIGNMENT, 64);
 IS(TN_TRAIT_PORTABLE, 128);
 IS(TN_TRAIT_BLOCKING, 256);
+IS(TN_COMM_SURVIVES, 1);
+IS(TN_COMM_AUTHENTICATED, 2);
+IS(TN_COMM_ENCRYPTED, 4);
+IS(TN_COMM_ONE_PER_PROCESS, 8);
+IS(TN_COMM_DONE, 0);
+IS(TN_COMM_LOST, 1);
+IS(TN_COMM_WOKEN, 2);
 IS(TN_NUMBERS_EXEMPT, 1);
 IS(TN_NUMBERS_NOT_ZERO, 2);
 IS(TN_NUMBERS_WEIGHTED, 4);

@@ -60,7 +60,11 @@ TEST(ManifestWriter, TablesRequirementsAndDraftsAreInTheNote) {
   ASSERT_EQ(note.readers.size(), 1u);
   EXPECT_EQ(note.readers[0].tables, std::vector<std::string>{TN_RECORDS});
   EXPECT_EQ(note.readers[0].minor, TN_ABI_MINOR);
-  ASSERT_EQ(note.drafts.size(), 1u);
+  ASSERT_EQ(note.comms.size(), 1u);
+  EXPECT_EQ(note.comms[0].type, "test_comm");
+  EXPECT_EQ(note.comms[0].traits, uint32_t{TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED});
+  ASSERT_EQ(note.drafts.size(), 2u);
+  EXPECT_EQ(note.drafts[1].id, "tenon.comm/1");
   EXPECT_EQ(note.drafts[0].id, TN_RECORDS);
   EXPECT_EQ(note.drafts[0].digest.size(), 8u);
 }

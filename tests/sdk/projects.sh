@@ -14,13 +14,14 @@ emptied "$work"
 mkdir -p "$work/all"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 tenon="$work/prefix/bin/tenon"
-kinds=(layer kernel updater reader metric device provider)
+kinds=(layer kernel updater reader metric device provider comm)
 
 # One project of each kind and language, in one CMake project.
 projects=()
 for kind in "${kinds[@]}"; do
   for language in c c++ rust; do
     [[ "$kind $language" != "device rust" && "$kind $language" != "provider rust" ]] || continue
+    [[ "$kind" != comm || "$language" == c++ ]] || continue
     name="${kind}_${language/c++/cpp}"
     (cd "$work/all" && "$tenon" plugins new "maker.$name" --kind "$kind" --language "$language" >/dev/null)
     projects+=("$name")

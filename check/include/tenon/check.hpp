@@ -21,7 +21,7 @@ enum class Outcome { kPassed, kFailed, kSkipped };
 
 // One check of one component.
 struct Result {
-  std::string kind;       // "plugin", "layer", "cost", "metric", "kernel", "updater", "reader", "device"
+  std::string kind;       // "plugin", "layer", "cost", "metric", "kernel", "updater", "reader", "device", "comm"
   std::string component;  // the type's name; of a plugin its id
   std::string check;      // "gradient"
   Outcome outcome = Outcome::kPassed;

@@ -23,7 +23,7 @@ struct Kind {
   const char* folder;  // of plugins, as in tenon_add_plugin
 };
 constexpr Kind kKinds[] = {{"layer", "layers"},  {"kernel", "layers"},  {"updater", "updaters"}, {"reader", "readers"},
-                           {"metric", "layers"}, {"device", "devices"}, {"provider", "devices"}};
+                           {"metric", "layers"}, {"device", "devices"}, {"provider", "devices"}, {"comm", "comms"}};
 
 struct Language {
   const char* name;
@@ -137,10 +137,10 @@ int run_plugins_new(const Arguments& arguments) {
                   "tests and README. It builds and passes its tests as it is. docs/plugin-author-guide.md goes on.");
   options.list.add_options()(
       "kind", boost::program_options::value(&kind_name)->value_name("KIND"),
-      "layer, kernel (a layer with native kernels), updater, reader, metric, device or provider (primitives\n"
-      "for the device of somebody else)")("language",
-                                          boost::program_options::value(&language_name)->value_name("LANGUAGE"),
-                                          "c, c++ or rust; a device or provider in c or c++")(
+      "layer, kernel (a layer with native kernels), updater, reader, metric, device, provider (primitives\n"
+      "for the device of somebody else) or comm (a communicator)")(
+      "language", boost::program_options::value(&language_name)->value_name("LANGUAGE"),
+      "c, c++ or rust; a device or provider in c or c++, a comm in c++")(
       "folder", boost::program_options::value(&folder_name)->value_name("DIR"), "the new folder; by default NAME");
   if (!options.parse(arguments)) return kDone;
   const ProjectName name = parse_name(options.operand(0));

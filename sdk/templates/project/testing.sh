@@ -7,7 +7,7 @@ export PLUGINS
 project=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp job.toml "$work"
+[ ! -f job.toml ] || cp job.toml "$work"
 for file in points.*; do [ ! -f "$file" ] || cp "$file" "$work"; done
 cd "$work"
 

@@ -38,6 +38,9 @@ struct Own {
   tn_dtype types[2] = {TN_F32, TN_F64};
   tn_kernel slow = {}, fast = {};
   const tn_kernel* kernels[2] = {&slow, &fast};
+  tn_comm_description comm_text = {};
+  tn_comm_type comm = {};
+  const tn_comm_type* comms[1] = {&comm};
   tn_plugin plugin = {};
 
   explicit Own(const char* id) {
@@ -60,6 +63,12 @@ struct Own {
     device_text.kind = "own";
     device.size = sizeof device;
     device.description = &device_text;
+    comm_text.size = sizeof comm_text;
+    comm_text.type = "own";
+    comm_text.traits = TN_COMM_ENCRYPTED | TN_COMM_ONE_PER_PROCESS;
+    comm.size = sizeof comm;
+    comm.draft = TN_COMM_DRAFT;
+    comm.description = &comm_text;
     slow.size = fast.size = sizeof slow;
     slow.type = fast.type = "own";
     slow.device = fast.device = "own";
@@ -78,7 +87,8 @@ struct Own {
     plugin.readers = readers;
     plugin.devices = devices;
     plugin.kernels = kernels;
-    plugin.layers_count = plugin.updaters_count = plugin.readers_count = plugin.devices_count = 1;
+    plugin.comms = comms;
+    plugin.layers_count = plugin.updaters_count = plugin.readers_count = plugin.devices_count = plugin.comms_count = 1;
     plugin.kernels_count = 2;
   }
 };
@@ -115,12 +125,27 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reader.seek(nullptr, 0), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
+  const CommType& comm = found.comm("own");
+  EXPECT_EQ(comm.plugin, "tenon.own");
+  EXPECT_EQ(comm.built, TN_ABI_MINOR);
+  EXPECT_EQ(comm.description.traits, uint32_t{TN_COMM_ENCRYPTED | TN_COMM_ONE_PER_PROCESS});
+  tn_comm_open opening = {};
+  opening.errors = &errors;
+  EXPECT_EQ(comm.table.open(&opening, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(comm.table.world(nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(comm.table.send(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(comm.table.receive(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(comm.table.progress(nullptr, 0, nullptr, 1, nullptr), TN_UNSUPPORTED);
+  comm.table.wake(nullptr);
+  comm.table.abort(nullptr, 1);
+  comm.table.close(nullptr, 0);
+  EXPECT_EQ(comm.table.extension, nullptr);
   EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only metrics have finalize";
   tn_kernel_site site = {};
   site.errors = &errors;
   EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(kernels[0]->table.prepare(&site, 0, nullptr), TN_UNSUPPORTED);
-  EXPECT_EQ(reports, 6);
+  EXPECT_EQ(reports, 7);
 }
 
 TEST(Adoption, AMetricWithoutResultsHasNone) {
@@ -187,6 +212,10 @@ TEST(Adoption, DescribesTypes) {
   EXPECT_EQ(layer.at("attributes"), nlohmann::json::array({expected}));
   EXPECT_EQ(found.describe_type("updater", "own").at("attributes"), nlohmann::json::array());
   EXPECT_EQ(found.describe_type("reader", "own").at("type"), "own");
+  EXPECT_EQ(found.describe_type("comm", "own").at("traits"), nlohmann::json({"encrypted", "one_per_process"}));
+  const Error no_comm = error_of([&] { (void)found.comm("owm"); });
+  EXPECT_EQ(no_comm.code(), TN_NOT_FOUND);
+  EXPECT_THAT(no_comm.message(), HasSubstr("communicator \"owm\" not found; did you mean \"own\"?"));
   const Error absent = error_of([&] { (void)found.describe_type("reader", "owm"); });
   EXPECT_EQ(absent.code(), TN_NOT_FOUND);
   EXPECT_EQ(absent.component(), "reader type \"owm\"");
@@ -225,12 +254,21 @@ TEST(Adoption, RefusesReservedMembersAndRequirementsOfOthers) {
       [](Own& o) { o.layer.reserved = 3; },        [](Own& o) { o.updater.reserved = 3; },
       [](Own& o) { o.updater_text.reserved = 3; }, [](Own& o) { o.reader.reserved = 3; },
       [](Own& o) { o.reader_text.reserved = 3; },  [](Own& o) { o.device.reserved = 3; },
-      [](Own& o) { o.fast.reserved = 3; }};
+      [](Own& o) { o.fast.reserved = 3; },         [](Own& o) { o.plugin.reserved5 = 3; },
+      [](Own& o) { o.comm_text.reserved = 3; }};
   for (const auto set : kReserved) EXPECT_THAT(refused(set), HasSubstr("its reserved member is 3; expected 0"));
   tn_requirement requirement = {sizeof requirement, 9, nullptr};
   const tn_requirement* const requirements[] = {&requirement};
   const auto with_requirement = [&](Own& o) { o.plugin.requirements = requirements, o.plugin.requirements_count = 1; };
   EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement is for none of its layers, updaters, readers"));
+  Own of_comm("tenon.comm");
+  of_comm.plugin.layers_count = of_comm.plugin.updaters_count = of_comm.plugin.readers_count = 0;
+  of_comm.plugin.devices_count = of_comm.plugin.kernels_count = 0;
+  with_requirement(of_comm);
+  requirement.component = &of_comm.comm;
+  found.add(of_comm.plugin);
+  EXPECT_THAT(error_of([&] { (void)found.comm("own"); }).message(), HasSubstr("it needs a host of 0.9 or later"));
+  requirement.component = nullptr;
   requirement.minor = 1 << 16;
   EXPECT_THAT(refused(with_requirement), HasSubstr("a requirement states the minor version 65536"));
   requirement.size = 8;
@@ -262,6 +300,12 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
       "a reader type", [](Own & o) -> auto& { return o.reader; });
   shortened(
       "a device", [](Own & o) -> auto& { return o.device; });
+  shortened(
+      "a communicator", [](Own & o) -> auto& { return o.comm; });
+  EXPECT_THAT(refused([](Own& o) { o.comm.draft = 7; }),
+              HasSubstr("a communicator: its table is of the draft 00000007; this host has the draft "));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.comms = nullptr; }), HasSubstr("\"comms\" is null, but counts 1"));
+  EXPECT_THAT(refused([](Own& o) { o.comm_text.type = "Own"; }), HasSubstr("communicator \"Own\""));
   shortened(
       "a kernel", [](Own & o) -> auto& { return o.fast; }, sizeof(tn_kernel) - offsetof(tn_kernel, inputs_known));
   for (const char* const type : {"layer", "updater"})

@@ -31,6 +31,7 @@ constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"require
 "doc":"r","attributes":[],"traits":8,"tables":["tenon.pass/1","tenon.later/1"],"required":4}],"devices":[{"kind":"cpu","doc":"c","dlpack_type":1,"tables":["tenon.gemm/1"]}],
 "kernels":[{"type":"fc","device":"cpu","name":"k","dtypes":["float32","f64"],"score":-2}],
 "libraries":[{"name":"libz.so.1","hint":"h"}],"providers":[{"device":"cpu","id":"tenon.gemm/1","name":"fast","score":7}],
+"comms":[{"type":"v.pipes","doc":"m","attributes":[{"name":"depth","kind":2}],"traits":3}],
 "later":{"unknown":[1]}})";
 
 Error parse(const std::string& text) {
@@ -97,6 +98,11 @@ TEST(Manifest, HoldsWhatTheNoteSays) {
   EXPECT_EQ(manifest.kernels[0].score, -2);
   EXPECT_EQ(manifest.libraries[0].hint, "h");
   EXPECT_EQ(manifest.providers, (std::vector<ProviderDescription>{{"cpu", "tenon.gemm/1", "fast", 7}}));
+  ASSERT_EQ(manifest.comms.size(), 1u);
+  EXPECT_EQ(manifest.comms[0].type, "v.pipes");
+  EXPECT_EQ(manifest.comms[0].traits, uint32_t{TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED});
+  EXPECT_EQ(manifest.comms[0].attributes.at(0).name, "depth");
+  EXPECT_EQ(manifest.comms[0].refused, "");
   EXPECT_EQ(layer.refused + manifest.updaters[0].refused + manifest.readers[0].refused + manifest.kernels[0].refused,
             "");
 }
@@ -136,6 +142,9 @@ TEST(Manifest, UnknownValuesRefuseTheirComponentAlone) {
                 .refused,
             "its kind 8 of attribute \"a\"" + rest);
   EXPECT_EQ(read_with("\"traits\":8", "\"traits\":24").readers[0].refused, "its traits 16" + rest);
+  EXPECT_EQ(read_with("\"traits\":3", "\"traits\":19").comms[0].refused, "its traits 16" + rest);
+  EXPECT_EQ(read_with("\"name\":\"depth\",\"kind\":2", "\"name\":\"depth\",\"kind\":8").comms[0].refused,
+            "its kind 8 of attribute \"depth\"" + rest);
   const auto kernel = [](const std::string& from, const std::string& to) {
     return read_with(from, to).kernels.at(0).refused;
   };
@@ -206,7 +215,8 @@ TEST(Manifest, NamesAreSoundAndUnique) {
   EXPECT_EQ(parse(one_number).code(), TN_OK);
   for (const auto& [list, what] :
        {std::pair("layers", "layer type \"fc\""), std::pair("updaters", "updater type \"v.sgd\""),
-        std::pair("readers", "reader type \"idx\""), std::pair("devices", "device \"cpu\"")}) {
+        std::pair("readers", "reader type \"idx\""), std::pair("devices", "device \"cpu\""),
+        std::pair("comms", "communicator \"v.pipes\"")}) {
     json twice = json::parse(kGolden);
     twice[list].push_back(json(twice[list][0]));
     EXPECT_EQ(parse(twice.dump()).message(), text("duplicate ", what));
@@ -261,6 +271,8 @@ TEST(Abi, AComponentThatNeedsANewerHostIsRefusedAlone) {
   EXPECT_EQ(manifest.readers[0].refused, "it needs a host of 0.5 or later; this host offers version 0.4");
   EXPECT_EQ(manifest.layers[0].refused, "");
   EXPECT_EQ(manifest_from(NoteTree(kGolden)).readers[0].refused, "");
+  const Manifest other = read_with("\"traits\":3", "\"traits\":3,\"required\":5");
+  EXPECT_EQ(other.comms[0].refused, "it needs a host of 0.5 or later; this host offers version 0.4");
 }
 
 // Only drafts are compared; a plugin that uses none runs in every host.
@@ -274,6 +286,9 @@ TEST(Abi, AnotherDraftIsRefused) {
   EXPECT_THAT(
       message(R"({"id":"tenon.records/1","digest":"00000007"})"),
       HasSubstr("it was built with the table \"tenon.records/1\" of the draft 00000007; this host has the draft "));
+  EXPECT_THAT(
+      message(R"({"id":"tenon.comm/1","digest":"00000007"})"),
+      HasSubstr("it was built with the table \"tenon.comm/1\" of the draft 00000007; this host has the draft "));
 }
 
 TEST(Isa, FeaturesMustBeKnownAndPresent) {
@@ -307,6 +322,10 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
   EXPECT_THAT(changed([](Manifest& m) { m.updaters[0].type = "adam"; }), HasSubstr("\"v.sgd\" where the code has"));
   EXPECT_THAT(changed([](Manifest& m) { m.readers[0].traits = 0; }), HasSubstr("reader type \"idx\""));
   EXPECT_THAT(changed([](Manifest& m) { m.devices[0].tables.clear(); }), HasSubstr("device \"cpu\""));
+  EXPECT_THAT(changed([](Manifest& m) { m.comms[0].traits = 0; }), HasSubstr("communicator \"v.pipes\" differs"));
+  EXPECT_THAT(changed([](Manifest& m) { m.comms[0].attributes[0].minimum = 2; }),
+              HasSubstr("communicator \"v.pipes\": the attribute \"depth\""));
+  EXPECT_THAT(changed([](Manifest& m) { m.comms.clear(); }), HasSubstr("lists 1 of communicator, the code 0"));
   EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].score = 0; }), HasSubstr("kernel \"k\""));
   EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].chain = {"x", "fc"}; }), HasSubstr("kernel \"k\""));
   EXPECT_THAT(changed([](Manifest& m) { m.libraries[0].hint = ""; }), HasSubstr("library \"libz.so.1\""));

@@ -44,12 +44,16 @@ TEST_F(CallsTest, OneCallAtATime) {
             "nothing that a plugin's function calls may call the host");
   EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kRun, "run", this}).code(), TN_MISUSE);
   EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kIo, "seek", this}).code(), TN_MISUSE);
+  EXPECT_EQ(second({Tag::kComm, "progress", this}, {Tag::kComm, "send", this}).code(), TN_MISUSE);
   EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}, false).code(), TN_MISUSE) << "[setup] inside [run]";
 }
 
 TEST_F(CallsTest, MayOverlap) {
   EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kRun, "run", &plugin_}).message(), "");
   EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kIo, "next", &plugin_}).message(), "");
+  EXPECT_EQ(second({Tag::kComm, "progress", this}, {Tag::kComm, "send", &plugin_}).message(), "");
+  EXPECT_EQ(second({Tag::kComm, "progress", this}, {Tag::kAny, "wake"}).message(), "");
+  EXPECT_EQ(second({Tag::kComm, "progress", this}, {Tag::kRun, "run", this}).message(), "");
   EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kSetup, "plan"}).message(), "");
   EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}).message(), "");
   EXPECT_EQ(second({Tag::kSetup, "plan"}, {Tag::kAny, "schema"}, false).message(), "");
@@ -102,6 +106,18 @@ TEST_F(CallsTest, FaultsBetweenCallsWaitAndAreLogged) {
   EXPECT_EQ(fault.code(), TN_PLUGIN_FAULT);
   EXPECT_EQ(fault.message(), expected);
   EXPECT_EQ(error_of([this] { tags_.check(); }).code(), TN_OK) << "reported once";
+}
+
+TEST_F(CallsTest, CountedMemoryIsForSomeCalls) {
+  const Services services(std::make_shared<CountingAllocator>(), nullptr, &tags_);
+  const tn_services& table = *services.tables({plugin_, &tags_});
+  const auto& memory = *static_cast<const tn_memory*>(table.extension(table.self, TN_MEMORY));
+  for (const Tag tag : {Tag::kSetup, Tag::kIo, Tag::kComm, Tag::kRun, Tag::kAny}) {
+    ThreadTags::Call call(tags_, plugin_, one_, {tag, "works"});
+    memory.release(memory.self, memory.allocate(memory.self, 8), 8);
+    EXPECT_EQ(error_of([&] { call.check(); }).code(), tag == Tag::kRun || tag == Tag::kAny ? TN_PLUGIN_FAULT : TN_OK)
+        << tag_text(tag);
+  }
 }
 
 TEST_F(CallsTest, ALoanIsRememberedWhileManyOthersAreMade) {
