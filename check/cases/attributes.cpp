@@ -76,14 +76,14 @@ PluginValues::PluginValues(const json& values, const json& schema) {
   (void)attributes_of(values, schema);
   for (const json& declared : schema) {
     const std::string name = declared.at("name");
-    const json given = values.contains(name) ? values.at(name) : declared.value("initial", json());
-    if (given.is_null() && declared.value("required", false))
+    const json entry = values.contains(name) ? values.at(name) : declared.value("initial", json());
+    if (entry.is_null() && declared.value("required", false))
       throw Fault("the attribute \"" + name + "\" is required: give a case with it by --cases");
-    const int kind = given.is_null() ? 0 : declared.at("kind").get<int>();
+    const int kind = entry.is_null() ? 0 : declared.at("kind").get<int>();
     if (kind == 0)
       values_.push_back({});
     else
-      values_.push_back(plain_value(kind, held_.emplace_back(value_of(given, kind, name)), texts_));
+      values_.push_back(plain_value(kind, held_.emplace_back(value_of(entry, kind, name)), texts_));
   }
 }
 

@@ -60,7 +60,7 @@ int32_t ranks_of(Context& context) {
   }
 }
 
-void check_process(Context& context) {
+void check_comm_process(Context& context) {
   CommWorld world(context, ranks_of(context));
   world.run([](Rank& rank) {
     const ProcessState start;
@@ -139,7 +139,7 @@ const std::vector<Check>& comm_checks() {
   static const std::vector<Check> checks = {
       {"world", "a world of one opens by a scheme of addresses or without one, says what it is, and closes",
        check_world},
-      {"process", kProcessMeaning, check_process},
+      {"process", kProcessMeaning, check_comm_process},
       {"wake", "wake on any thread ends progress, once at least", check_wake},
       {"twice", "a process has two objects, or one where TN_COMM_ONE_PER_PROCESS says so", check_twice},
       {"messages", "messages of 0 bytes to 3 MiB between three ranks arrive whole", check_messages},

@@ -81,14 +81,14 @@ void require_survival(const CommWorld& world) {
 // Requests with a rank that is lost end, and so do new ones; the others go on.
 void expect_lost(Rank& rank, int32_t lost, const std::vector<int32_t>& left, uint64_t receive, uint64_t send) {
   OpenComm& comm = rank.comm();
-  const std::string of = " of rank " + std::to_string(lost) + ", which is lost,";
+  const std::string whose = " of rank " + std::to_string(lost) + ", which is lost,";
   unsigned char byte = 0;
   comm.await_loss(lost);
-  expect_status(rank, comm.ended(receive), TN_IO, "a receive" + of);
+  expect_status(rank, comm.ended(receive), TN_IO, "a receive" + whose);
   rank.expect(comm.ended(send) != TN_BAD_DATA,
               "a send to rank " + std::to_string(lost) + " ends with " + tn_status_text(TN_BAD_DATA));
-  expect_status(rank, comm.ended(comm.receive(lost, 1, &byte, 1)), TN_IO, "a new receive" + of);
-  expect_status(rank, comm.ended(comm.send(lost, 1, &byte, 1)), TN_IO, "a new send" + of);
+  expect_status(rank, comm.ended(comm.receive(lost, 1, &byte, 1)), TN_IO, "a new receive" + whose);
+  expect_status(rank, comm.ended(comm.send(lost, 1, &byte, 1)), TN_IO, "a new send" + whose);
   exchange(rank, left, {0, 100, 70'000});
 }
 

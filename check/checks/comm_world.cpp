@@ -248,6 +248,10 @@ void CommWorld::run(const std::function<void(Rank&)>& work, int32_t strangers) {
 // end_of(number): how a process has ended, "" if it has not. An end explains the faults of the others.
 void CommWorld::report(const SharedWorld& shared, int32_t processes,
                        const std::function<std::string(int32_t)>& end_of) {
+  const auto name_of = [&](int32_t number) {
+    if (processes == 1) return std::string("it");
+    return number < ranks_ ? rank_text(number, ranks_) : std::string("a stranger");
+  };
   std::string hangs;
   const SharedRank* first = nullptr;
   for (int32_t number = 0; number < processes; ++number) {
@@ -255,7 +259,7 @@ void CommWorld::report(const SharedWorld& shared, int32_t processes,
     context_.count(rank.comparisons);
     const char* const call = rank.call;
     const std::string place = call == nullptr ? "" : std::string(", in ") + call;
-    const std::string who = processes == 1 ? "it" : rank_text(number, ranks_);
+    const std::string who = name_of(number);
     if (rank.fault_at != 0 && (first == nullptr || rank.fault_at < first->fault_at)) first = &rank;
     if (rank.done || rank.stands) continue;
     if (const std::string how = end_of(number); !how.empty()) {
@@ -267,7 +271,7 @@ void CommWorld::report(const SharedWorld& shared, int32_t processes,
   if (first != nullptr) {
     const auto number = static_cast<int32_t>(first - shared.ranks);
     if (first->skipped) throw Skip(first->fault);
-    throw Fault((processes == 1 ? "" : "(" + rank_text(number, ranks_) + ") ") + first->fault);
+    throw Fault((processes == 1 ? "" : "(" + name_of(number) + ") ") + first->fault);
   }
   if (!hangs.empty()) throw Fault(hangs);
 }

@@ -3,7 +3,6 @@
 
 #include <tenon/tenon.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,18 +19,7 @@ constexpr Millis kSlack{3000};  // of a busy machine
 
 Millis since(Clock::time_point begin) { return std::chrono::duration_cast<Millis>(Clock::now() - begin); }
 
-// The memory that a host would count.
-void* allocate_memory(void*, uint64_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
-void release_memory(void*, void* memory, uint64_t) { std::free(memory); }
-
-void keep_report(void* self, const tn_error_report* report) {
-  *static_cast<std::string*>(self) = report->message == nullptr ? "" : report->message;
-}
-const void* service(void* self, const char* id) {
-  return std::strcmp(id, TN_MEMORY) == 0 ? self : nullptr;  // the log is optional
-}
-
-const tn_comm_type& type_of(const tn_plugin& plugin, const std::string& type) {
+const tn_comm_type& comm_of(const tn_plugin& plugin, const std::string& type) {
   const uint32_t count = TN_HAS(&plugin, tn_plugin, comms) ? plugin.comms_count : 0;
   for (uint32_t i = 0; i < count; ++i)
     if (type == plugin.comms[i]->description->type) return *plugin.comms[i];
@@ -72,13 +60,7 @@ class OpenComm::Call : base::NotCopied {
 };
 
 OpenComm::OpenComm(const std::string& file, const std::string& type, CommValues values, std::atomic<const char*>* call)
-    : loaded_(file),
-      type_(type_of(descriptor_of(loaded_, type), type)),
-      values_(std::move(values)),
-      call_(call),
-      errors_{sizeof errors_, 0, &reported_, keep_report},
-      memory_{sizeof memory_, 0, nullptr, allocate_memory, release_memory},
-      services_{sizeof services_, TN_ABI_MAJOR, TN_ABI_MINOR, const_cast<tn_memory*>(&memory_), service} {}
+    : loaded_(file), type_(comm_of(descriptor_of(loaded_, type), type)), values_(std::move(values)), call_(call) {}
 
 OpenComm::~OpenComm() {
   if (instance_ != nullptr) type_.close(std::exchange(instance_, nullptr), 100'000);
@@ -94,8 +76,8 @@ tn_status OpenComm::try_open(const CommPlace& place) {
   open.rank = place_.rank;
   open.ranks = place_.ranks;
   open.epoch = place_.epoch;
-  open.services = &services_;
-  open.errors = &errors_;
+  open.services = lent_.services();
+  open.errors = lent_.errors();
   open.attributes = &attributes;
   open.address = place_.address.empty() ? nullptr : place_.address.c_str();
   open.secret = place_.secret.empty() ? nullptr : reinterpret_cast<const uint8_t*>(place_.secret.data());
@@ -104,7 +86,7 @@ tn_status OpenComm::try_open(const CommPlace& place) {
   open.silence_ms = place_.silence_ms;
   open.cancel = place_.cancel;
   open.user = type_.user;
-  reported_.clear();
+  lent_.forget();
   void* comm = this;  // a mark
   tn_status status = TN_OK;
   {
@@ -113,7 +95,7 @@ tn_status OpenComm::try_open(const CommPlace& place) {
     call.check();
   }
   if (status != TN_OK && comm != this) throw Fault("open fails, and writes *comm");
-  if (status != TN_OK && reported_.empty())
+  if (status != TN_OK && lent_.reported().empty())
     throw Fault(std::string("open fails without a report: ") + tn_status_text(status));
   if (status == TN_OK) instance_ = comm;
   return status;
@@ -124,7 +106,7 @@ void OpenComm::open(const CommPlace& place) {
 }
 
 void OpenComm::fail(const std::string& function, tn_status status) const {
-  throw Fault(function + " fails: " + tn_status_text(status) + (reported_.empty() ? "" : ": " + reported_));
+  throw Fault(function + " fails: " + tn_status_text(status) + lent_.reason());
 }
 
 tn_comm_world OpenComm::world() {
@@ -201,9 +183,9 @@ uint32_t OpenComm::progress(Millis timeout, uint32_t capacity) {
 tn_status OpenComm::ended(uint64_t request) {
   const Clock::time_point begin = Clock::now();
   while (!has_ended(request)) {
-    const auto of = pending_.find(request);
+    const auto entry = pending_.find(request);
     if (since(begin) > kPatience)
-      throw Fault("a request with rank " + std::to_string(of == pending_.end() ? -1 : of->second) +
+      throw Fault("a request with rank " + std::to_string(entry == pending_.end() ? -1 : entry->second) +
                   " does not end within " + std::to_string(kPatience.count()) + " ms");
     (void)progress(Millis(100));
   }

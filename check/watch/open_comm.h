@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/not_copied.h"
+#include "check/watch/kit_services.h"
 #include "check/watch/loaded.h"
 
 namespace tenon::check {
@@ -52,7 +53,7 @@ class OpenComm : base::NotCopied {
   // Returns the status. Throws Fault if it fails without a report, or writes *comm then.
   [[nodiscard]] tn_status try_open(const CommPlace& place);
   void open(const CommPlace& place);
-  [[nodiscard]] const std::string& reported() const { return reported_; }
+  [[nodiscard]] const std::string& reported() const { return lent_.reported(); }
   [[nodiscard]] tn_comm_world world();
 
   // A number of a request. `data` stays until its end.
@@ -83,10 +84,7 @@ class OpenComm : base::NotCopied {
   const tn_comm_type& type_;
   const CommValues values_;
   std::atomic<const char*>* const call_;
-  std::string reported_;
-  const tn_errors errors_;
-  const tn_memory memory_;
-  const tn_services services_;
+  KitServices lent_;
   CommPlace place_;
   void* instance_ = nullptr;
   std::map<uint64_t, int32_t> pending_;  // the peer of each request that has not ended

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/not_copied.h"
+#include "check/watch/kit_services.h"
 #include "check/watch/loaded.h"
 
 namespace tenon::check {
@@ -64,10 +65,7 @@ class OpenDevice : base::NotCopied {
 
   Loaded loaded_;
   const tn_device_type* type_ = nullptr;
-  std::string reported_;
-  tn_errors errors_;
-  tn_memory memory_;
-  tn_services services_;
+  KitServices lent_;
   void* instance_ = nullptr;
 };
 

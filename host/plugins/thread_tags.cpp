@@ -149,8 +149,11 @@ ThreadTags::Call* ThreadTags::expect(std::initializer_list<Tag> allowed, const c
   Call* const call = newest(std::this_thread::get_id());
   if (call != nullptr && std::find(allowed.begin(), allowed.end(), call->function_.tag) != allowed.end()) return call;
   std::string tags;
-  for (const Tag& tag : allowed)
-    tags += (&tag == allowed.begin() ? "" : &tag == allowed.end() - 1 ? " and " : ", ") + std::string(tag_text(tag));
+  for (const Tag& tag : allowed) {
+    const bool last = &tag == allowed.end() - 1;
+    if (!tags.empty()) tags += last ? " and " : ", ";
+    tags += tag_text(tag);
+  }
   blame(lock, text("called ", service, ", which is allowed inside ", tags, " only"));
   return nullptr;
 } catch (...) {

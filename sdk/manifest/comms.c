@@ -8,9 +8,9 @@
 #include "offers.h"
 
 static void check_comm(text* t, const tn_comm_type* table) {
-  const uint32_t known = TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED | TN_COMM_ENCRYPTED | TN_COMM_ONE_PER_PROCESS;
-  if ((table->description->traits & ~known) != 0)
-    refuse(t, "it has unknown traits 0x%" PRIx32, table->description->traits & ~known);
+  const uint32_t traits = TN_COMM_SURVIVES | TN_COMM_AUTHENTICATED | TN_COMM_ENCRYPTED | TN_COMM_ONE_PER_PROCESS;
+  if ((table->description->traits & ~traits) != 0)
+    refuse(t, "it has unknown traits 0x%" PRIx32, table->description->traits & ~traits);
   CHECK_FUNCTION(t, table, open);
   CHECK_FUNCTION(t, table, world);
   CHECK_FUNCTION(t, table, send);

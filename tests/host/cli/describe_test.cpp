@@ -214,6 +214,18 @@ TEST_F(DescribeTest, InfoByAnyName) {
   EXPECT_THAT(info("adam"), ContainsRegex("\n  beta1 +float >= 0.0 <= 1.0  0.9 .*as every updater: schedule, "));
 }
 
+TEST_F(DescribeTest, Communicators) {
+  namespace fs = std::filesystem;
+  fs::create_directory(path("mine"));
+  fs::copy(fs::path(tenon_tests::test_plugin_folder()) / "../test_comms/comms/my_plugin.so", path("mine"));
+  EXPECT_THAT(done(run_plugins_list, only("mine")).out,
+              ContainsRegex("\nexample.my_plugin +0.1.0 +comms example.my_plugin +[^ ]*/mine/my_plugin.so"));
+  EXPECT_THAT(done(run_plugins_info, only("mine", {"example.my_plugin"})).out,
+              AllOf(HasSubstr("\n  built with the draft "), HasSubstr(" of the table tenon.comm/1\n"),
+                    HasSubstr("\ncomm example.my_plugin\n  messages between "),
+                    EndsWith("\n  traits: survives a lost rank\n")));
+}
+
 TEST_F(DescribeTest, InfoOfOneTypeAmongMany) {
   const auto info = [](const std::string& name) { return done(run_plugins_info, {name}).out; };
   const auto headings = [](const std::string& text, const std::string& kind) {

@@ -125,6 +125,22 @@ TEST_F(RegistryTest, LoadsAPluginWhenItIsFirstUsed) {
   EXPECT_EQ(ran(), "good\n");
 }
 
+TEST_F(RegistryTest, LoadsACommunicatorWhenItIsFirstUsed) {
+  const fs::path file = folder_ / "my_plugin.so";
+  fs::copy_file(fs::path(tenon_tests::test_plugin_folder()) / "../test_comms/comms/my_plugin.so", file);
+  Registry found = registry();
+  EXPECT_EQ(only(found)["manifest"]["comms"][0]["type"], "example.my_plugin");
+  EXPECT_EQ(only(found)["manifest"]["drafts"][0]["id"], "tenon.comm/1");
+  EXPECT_THAT(error_of([&] { (void)found.comm("example.my_plugim"); }).message(),
+              HasSubstr("did you mean \"example.my_plugin\"?"));
+  EXPECT_FALSE(is_mapped(file));
+  const CommType& comm = found.comm("example.my_plugin");
+  EXPECT_TRUE(is_mapped(file));
+  EXPECT_EQ(only(found)["status"], "loaded");
+  EXPECT_EQ(comm.description.traits, uint32_t{TN_COMM_SURVIVES});
+  EXPECT_EQ(comm.table.draft, TN_COMM_DRAFT);
+}
+
 TEST_F(RegistryTest, AnImageOutlivesItsRegistry) {
   const fs::path file = install("good");
   tn_layer_type table = {};

@@ -136,20 +136,20 @@ class CommTable {
     };
     table_.world = [](void* self, tn_comm_world* world) {
       world->traits = instance().table_.description->traits;
-      return guarded(of(self).errors, [&] { std::as_const(of(self).comm).world(*world); });
+      return guarded(instance_of(self).errors, [&] { std::as_const(instance_of(self).comm).world(*world); });
     };
     table_.send = [](void* self, const tn_comm_message* message, uint64_t* request) {
-      return guarded(of(self).errors, [&] { *request = of(self).comm.send(*message); });
+      return guarded(instance_of(self).errors, [&] { *request = instance_of(self).comm.send(*message); });
     };
     table_.receive = [](void* self, const tn_comm_message* message, uint64_t* request) {
-      return guarded(of(self).errors, [&] { *request = of(self).comm.receive(*message); });
+      return guarded(instance_of(self).errors, [&] { *request = instance_of(self).comm.receive(*message); });
     };
     table_.progress = &progress;
-    table_.wake = [](void* self) { of(self).comm.wake(); };
+    table_.wake = [](void* self) { instance_of(self).comm.wake(); };
     table_.abort = &abort;
     table_.close = [](void* self, int64_t timeout_us) {
-      of(self).comm.close(timeout_us);
-      delete &of(self);
+      instance_of(self).comm.close(timeout_us);
+      delete &instance_of(self);
     };
     if constexpr (HasExtension<T>::value)
       table_.extension = [](void* /*user*/, const char* id) { return T::extension(id); };
@@ -172,24 +172,24 @@ class CommTable {
   template <typename C>
   struct Aborts<C, std::void_t<decltype(std::declval<C&>().abort(int32_t{}))>> : std::true_type {};
 
-  static Instance& of(void* self) { return *static_cast<Instance*>(self); }
+  static Instance& instance_of(void* self) { return *static_cast<Instance*>(self); }
   static tn_status progress(void* self, int64_t timeout_us, tn_comm_event* events, uint32_t capacity, uint32_t* count) {
-    Instance& it = of(self);
+    Instance& instance = instance_of(self);
     *count = 0;
-    return guarded(it.errors, [&] {
-      it.comm.progress(it.events.empty() ? timeout_us : 0);
-      *count = it.events.take(events, capacity);
+    return guarded(instance.errors, [&] {
+      instance.comm.progress(instance.events.empty() ? timeout_us : 0);
+      *count = instance.events.take(events, capacity);
     });
   }
   static void abort(void* self, int32_t exit_code) {
     if constexpr (Aborts<T>::value) {
       static_assert(noexcept(std::declval<T&>().abort(exit_code)), "abort cannot report failures");
-      of(self).comm.abort(exit_code);
+      instance_of(self).comm.abort(exit_code);
     } else {
       static_cast<void>(exit_code);
-      of(self).comm.close(0);
+      instance_of(self).comm.close(0);
     }
-    delete &of(self);
+    delete &instance_of(self);
   }
 
   CommDescription description_;

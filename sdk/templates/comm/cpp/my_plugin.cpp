@@ -303,8 +303,8 @@ class Sockets {
   void wait(Micros timeout) {
     std::vector<pollfd> ready = {{alarm_.get(), POLLIN, 0}};
     for (const Peer& peer : peers_) {
-      const int wanted = POLLIN | (peer.sends.empty() ? 0 : POLLOUT);
-      ready.push_back({peer.socket.get(), static_cast<short>(wanted), 0});  // -1 is passed over
+      const int events = POLLIN | (peer.sends.empty() ? 0 : POLLOUT);
+      ready.push_back({peer.socket.get(), static_cast<short>(events), 0});  // -1 is passed over
     }
     if (silence_.count() > 0) timeout = std::min(timeout, std::chrono::duration_cast<Micros>(silence_ / 8));
     const timespec most = {timeout.count() / 1'000'000, timeout.count() % 1'000'000 * 1000};
