@@ -1,3 +1,3 @@
 """The folders of the product at the top of the repository, for the scripts and tests that go through them.
 SPDX-License-Identifier: Apache-2.0"""
-PRODUCT = ("sdk", "base", "core", "process", "check", "host", "weights", "new_job", "plugins", "bindings")
+PRODUCT = ("sdk", "base", "core", "process", "check", "host", "weights", "new_job", "launch", "plugins", "bindings")

@@ -68,13 +68,15 @@ void Options::parse_checked(const Arguments& arguments) {
   all.add(list).add_options()("\n", po::value<std::vector<std::string>>(&given_));  // a name that cannot be typed
   const po::positional_options_description positions = po::positional_options_description().add("\n", -1);
   namespace style = po::command_line_style;
+  const po::parsed_options parsed = po::command_line_parser(arguments)
+                                        .options(all)
+                                        .positional(positions)
+                                        .style(style::unix_style & ~style::allow_guessing)
+                                        .run();
+  for (const po::option& each : parsed.options)
+    if (each.position_key < 0) given_options_.push_back({each.string_key, each.value});
   po::variables_map values;
-  po::store(po::command_line_parser(arguments)
-                .options(all)
-                .positional(positions)
-                .style(style::unix_style & ~style::allow_guessing)
-                .run(),
-            values);
+  po::store(parsed, values);
   po::notify(values);
 }
 

@@ -12,6 +12,12 @@
 
 namespace tenon::cli {
 
+// An option as it was given: "set", {"updater.learning_rate=0.01"}.
+struct GivenOption {
+  std::string name;
+  std::vector<std::string> values;  // none of a switch
+};
+
 // The options of one verb. Add options to `list`, then parse.
 class Options {
  public:
@@ -25,6 +31,8 @@ class Options {
   bool parse(const Arguments& arguments);
   [[nodiscard]] const std::string& operand(size_t number) const { return given_[number]; }
   [[nodiscard]] const std::vector<std::string>& given() const { return given_; }
+  // Returns what was given beside the operands, in order.
+  [[nodiscard]] const std::vector<GivenOption>& given_options() const { return given_options_; }
   // Throws Failure(kUsage) with a reference to --help.
   [[noreturn]] void fail(const std::string& message) const;
 
@@ -38,6 +46,7 @@ class Options {
   std::vector<std::string> operands_;
   std::string about_;
   std::vector<std::string> given_;
+  std::vector<GivenOption> given_options_;
   bool help_ = false;
 };
 

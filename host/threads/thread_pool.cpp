@@ -29,7 +29,7 @@
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
-#include "host/threads/usable_cores.h"
+#include "base/usable_cores.h"
 #include "host/threads/worker_count.h"
 
 namespace tenon::host {
@@ -288,7 +288,7 @@ std::thread start_thread(std::function<void()> body) { return std::thread(std::m
 ThreadPool::ThreadPool(int32_t threads, const ThreadStart& start) {
   if (threads < 0 || threads > kMostThreads)
     fail(TN_INVALID, "threads must be between 0 and ", kMostThreads, ", got ", threads);
-  const UsableCores cores = threads == 1 ? UsableCores() : usable_cores();
+  const base::UsableCores cores = threads == 1 ? base::UsableCores() : base::usable_cores();
   state_ = std::make_unique<State>(threads == 0 ? std::min(cores.count, kMostThreads) : threads, cores.count);
   state_->start(start);
   state_->reason = threads == 0 ? cores.reason : "stated";

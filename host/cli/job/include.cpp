@@ -44,11 +44,12 @@ void merge(Node& to, Node&& from, const std::string& prefix) {
 // Reads the files of one job.
 class Inclusion {
  public:
-  explicit Inclusion(const std::string& job) : job_(job) {}
+  Inclusion(const std::string& job, std::vector<JobFile>* files) : job_(job), files_(files) {}
 
   // Returns the file joined with those that it includes, in the order in which it names them.
   Node load(std::string_view text, const std::string& path) {
     bytes_ += text.size();
+    if (files_ != nullptr) files_->push_back({path, std::string(text)});
     Node own = parse_toml(text, path);
     auto& members = *own.get<Node::Members>();
     auto include = members.extract("include");
@@ -126,6 +127,7 @@ class Inclusion {
   }
 
   const std::string& job_;
+  std::vector<JobFile>* const files_;  // null: not asked for
   size_t bytes_ = 0;
   std::set<fs::path> done_;
   std::vector<Open> open_;  // files that are being read, each included by the one before
@@ -158,6 +160,8 @@ std::string read_job_file(const std::string& path, const std::string& name) {
   return text;
 }
 
-Node parse_with_includes(std::string_view text, const std::string& path) { return Inclusion(path).load(text, path); }
+Node parse_with_includes(std::string_view text, const std::string& path, std::vector<JobFile>* files) {
+  return Inclusion(path, files).load(text, path);
+}
 
 }  // namespace tenon::cli

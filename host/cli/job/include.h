@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "host/toml/node.h"
 
@@ -17,8 +18,17 @@ constexpr size_t kLargestJob = 4 << 20;  // bytes of all files of a job; far mor
 // larger than kLargestJob.
 [[nodiscard]] std::string read_job_file(const std::string& path, const std::string& name);
 
+// A file of a job: its path as messages name it, and what is in it.
+struct JobFile {
+  std::string path, text;
+
+  bool operator==(const JobFile& other) const = default;
+};
+
 // Parses the job file `path` of this text, and joins it with all files that it includes; see docs/formats.md. The
-// result has no key "include". Throws Failure with the place of the [include] at fault.
-[[nodiscard]] Node parse_with_includes(std::string_view text, const std::string& path);
+// result has no key "include". files: gets all files, the job first. Throws Failure with the place of the [include] at
+// fault.
+[[nodiscard]] Node parse_with_includes(std::string_view text, const std::string& path,
+                                       std::vector<JobFile>* files = nullptr);
 
 }  // namespace tenon::cli

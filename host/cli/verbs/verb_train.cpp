@@ -10,7 +10,6 @@
 #include <optional>
 #include <regex>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "base/text.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
+#include "host/cli/external.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
@@ -29,6 +29,7 @@
 #include "host/cli/report.h"
 #include "host/cli/team.h"
 #include "host/cli/training.h"
+#include "host/cli/verbs/train_arguments.h"
 #include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
@@ -92,28 +93,6 @@ std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, 
     give_up(second.what());
   }
   return file;
-}
-
-struct TrainArguments {
-  JobOptions common;
-  std::string save;
-  bool no_save = false;
-  int64_t test_every = -1;  // -1: as the job says
-  bool resume = false, resume_inexact = false;
-  std::string resume_from;
-  std::vector<std::string> resume_with;  // names of tn_checkpoint_options.resume_with
-  [[nodiscard]] bool resumes() const {
-    return resume || resume_inexact || !resume_from.empty() || !resume_with.empty();
-  }
-};
-
-// Returns the name in tn_checkpoint_options.resume_with of a key of a job.
-std::string change_of(const std::string& key) {
-  constexpr std::string_view kGroup = "updater_group.", kSchedule = ".schedule.";
-  if (key == "reader.train.batch") return "reader.batch";
-  std::string name = key.starts_with(kGroup) ? "groups." + key.substr(kGroup.size()) : key;
-  if (const size_t at = name.find(kSchedule); at != std::string::npos) name.resize(at + kSchedule.size() - 1);
-  return name;
 }
 
 // Whether a folder has a checkpoint. A folder that cannot be listed has none: the library says why.
@@ -404,61 +383,28 @@ class Training {
   TrainOptions options_;
 };
 
+// Goes on as the program that starts and supervises several processes.
+[[noreturn]] void launch(const Arguments& arguments) {
+  const std::optional<ExternalVerb> launcher = external_verb("launch");
+  if (!launcher)
+    throw Failure(
+        kNotFound,
+        "several processes are started by the program tenon-launch, which is neither beside this one nor in a "
+        "folder of PATH");
+  run_external(*launcher, arguments);
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments) {
-  TrainArguments given;
-  std::vector<std::string> changes;
-  Options options(
-      "train", {"JOB.toml"},
-      "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
-      "With [checkpoint] in the job, --resume continues an interrupted training: the result is the same,\n"
-      "bit for bit, as without the interruption. Without a checkpoint it begins anew, so that one command\n"
-      "serves the first start and all others.\n"
-      "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
-      "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
-      "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
-      "--save, else beside the file of the key \"save\", with \".partial\" after its name.\n"
-      "A model that cannot be written in the end is saved in the folder for temporary files.");
-  namespace po = boost::program_options;
-  options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
-  given.common.add_seed_to(options);
-  const auto named = [&options](const std::string& file) {
-    if (file.empty()) options.fail("--save: expected the name of a file, got an empty text");
-  };
-  const auto at_least_0 = [&options](int64_t passes) {
-    if (passes < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(passes));
-  };
-  options.list.add_options()("save", po::value(&given.save)->value_name("FILE")->notifier(named),
-                             "where to save the model, instead of the job's key \"save\"")(
-      "no-save", po::bool_switch(&given.no_save), "save nothing")(
-      "test-every", po::value(&given.test_every)->value_name("N")->notifier(at_least_0),
-      "also test after every N passes, instead of the job's key \"test_every\"");
-  const auto named_from = [&options](const std::string& file) {
-    if (file.empty()) options.fail("--resume-from: expected the name of a file, got an empty text");
-  };
-  options.list.add_options()("resume", po::bool_switch(&given.resume),
-                             "continue from the newest checkpoint in the folder of [checkpoint], if there is one")(
-      "resume-from", po::value(&given.resume_from)->value_name("FILE")->notifier(named_from),
-      "continue from this checkpoint")("resume-inexact", po::bool_switch(&given.resume_inexact),
-                                       "continue also with other kernels or another device")(
-      "resume-with", po::value(&changes)->value_name("KEY[=VALUE]"),
-      "continue with another value of this key (docs/checkpoints.md); may be repeated");
-  given.common.add_to(options);
-  given.common.add_log_to(options);
-  if (!options.parse(arguments)) return kDone;
-  if (given.no_save && !given.save.empty()) options.fail("--save and --no-save exclude each other");
-  for (const std::string& change : changes) {
-    const std::string key = change.substr(0, change.find('='));
-    if (key.empty()) options.fail("--resume-with: expected KEY or KEY=VALUE, got \"" + change + "\"");
-    if (key != change) given.common.sets.push_back(change);
-    given.resume_with.push_back(change_of(key));
-  }
-  const LogFormat format = given.common.format(options);
-  Job job = given.common.load(options, options.operand(0));
+  TrainCommand command;
+  if (!command.parse(arguments)) return kDone;
+  if (command.arguments.launch.is_wanted()) launch(arguments);
+  const LogFormat format = command.arguments.common.format(command.options);
+  Job job = command.load();
   const std::optional<JoinedTeam> team = team_of_environment();
   if (team && job.threads == 0) job.threads = threads_among(team->local);
-  return Training(given, std::move(job), format, team).run();
+  return Training(command.arguments, std::move(job), format, team).run();
 }
 
 }  // namespace tenon::cli

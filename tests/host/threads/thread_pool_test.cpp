@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/threads/usable_cores.h"
+#include "base/usable_cores.h"
 #include "host/threads/worker_count.h"
 #include "tests/support/child.h"
 #include "tests/support/denied_calls.h"
@@ -375,8 +375,8 @@ TEST(ThreadPool, ComputesWithTheThreadsThatCouldBeStarted) {
   }
   EXPECT_EQ(ThreadPool(2).shortage(), "");
   EXPECT_EQ(ThreadPool(2).reason(), "stated");
-  EXPECT_EQ(ThreadPool(0).reason(), usable_cores().reason);
-  EXPECT_EQ(ThreadPool(0).threads(), usable_cores().count);
+  EXPECT_EQ(ThreadPool(0).reason(), tenon::base::usable_cores().reason);
+  EXPECT_EQ(ThreadPool(0).threads(), tenon::base::usable_cores().count);
 }
 
 TEST(ThreadPool, TheSystemMayRefuseAllThreads) {

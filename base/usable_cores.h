@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace tenon::host {
+namespace tenon::base {
 
 struct UsableCores {
   int32_t count = 1;
@@ -19,4 +19,4 @@ struct UsableCores {
 // mounted control groups are.
 [[nodiscard]] UsableCores usable_cores(const std::filesystem::path& root = "/", int32_t affine = cores_of_affinity());
 
-}  // namespace tenon::host
+}  // namespace tenon::base

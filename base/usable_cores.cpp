@@ -1,7 +1,7 @@
 // Reads the quotas of control groups where the kernel says that they are: /proc/self/cgroup has the groups of the
 // process as paths in their hierarchies, /proc/self/mountinfo the folders in which (parts of) these hierarchies are
 // mounted. SPDX-License-Identifier: Apache-2.0
-#include "host/threads/usable_cores.h"
+#include "base/usable_cores.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "base/text.h"
 
-namespace tenon::host {
+namespace tenon::base {
 
 namespace {
 
@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 std::string text_of(const fs::path& path) {
   constexpr size_t kMost = size_t{1} << 24;
   std::string result;
-  const base::Descriptor file(base::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  const Descriptor file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   char part[4096];
   for (ssize_t got = 1; file.get() >= 0 && got > 0 && result.size() < kMost;) {
-    got = base::uninterrupted([&] { return ::read(file.get(), part, sizeof part); });
+    got = uninterrupted([&] { return ::read(file.get(), part, sizeof part); });
     if (got > 0) result.append(part, static_cast<size_t>(got));
   }
   return result;
@@ -156,8 +156,8 @@ UsableCores usable_cores(const fs::path& root, int32_t affine) {
   const std::optional<Quota>& quota = search.smallest();
   if (!quota || quota->cores() >= affine) return {affine, "the affinity of the process has " + counted(affine)};
   return {static_cast<int32_t>(quota->cores()),
-          quota->file.string() + " allows the time of " + base::brief(quota->share(), 3) +
+          quota->file.string() + " allows the time of " + brief(quota->share(), 3) +
               (quota->share() == 1 ? " core" : " cores") + ", the affinity of the process " + counted(affine)};
 }
 
-}  // namespace tenon::host
+}  // namespace tenon::base

@@ -1,6 +1,6 @@
 // How many cores a process may use: trees of control groups as kernels, container tools and systemd make them.
 // SPDX-License-Identifier: Apache-2.0
-#include "host/threads/usable_cores.h"
+#include "base/usable_cores.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace tenon_tests {
 
-using namespace tenon::host;
+using namespace tenon::base;
 
 namespace {
 

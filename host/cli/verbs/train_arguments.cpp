@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/verbs/train_arguments.h"
+
+#include <string_view>
+
+namespace tenon::cli {
+
+namespace po = boost::program_options;
+
+namespace {
+
+// Returns the name in tn_checkpoint_options.resume_with of a key of a job.
+std::string change_of(const std::string& key) {
+  constexpr std::string_view kGroup = "updater_group.", kSchedule = ".schedule.";
+  if (key == "reader.train.batch") return "reader.batch";
+  std::string name = key.starts_with(kGroup) ? "groups." + key.substr(kGroup.size()) : key;
+  if (const size_t at = name.find(kSchedule); at != std::string::npos) name.resize(at + kSchedule.size() - 1);
+  return name;
+}
+
+// Returns a check that the text of an option is not empty. what: "the name of a file"
+auto not_empty(Options& options, const char* option, const char* what) {
+  return [&options, option, what](const std::string& text) {
+    if (text.empty()) options.fail(std::string(option) + ": expected " + what + ", got an empty text");
+  };
+}
+
+}  // namespace
+
+void LaunchArguments::add_to(Options& options) {
+  options.list.add_options()("processes", po::value(&processes)->value_name("N"),
+                             "train with N processes on this machine (docs/launching.md)")(
+      "nodes", po::value(&nodes)->value_name("LIST")->notifier(not_empty(options, "--nodes", "names of machines")),
+      "train with processes on these machines, by ssh: \"node0,node1:2\" has one and two of them")(
+      "comm", po::value(&comm)->value_name("TYPE")->notifier(not_empty(options, "--comm", "a type")),
+      "how the processes exchange data: the type of a communicator, such as zmq")(
+      "address", po::value(&address)->value_name("HOST[:PORT]")->notifier(not_empty(options, "--address", "a name")),
+      "where process 0 listens for the others (the first of --nodes, a free port)")(
+      "stall", po::value(&stall)->value_name("SECONDS"),
+      "stop a training without a step in so long (10 times the slowest of the last 100, at least 30)")(
+      "silence", po::value(&silence)->value_name("SECONDS"), "a process is lost that is silent for so long (1.5)")(
+      "restarts", po::value(&restarts)->value_name("N"),
+      "start the processes again at most so often after one was lost, from the last checkpoint (20)");
+}
+
+void LaunchArguments::check(const Options& options) const {
+  const auto fail = [&](const char* option, const std::string& expected, const std::string& found) {
+    options.fail(std::string(option) + ": expected " + expected + ", got " + found);
+  };
+  constexpr double kMostSeconds = 1e6;
+  if (processes != JobOptions::kNotGiven && !nodes.empty())
+    options.fail("--processes and --nodes exclude each other: node1:2 states the processes of a node");
+  if (processes != JobOptions::kNotGiven && (processes < 1 || processes > kMostProcesses))
+    fail("--processes", "1 to " + std::to_string(kMostProcesses), std::to_string(processes));
+  if (restarts < 0) fail("--restarts", "at least 0", std::to_string(restarts));
+  if (!(stall >= 0 && stall <= kMostSeconds)) fail("--stall", "0 to 1e6 seconds", base::brief(stall, 6));
+  if (!(silence >= 1 && silence <= kMostSeconds)) fail("--silence", "1 to 1e6 seconds", base::brief(silence, 6));
+  if (!address.empty() && nodes.empty()) options.fail("--address is about --nodes, which is missing");
+  if (is_wanted()) return;
+  for (const GivenOption& each : options.given_options())
+    for (const char* const name : {"comm", "stall", "silence", "restarts"})
+      if (each.name == name)
+        options.fail(std::string("--") + name + " is about --processes or --nodes, which are missing");
+}
+
+TrainCommand::TrainCommand(const std::string& verb)
+    : options(verb, {"JOB.toml"},
+              "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
+              "With [checkpoint] in the job, --resume continues an interrupted training: the result is the same,\n"
+              "bit for bit, as without the interruption. Without a checkpoint it begins anew, so that one command\n"
+              "serves the first start and all others.\n"
+              "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
+              "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
+              "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
+              "--save, else beside the file of the key \"save\", with \".partial\" after its name.\n"
+              "A model that cannot be written in the end is saved in the folder for temporary files.\n"
+              "--processes and --nodes train with several processes, which are started again from the last\n"
+              "checkpoint if one of them is lost.") {
+  options.list.add_options()("passes", po::value(&arguments.common.passes)->value_name("N"), "passes over the data");
+  arguments.common.add_seed_to(options);
+  add_saving();
+  add_resuming();
+  arguments.launch.add_to(options);
+  arguments.common.add_to(options);
+  arguments.common.add_log_to(options);
+}
+
+void TrainCommand::add_saving() {
+  const auto at_least_0 = [this](int64_t passes) {
+    if (passes < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(passes));
+  };
+  options.list.add_options()(
+      "save",
+      po::value(&arguments.save)->value_name("FILE")->notifier(not_empty(options, "--save", "the name of a file")),
+      "where to save the model, instead of the job's key \"save\"")("no-save", po::bool_switch(&arguments.no_save),
+                                                                    "save nothing")(
+      "test-every", po::value(&arguments.test_every)->value_name("N")->notifier(at_least_0),
+      "also test after every N passes, instead of the job's key \"test_every\"");
+}
+
+void TrainCommand::add_resuming() {
+  options.list.add_options()("resume", po::bool_switch(&arguments.resume),
+                             "continue from the newest checkpoint in the folder of [checkpoint], if there is one")(
+      "resume-from",
+      po::value(&arguments.resume_from)
+          ->value_name("FILE")
+          ->notifier(not_empty(options, "--resume-from", "the name of a file")),
+      "continue from this checkpoint")("resume-inexact", po::bool_switch(&arguments.resume_inexact),
+                                       "continue also with other kernels or another device")(
+      "resume-with", po::value(&changes_)->value_name("KEY[=VALUE]"),
+      "continue with another value of this key (docs/checkpoints.md); may be repeated");
+}
+
+bool TrainCommand::parse(const Arguments& words) {
+  if (!options.parse(words)) return false;
+  if (arguments.no_save && !arguments.save.empty()) options.fail("--save and --no-save exclude each other");
+  for (const std::string& change : changes_) {
+    const std::string key = change.substr(0, change.find('='));
+    if (key.empty()) options.fail("--resume-with: expected KEY or KEY=VALUE, got \"" + change + "\"");
+    if (key != change) arguments.common.sets.push_back(change);
+    arguments.resume_with.push_back(change_of(key));
+  }
+  arguments.launch.check(options);
+  return true;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "host/cli/cli.h"
+
+namespace tenon::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+using cli::Failure;
+using cli::Job;
+using cli::Node;
+
+std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+// Calls `use` with each text in a value that is a text or a list.
+void for_texts(const Node& node, const std::function<void(const std::string&)>& use) {
+  if (const auto* text = node.get<std::string>()) use(*text);
+  if (const auto* list = node.get<Node::List>())
+    for (const Node& entry : *list) for_texts(entry, use);
+}
+
+// Returns the first relative path among those keys of a reader that say where its data is.
+std::optional<std::string> relative_data(const Node& table) {
+  std::optional<std::string> result;
+  const auto* members = table.get<Node::Members>();
+  if (members == nullptr) return result;
+  for (const auto& [key, value] : *members) {
+    const bool is_place =
+        std::find(std::begin(cli::kDataPlaces), std::end(cli::kDataPlaces), key) != std::end(cli::kDataPlaces);
+    if (is_place)
+      for_texts(value, [&](const std::string& path) {
+        if (!fs::path(path).is_absolute() && !result) result = "\"" + path + "\" of a reader";
+      });
+    if (const auto* list = value.get<Node::List>())
+      for (const Node& part : *list)
+        if (!result) result = relative_data(part);
+  }
+  return result;
+}
+
+// job: read by a relative path, so that its absolute paths are those that are written as such.
+std::optional<std::string> relative_path(const Job& job, const cli::TrainArguments& arguments) {
+  const auto is_relative = [](const std::string& path) { return !path.empty() && !fs::path(path).is_absolute(); };
+  if (job.save && arguments.save.empty() && !arguments.no_save && is_relative(*job.save)) return "key \"save\"";
+  if (job.average_save && !arguments.no_save && is_relative(*job.average_save)) return "key \"average.save\"";
+  if (job.checkpoint && is_relative(job.checkpoint->folder)) return "key \"checkpoint.folder\"";
+  if (std::any_of(job.plugin_folders.begin(), job.plugin_folders.end(), is_relative)) return "key \"plugin_folders\"";
+  if (job.init && is_relative(job.init->file)) return "key \"init\"";
+  if (job.init)
+    for (const cli::JobVectors& each : job.init->vectors)
+      if (is_relative(each.file) || is_relative(each.words)) return "key \"init.vectors." + each.name + "\"";
+  for (const auto* reader : {&job.train, &job.test})
+    if (*reader)
+      if (auto path = relative_data((*reader)->table)) return path;
+  return std::nullopt;
+}
+
+}  // namespace
+
+LaunchedJob read_job(const cli::TrainCommand& command) {
+  const std::string& named = command.options.operand(0);
+  std::error_code error;
+  if (fs::exists(named, error) && !fs::is_regular_file(named, error))
+    throw Failure(cli::kBadConfig, "\"" + named + "\" is not a file, which each process could read");
+  LaunchedJob result;
+  result.path = absolute(named);
+  const Job job = command.load();
+  (void)cli::parse_with_includes(cli::read_job_file(named, named), named, &result.files);
+  for (cli::JobFile& file : result.files) file.path = absolute(file.path);
+  if (job.checkpoint) result.folder = absolute(job.checkpoint->folder);
+  result.shards = job.shards;
+  result.devices = static_cast<int64_t>(std::max<size_t>(1, job.devices.size()));
+  result.states_threads = job.threads > 0;
+  if (!command.arguments.launch.nodes.empty()) {
+    // Relative paths of a job are joined with its folder: where that is relative, so are they.
+    const std::string near = fs::path(result.path).lexically_relative(fs::current_path()).string();
+    result.relative = relative_path(cli::parse_job(result.files.front().text, near, command.arguments.common.sets),
+                                    command.arguments);
+  }
+  return result;
+}
+
+}  // namespace tenon::launch

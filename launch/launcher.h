@@ -1,0 +1,78 @@
+// Starts the processes of a training, and again from the last checkpoint when one of them is lost.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "host/cli/verbs/train_arguments.h"
+#include "launch/job.h"
+#include "launch/team.h"
+
+namespace tenon::launch {
+
+// Why the processes of an epoch are ended.
+struct Cause {
+  int exit;           // of the launcher, if it does not start them again
+  std::string text;   // "process 1 on node1 was ended by signal 9 (Killed) at step 12"
+  bool permanent;     // starting again would end the same way
+  int64_t step = -1;  // at which a process is stuck
+};
+
+class Launcher : base::NotCopied {
+ public:
+  explicit Launcher(const cli::TrainCommand& command);
+
+  // Returns the exit code of the training. Throws Failure if it could not be started.
+  int run();
+
+ private:
+  // Connects with the agents of all nodes. Throws Failure naming the node at fault; when the training starts again,
+  // nodes that do not answer are left out instead, as long as one is left.
+  void connect();
+  // Returns why the agent of a node cannot be used; empty if it can.
+  [[nodiscard]] std::optional<cli::Failure> fault_of(size_t node, bool late);
+  // Has all nodes ready for the next epoch, and starts the processes.
+  void start();
+  void prepare();
+  // newest: the newest checkpoint. A training that starts again resumes from it, or from that of --resume-from if there
+  // is no newer one.
+  void choose_resume(const json& newest);
+  [[nodiscard]] json plan_of(size_t node) const;
+  [[nodiscard]] json start_of(size_t node) const;
+  // Returns why the processes must be ended; empty after the end of the training.
+  [[nodiscard]] std::optional<Cause> supervise();
+  [[nodiscard]] std::optional<Cause> find_cause();
+  [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
+  [[nodiscard]] std::optional<Cause> fault_now() const;
+  // The exit code of a training whose processes have all ended by themselves.
+  [[nodiscard]] int exit_of_training() const;
+  // Ends all processes.
+  void halt(const std::string& reason);
+  // Returns why the training cannot be started again; empty if it can.
+  [[nodiscard]] std::string obstacle(const Cause& cause) const;
+  void check_unchanged() const;
+  void turn();
+  void interrupt(int signal);
+
+  const cli::TrainCommand& command_;
+  const LaunchedJob job_;
+  Output output_;
+  const Signals signals_;
+  const json holder_;
+  Team team_;
+  uint32_t epoch_ = 0;  // 0: none has begun
+  int64_t restarts_ = 0;
+  int64_t shards_ = 0;  // of a minibatch
+  std::string address_;
+  std::optional<json> first_checkpoint_;  // the newest one before the first epoch
+  std::optional<std::string> resume_from_;
+  int signal_ = 0;        // that has asked the training to end
+  bool running_ = false;  // processes are there
+  bool halts_ = false;    // and are being ended
+  std::optional<Cause> weak_;
+  Clock::time_point weak_until_;
+  int64_t stuck_at_ = -1;
+};
+
+}  // namespace tenon::launch

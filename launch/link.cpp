@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/link.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "host/cli/external.h"
+
+namespace tenon::launch {
+
+namespace {
+
+constexpr size_t kLongestLine = 4 << 20;  // bytes
+constexpr size_t kMostWords = 4096;       // bytes of standard error that are kept
+constexpr std::chrono::milliseconds kPing(500);
+
+// Returns a word as the shell of another machine reads it.
+std::string quoted(const std::string& word) {
+  std::string result = "'";
+  for (const char letter : word) result += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return result + "'";
+}
+
+// Returns the command that starts the agent of a node. There the program is where it is here, or in PATH. `sh` reads it
+// because the user's shell may be any other one.
+std::vector<std::string> command_of(const Node& node) {
+  const std::string here = (cli::this_program().parent_path() / "tenon-launch").string();
+  if (node.name.empty()) return {here, "--node"};
+  const std::string script = "p=" + quoted(here) + "; [ -x \"$p\" ] || p=tenon-launch; exec \"$p\" --node";
+  std::string machine = node.name;
+  if (const size_t bracket = machine.find('['); bracket != std::string::npos) {  // ssh knows no brackets
+    machine.erase(machine.find(']'), 1);
+    machine.erase(bracket, 1);
+  }
+  return {"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--", machine, "exec sh -c " + quoted(script)};
+}
+
+}  // namespace
+
+Link::Link(const Node& node, const Signals& signals, std::function<void(const json&)> handle)
+    : node_(node.name), handle_(std::move(handle)), heard_(Clock::now()) {
+  Pipe to = make_pipe(), from = make_pipe(), errors = make_pipe();
+  std::vector<std::string> words = command_of(node);
+  child_.emplace([&] {
+    setsid();  // Ctrl-C is for the launcher alone
+    signals.restore();
+    dup2(to.from.get(), STDIN_FILENO);
+    dup2(from.to.get(), STDOUT_FILENO);
+    dup2(errors.to.get(), STDERR_FILENO);
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    execvp(pointers[0], pointers.data());
+    base::write_all(STDERR_FILENO, "cannot run " + words[0] + ": " + std::strerror(errno) + "\n");
+    _exit(127);
+  });
+  errors_ = std::move(errors.from);
+  make_waitless(errors_.get());
+  channel_.emplace(std::move(from.from), std::move(to.to), kLongestLine);
+}
+
+Link::~Link() { cut(); }
+
+void Link::add_waits(std::vector<Wait>& waits) {
+  if (open_) waits.push_back({channel_->in(), POLLIN, [this] { receive(); }});
+  if (open_ && channel_->unsent() > 0) waits.push_back({channel_->out(), POLLOUT, [this] { channel_->flush(); }});
+  if (errors_.get() >= 0) waits.push_back({errors_.get(), POLLIN, [this] { read_errors(); }});
+}
+
+void Link::receive() {
+  heard_ = Clock::now();
+  open_ = channel_->receive(
+      [this](const json& line) {
+        if (hello_)
+          handle_(line);
+        else if (line.contains("hello"))
+          hello_ = line["hello"];
+      },
+      [this](const std::string& stray) { last_words_ += stray + "\n"; });
+}
+
+void Link::read_errors() {
+  char part[4096];
+  const ssize_t got = base::uninterrupted([&] { return ::read(errors_.get(), part, sizeof part); });
+  if (got > 0) last_words_.append(part, static_cast<size_t>(got));
+  if (last_words_.size() > kMostWords) last_words_.erase(0, last_words_.size() - kMostWords);
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) errors_.close();
+}
+
+void Link::send(const json& line) {
+  if (open_) channel_->send(line);
+}
+
+void Link::ping(Clock::time_point now) {
+  if (now - pinged_ < kPing) return;
+  pinged_ = now;
+  send({{"ping", 1}});
+}
+
+bool Link::has_ended() { return !open_; }
+
+int Link::exit_code() {
+  const int status = child_->wait();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string Link::ending() {
+  const std::string program = node_.empty() ? "the agent" : "ssh";
+  const auto until = Clock::now() + std::chrono::seconds(2);
+  while (!child_->has_ended() && Clock::now() < until) {
+    pollfd wait = {errors_.get(), POLLIN, 0};  // its last words
+    if (poll(&wait, 1, 20) > 0 && errors_.get() >= 0) read_errors();
+  }
+  if (!child_->has_ended()) return "the connection has ended";
+  if (errors_.get() >= 0) read_errors();
+  process::ChildEnd end;
+  end.status = child_->wait();
+  std::string words = last_words_.substr(0, last_words_.find_last_not_of("\r\n ") + 1);
+  return program + " has ended with " + end.how() + (words.empty() ? "" : ": " + base::shortened(words, 500));
+}
+
+void Link::finish() {
+  if (channel_) channel_->close_out();
+}
+
+void Link::cut() {
+  open_ = false;
+  channel_.reset();                           // an agent on this machine ends by that
+  if (!node_.empty()) child_->send(SIGKILL);  // one on another by the end of the connection
+  const auto until = Clock::now() + std::chrono::seconds(3);
+  while (!child_->has_ended() && Clock::now() < until) {
+    pollfd wait = {errors_.get(), POLLIN, 0};
+    if (poll(&wait, 1, 20) > 0 && errors_.get() >= 0) read_errors();
+  }
+}
+
+}  // namespace tenon::launch

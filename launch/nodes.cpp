@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/nodes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <stdexcept>
+
+#include "host/cli/verbs/train_arguments.h"
+#include "launch/texts.h"
+
+namespace tenon::launch {
+
+namespace {
+
+// Whether ssh can take the text for a machine, and for nothing else.
+bool is_machine(const std::string& name) {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@:%[]";
+  const size_t at = name.find('@');
+  return !name.empty() && name.front() != '-' && name.find_first_not_of(kLetters) == std::string::npos && at != 0 &&
+         at + 1 != name.size() && (at == std::string::npos || name[at + 1] != '-');
+}
+
+Node node_of(const std::string& text) {
+  Node node;
+  const size_t bracket = text.rfind(']'), colon = text.rfind(':');
+  const bool states = colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
+  node.name = states ? text.substr(0, colon) : text;
+  if (!is_machine(node.name) || (bracket == std::string::npos && node.name.find(':') != std::string::npos))
+    throw std::invalid_argument("expected the name of a machine, or NAME:PROCESSES, got \"" + text + "\"");
+  if (!states) return node;
+  const char *const begin = text.data() + colon + 1, *const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(begin, end, node.processes);
+  if (error != std::errc() || last != end || node.processes < 1 || node.processes > cli::kMostProcesses)
+    throw std::invalid_argument("expected 1 to " + std::to_string(cli::kMostProcesses) + " processes behind \"" +
+                                node.name + ":\", got \"" + text.substr(colon + 1) + "\"");
+  return node;
+}
+
+// Returns "process 1", "processes 1 and 2", "processes 1 to 7".
+std::string range(int64_t first, int64_t count) {
+  if (count == 1) return "process " + std::to_string(first);
+  return "processes " + std::to_string(first) + (count == 2 ? " and " : " to ") + std::to_string(first + count - 1);
+}
+
+}  // namespace
+
+std::string Node::host() const {
+  std::string host = name.substr(name.find('@') + 1);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+int64_t Node::threads() const { return std::max<int64_t>(1, cores / processes); }
+
+std::vector<Node> parse_nodes(const std::string& text) {
+  std::vector<Node> result;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    part.erase(0, part.find_first_not_of(' '));
+    part.erase(part.find_last_not_of(' ') + 1);
+    const Node node = node_of(part);
+    for (const Node& other : result)
+      if (other.name == node.name)
+        throw std::invalid_argument("\"" + node.name + "\" is there twice; " + node.name +
+                                    ":2 has two processes on that machine");
+    result.push_back(node);
+  }
+  number_processes(result);
+  if (const int64_t count = processes_of(result); count > cli::kMostProcesses)
+    throw std::invalid_argument("expected at most " + std::to_string(cli::kMostProcesses) + " processes, got " +
+                                std::to_string(count));
+  return result;
+}
+
+void number_processes(std::vector<Node>& nodes) {
+  int64_t next = 0;
+  for (Node& node : nodes) {
+    node.first = next;
+    next += node.processes;
+  }
+}
+
+int64_t processes_of(const std::vector<Node>& nodes) {
+  return nodes.empty() ? 0 : nodes.back().first + nodes.back().processes;
+}
+
+std::string roles_of(const std::vector<Node>& nodes, bool states_threads) {
+  std::string result;
+  for (const Node& node : nodes) {
+    const std::string place = node.name.empty() ? "" : " on " + node.name;
+    const std::string threads =
+        states_threads ? " (" + counted(node.threads(), "thread", "threads") + (node.processes > 1 ? " each)" : ")")
+                       : "";
+    if (!result.empty()) result += "; ";
+    if (node.first > 0) {
+      result += range(node.first, node.processes) + place + threads + (node.processes == 1 ? " trains" : " train");
+      continue;
+    }
+    result += "process 0" + place + " trains, tests, reports and saves";
+    if (node.processes > 1)
+      result += ", " + range(1, node.processes - 1) + (node.processes == 2 ? " trains" : " train");
+    result += threads;
+  }
+  return result;
+}
+
+}  // namespace tenon::launch

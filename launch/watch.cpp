@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/watch.h"
+
+#include <algorithm>
+
+namespace tenon::launch {
+
+namespace {
+
+constexpr size_t kSteps = 100;  // whose slowest counts
+constexpr int kTimesSlower = 10;
+constexpr std::chrono::seconds kLeastPatience(30);
+
+}  // namespace
+
+std::string Progress::text() const {
+  std::string result = "step " + std::to_string(step);
+  if (!phase.empty()) result += ", phase " + phase;
+  if (!layer.empty()) result += ", layer " + layer;
+  return result;
+}
+
+void Watch::begin(Clock::time_point now) {
+  for (State& state : states_) state.heard = state.moved = now;
+}
+
+void Watch::beat(size_t process, const Progress& progress, Clock::time_point now) {
+  State& state = states_[process];
+  state.heard = now;
+  if (state.spoke && progress == state.progress) return;
+  if (state.spoke && progress.step != state.progress.step && state.progress.phase == "train") {
+    state.steps.push_back(now - state.moved);
+    if (state.steps.size() > kSteps) state.steps.pop_front();
+  }
+  state.spoke = true;
+  state.progress = progress;
+  state.moved = now;
+}
+
+void Watch::forgive(Clock::duration time) {
+  for (State& state : states_) {
+    state.heard += time;
+    state.moved += time;
+  }
+}
+
+Clock::duration Watch::patience(size_t process) const {
+  const State& state = states_[process];
+  const bool steps = state.spoke && state.progress.phase == "train";
+  if (!steps) return std::max(options_.start, options_.stall);
+  if (options_.stall > Clock::duration::zero()) return options_.stall;
+  if (state.steps.empty()) return options_.start;  // the first one may read, compile and fill caches
+  return std::max<Clock::duration>(kLeastPatience,
+                                   kTimesSlower * *std::max_element(state.steps.begin(), state.steps.end()));
+}
+
+std::optional<Fault> Watch::fault(Clock::time_point now) const {
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (states_[i].watched && states_[i].spoke && now - states_[i].heard > options_.silence)
+      return Fault{i, false, now - states_[i].heard};
+  std::optional<Fault> stuck;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const State& state = states_[i];
+    if (!state.watched || now - state.moved <= patience(i)) continue;
+    if (!stuck || state.progress.step < states_[stuck->process].progress.step)
+      stuck = Fault{i, true, now - state.moved};
+  }
+  return stuck;
+}
+
+}  // namespace tenon::launch

@@ -1,0 +1,68 @@
+// Which process of a training is lost or stuck, from what the processes say. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/events.h"
+
+namespace tenon::launch {
+
+// What a process last said of itself.
+struct Progress {
+  int64_t step = 0;
+  std::string phase, layer;
+
+  bool operator==(const Progress& other) const = default;
+  // Returns "step 12, phase train, layer hidden", as far as they are known.
+  [[nodiscard]] std::string text() const;
+};
+
+struct WatchOptions {
+  Clock::duration silence = std::chrono::milliseconds(1500);
+  Clock::duration stall = {};                        // 0: follows from the steps so far
+  Clock::duration start = std::chrono::minutes(10);  // before the first step, and in all phases but "train"
+};
+
+// A process that is not as it should be.
+struct Fault {
+  size_t process;
+  bool stuck;  // else silent
+  Clock::duration since;
+};
+
+// Times are given by the caller, so that it may be tested without waiting. A process is watched from its first beat on,
+// until it is dropped.
+class Watch {
+ public:
+  Watch(WatchOptions options, size_t processes) : options_(options), states_(processes) {}
+
+  void begin(Clock::time_point now);
+  void beat(size_t process, const Progress& progress, Clock::time_point now);
+  void drop(size_t process) { states_[process].watched = false; }
+  // Takes a time out of the account in which the launcher itself did not run, or kept the processes waiting.
+  void forgive(Clock::duration time);
+
+  [[nodiscard]] const Progress& progress(size_t process) const { return states_[process].progress; }
+  // Returns the first process that is silent; if none is, the one that is stuck at the lowest step, for which the
+  // others wait.
+  [[nodiscard]] std::optional<Fault> fault(Clock::time_point now) const;
+  // Returns how long a process may stay at its step.
+  [[nodiscard]] Clock::duration patience(size_t process) const;
+
+ private:
+  struct State {
+    bool watched = true, spoke = false;
+    Progress progress;
+    Clock::time_point heard, moved;
+    std::deque<Clock::duration> steps;  // the last ones
+  };
+
+  WatchOptions options_;
+  std::vector<State> states_;
+};
+
+}  // namespace tenon::launch

@@ -1,0 +1,97 @@
+// Runs tenon-launch with a program in place of tenon, worker.cpp, in a folder of its own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/host/cli/program.h"
+
+namespace tenon_tests {
+
+using nlohmann::json;
+
+class LaunchTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write_job("\n[checkpoint]\nfolder = \"ck\"\n");
+    setenv("TENON_PROGRAM", (own_folder() / "launch_worker").c_str(), 1);
+    setenv("TEST_LOG", path("log").c_str(), 1);
+    setenv("TEST_CHECKPOINTS", path("ck").c_str(), 1);
+    for (const char* name : {"TEST_ACTIONS", "TEST_STEPS", "TEST_IGNORE", "TENON_TEAM_RANK"}) unsetenv(name);
+  }
+  static std::filesystem::path own_folder() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  }
+  static std::string launcher() {
+    return (std::filesystem::path(tenon_tests::program()).parent_path() / "tenon-launch").string();
+  }
+  void write_job(const std::string& more) const { write("job.toml", job() + more); }
+  static void actions(const std::string& list) { setenv("TEST_ACTIONS", list.c_str(), 1); }
+  static void steps(int count) { setenv("TEST_STEPS", std::to_string(count).c_str(), 1); }
+
+  [[nodiscard]] Outcome launch(const std::string& arguments) const {
+    return shell("exec '" + launcher() + "' job.toml " + arguments);
+  }
+  [[nodiscard]] std::string launched(const std::string& arguments) const {
+    const Outcome outcome = launch(arguments);
+    EXPECT_EQ(outcome.exit, 0) << outcome.error;
+    return outcome.error;
+  }
+  // Starts the launcher beside the test; its output goes to the file "output".
+  [[nodiscard]] Child begin(const std::string& arguments) const {
+    return Child([&] {
+      become({"/bin/sh", "-c",
+              "cd '" + path(".") + "' && exec '" + launcher() + "' job.toml " + arguments + " >output 2>&1 </dev/null"});
+    });
+  }
+
+  // What the workers have noted, in order.
+  [[nodiscard]] std::vector<json> notes(const std::string& kind) const {
+    std::vector<json> result;
+    std::istringstream lines(read("log"));
+    for (std::string line; std::getline(lines, line);)
+      if (json note = json::parse(line, nullptr, false); note.is_object() && note.at("kind") == kind)
+        result.push_back(std::move(note));
+    return result;
+  }
+  [[nodiscard]] std::vector<std::string> words(size_t start) const { return notes("start").at(start).at("words"); }
+
+  static bool is_alive(pid_t id) {
+    std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+    std::string number, name, state;
+    file >> number >> name >> state;
+    return file && state != "Z" && state != "X";
+  }
+  // Waits until something is so, at most half a minute: the machine may be busy.
+  static bool comes(const std::function<bool()>& so) {
+    for (int i = 0; i < 3000; ++i) {
+      if (so()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+  // Whether all processes that have noted something end.
+  [[nodiscard]] bool none_left() const {
+    return comes([&] {
+      for (const char* const kind : {"start", "child"})
+        for (const json& note : notes(kind))
+          if (is_alive(note.at("pid"))) return false;
+      return true;
+    });
+  }
+  static int exit_of(Child& child) {
+    const int status = child.wait();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  [[nodiscard]] json epoch() const { return json::parse(read("ck/epoch"), nullptr, false); }
+};
+
+}  // namespace tenon_tests
