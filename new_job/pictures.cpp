@@ -2,155 +2,97 @@
 #include "new_job/pictures.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <fstream>
 #include <optional>
-#include <set>
+#include <tenon/plugin.hpp>
 
-#include "base/text.h"
 #include "file.h"
+#include "folders.h"
+#include "header.h"
 #include "host/cli/cli.h"
 #include "new_job/job_text.h"
 #include "new_job/recipe.h"
-#include "vocabulary.h"
 
 namespace tenon::new_job {
 
 namespace {
 
-namespace fs = std::filesystem;
 using cli::Failure;
 
-struct PictureSize {
-  int64_t width = 0, height = 0;
+// The sides of pictures, as they lie or stand.
+struct Sides {
+  int64_t shorter = 0, longer = 0;
   bool colour = true;
 };
 
 struct ClassFolder {
   std::string name;
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
 };
 
-uint64_t big_endian(const std::string& bytes, size_t at, size_t count) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < count; ++i) number = number << 8 | static_cast<unsigned char>(bytes.at(at + i));
-  return number;
-}
-
-// Returns the size that the first bytes of a PNG state: its chunk IHDR comes first.
-std::optional<PictureSize> png_size(const std::string& bytes) {
-  constexpr size_t kHeader = 26;
-  if (bytes.size() < kHeader || bytes.compare(0, 8, "\x89PNG\r\n\x1A\n") != 0) return {};
-  const uint64_t colour_type = big_endian(bytes, 25, 1);
-  return PictureSize{static_cast<int64_t>(big_endian(bytes, 16, 4)), static_cast<int64_t>(big_endian(bytes, 20, 4)),
-                     colour_type != 0 && colour_type != 4};
-}
-
-// Returns the size that a JPEG states in its segment SOF, which follows segments of other kinds.
-std::optional<PictureSize> jpeg_size(const std::string& bytes) {
-  if (bytes.size() < 4 || bytes.compare(0, 2, "\xFF\xD8") != 0) return {};
-  for (size_t at = 2; at + 10 <= bytes.size();) {
-    if (big_endian(bytes, at, 1) != 0xFF) return {};
-    const uint64_t marker = big_endian(bytes, at + 1, 1);
-    const bool frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
-    if (frame)
-      return PictureSize{static_cast<int64_t>(big_endian(bytes, at + 7, 2)),
-                         static_cast<int64_t>(big_endian(bytes, at + 5, 2)), big_endian(bytes, at + 9, 1) > 1};
-    at += marker == 0xFF ? 1 : 2 + big_endian(bytes, at + 2, 2);
+// Returns the size of a picture as its file stores it; nothing if it is not one of those that the reader images reads.
+std::optional<images::StoredSize> size_of(const std::string& path) {
+  constexpr uint64_t kMost = uint64_t{1} << 28;
+  const files::File file(path);
+  std::vector<uint8_t> bytes;
+  // Most headers are in front, or behind a preview in the EXIF data; that of a TIFF file may be at its end.
+  for (const uint64_t beginning : {uint64_t{1} << 18, kMost}) {
+    bytes.resize(static_cast<size_t>(std::min(beginning, file.bytes())));
+    bytes.resize(file.read(0, bytes.data(), bytes.size()));
+    if (const std::optional<images::StoredSize> size = images::stored_size(bytes)) return size;
+    if (file.bytes() <= beginning) return {};
   }
   return {};
 }
 
-std::optional<PictureSize> size_of(const fs::path& path) {
-  constexpr size_t kMost = 1 << 18;  // bytes in which a header lies, behind a preview in the EXIF data
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(kMost, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  const std::optional<PictureSize> png = png_size(bytes);
-  return png ? png : jpeg_size(bytes);
-}
-
-bool is_picture(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
-
-bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    entries.push_back(entry->path());
-  if (error) throw Failure(cli::kIo, folder.string() + ": cannot list it: " + error.message());
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
-// Adds the pictures of a folder and of those below it, as the reader images finds them.
-void add_pictures(const fs::path& folder, std::vector<fs::path>& files) {
-  for (const fs::path& entry : entries_of(folder)) {
-    std::error_code unknown;
-    if (!is_hidden(entry) && fs::symlink_status(entry, unknown).type() == fs::file_type::directory)
-      add_pictures(entry, files);
-    if (is_picture(entry) && fs::is_regular_file(entry, unknown)) files.push_back(entry);
-  }
-}
-
-std::vector<ClassFolder> classes_of(const fs::path& folder) {
-  std::set<std::string> names;
-  size_t loose = 0;
-  for (const fs::path& entry : entries_of(folder)) {
-    std::error_code unknown;
-    if (is_hidden(entry)) continue;
-    if (fs::is_directory(entry, unknown)) names.insert(entry.filename().string());
-    loose += is_picture(entry) ? 1 : 0;
-  }
+std::vector<ClassFolder> classes_of(const std::string& folder) {
+  images::Folders folders(folder, nullptr);
   std::vector<ClassFolder> classes;
-  for (const std::string& name : files::in_order(names)) {
-    ClassFolder folder_of_class{name, {}};
-    add_pictures(folder / name, folder_of_class.files);
+  for (const std::string& name : folders.classes()) {
+    if (!files::is_utf8(name))
+      throw Failure(cli::kBadData, folder + ": the name of its folder " + files::quoted(name) + " is not UTF-8");
+    ClassFolder folder_of_class{name, folders.images_of(name)};
     if (!folder_of_class.files.empty()) classes.push_back(std::move(folder_of_class));
   }
   if (classes.size() >= 2) return classes;
-  const std::string loosely =
-      loose == 0 ? "" : " and " + counted(static_cast<int64_t>(loose), "picture") + " outside of folders";
+  const auto loose = static_cast<int64_t>(folders.images_beside().size());
   const std::string has =
       classes.empty() ? "no folder with pictures" : "pictures in one folder, " + files::quoted(classes[0].name);
-  throw Failure(cli::kBadData, folder.string() + ": has " + has + loosely +
-                                   "; expected a folder of JPEG or PNG files for each class, at least two");
+  const std::string skipped = folders.skipped();
+  throw Failure(cli::kBadData, folder + ": has " + has +
+                                   (loose == 0 ? "" : " and " + counted(loose, "picture") + " outside of folders") +
+                                   "; expected a folder of pictures for each class, at least two" +
+                                   (skipped.empty() ? "" : "\n" + skipped));
 }
 
-// Returns the middle of the sizes of some pictures, spread over all.
-PictureSize usual_size(const std::vector<ClassFolder>& classes, const std::string& folder) {
+// Returns the middle of the sides of some pictures, spread over all.
+Sides usual_sides(const std::vector<ClassFolder>& classes, const std::string& folder) {
   constexpr size_t kMost = 300;
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
   for (const ClassFolder& each : classes) files.insert(files.end(), each.files.begin(), each.files.end());
   const size_t step = std::max<size_t>(1, files.size() / kMost);
-  std::vector<int64_t> widths, heights;
+  std::vector<int64_t> shorter, longer;
   bool colour = false;
   for (size_t i = 0; i < files.size(); i += step) {
-    const std::optional<PictureSize> size = size_of(files[i]);
-    if (!size || size->width < 1 || size->height < 1) continue;
-    widths.push_back(size->width);
-    heights.push_back(size->height);
+    const std::optional<images::StoredSize> size = size_of(files[i]);
+    if (!size) continue;
+    shorter.push_back(std::min(size->width, size->height));
+    longer.push_back(std::max(size->width, size->height));
     colour = colour || size->colour;
   }
-  if (widths.empty())
-    throw Failure(cli::kBadData, folder + ": none of its files is a JPEG or PNG, whatever their names are");
-  std::sort(widths.begin(), widths.end());
-  std::sort(heights.begin(), heights.end());
-  return {widths[widths.size() / 2], heights[heights.size() / 2], colour};
+  if (shorter.empty())
+    throw Failure(cli::kBadData, folder +
+                                     ": none of its files is a JPEG, PNG, GIF, WebP, BMP or TIFF, whatever their "
+                                     "names are");
+  std::sort(shorter.begin(), shorter.end());
+  std::sort(longer.begin(), longer.end());
+  return {shorter[shorter.size() / 2], longer[longer.size() / 2], colour};
 }
 
 // Returns the side of the square that the model gets.
-int64_t side_of(const PictureSize& usual) {
-  const int64_t smaller = std::min(usual.width, usual.height);
-  if (smaller < 48) return 32;
-  return smaller < 120 ? 64 : 96;
+int64_t side_of(const Sides& usual) {
+  if (usual.shorter < 48) return 32;
+  return usual.shorter < 120 ? 64 : 96;
 }
 
 Recipe recipe_of_pictures(int64_t pictures) {
@@ -163,8 +105,8 @@ Recipe recipe_of_pictures(int64_t pictures) {
   return recipe;
 }
 
-void write_readers(JobText& job, const Request& request, const std::vector<ClassFolder>& classes,
-                   const PictureSize& usual, const Recipe& recipe) {
+void write_readers(JobText& job, const Request& request, const std::vector<ClassFolder>& classes, const Sides& usual,
+                   const Recipe& recipe) {
   const int64_t side = side_of(usual);
   const bool roomy = side > 32;
   job.line();
@@ -175,8 +117,9 @@ void write_readers(JobText& job, const Request& request, const std::vector<Class
   for (const ClassFolder& each : classes) names.push_back(each.name);
   job.comment("The classes: the folders that have pictures, in the order of their numbers.");
   job.key("classes", toml_texts(names));
-  job.comment("A picture is scaled and cropped to this height and width; they are " + std::to_string(usual.height) +
-              " x " + std::to_string(usual.width) + " in the middle. A larger size shows more and takes more time.");
+  job.comment("A picture is scaled and cropped to this height and width; the median of their sides is " +
+              std::to_string(usual.shorter) + " and " + std::to_string(usual.longer) +
+              ". A larger size shows more and takes more time.");
   job.key("size", "[" + std::to_string(side) + ", " + std::to_string(side) + "]");
   if (!usual.colour) job.line("channels = 1                    # the pictures are grey");
   if (roomy) {
@@ -233,7 +176,7 @@ Written job_for_pictures(const Request& request) {
                                    " is a folder of pictures, whose classes are its folders: --target, --task and "
                                    "--leave-out are for tables");
   const std::vector<ClassFolder> classes = classes_of(folder);
-  const PictureSize usual = usual_size(classes, folder);
+  const Sides usual = usual_sides(classes, folder);
   int64_t pictures = 0;
   for (const ClassFolder& each : classes) pictures += static_cast<int64_t>(each.files.size());
   const auto held_out = static_cast<int64_t>(std::lround(request.hold_out * static_cast<double>(pictures)));

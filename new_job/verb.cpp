@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <tenon/plugin.hpp>
 
 #include "base/files.h"
 #include "base/utf8.h"
@@ -63,6 +64,23 @@ void write_new(const fs::path& path, const std::string& text) {
   throw Failure(cli::kIo, path.string() + ": cannot be written: " + why);
 }
 
+// The file at fault in what the code of readers throws.
+std::string file_of(const tn::Failure& failure) {
+  std::string file;
+  const auto take = [](void* self, const tn_error_report* report) {
+    *static_cast<std::string*>(self) = report->port == nullptr ? "" : report->port;
+  };
+  const tn_errors errors = {sizeof errors, 0, &file, take};
+  failure.report(&errors);
+  return file;
+}
+
+Written job_for(const Request& request) try {
+  return is_folder(request.data.front()) ? job_for_pictures(request) : job_for_table(request);
+} catch (const tn::Failure& failure) {
+  throw Failure(cli::exit_code(failure.code()), file_of(failure) + ": " + failure.what());
+}
+
 }  // namespace
 
 std::string Request::path_in_job(const std::string& path) const {
@@ -103,7 +121,7 @@ int run_new_job(const cli::Arguments& arguments) {
   if (request.output != "-" && fs::exists(fs::symlink_status(request.output, unknown)))
     throw Failure(cli::kIo,
                   request.output.string() + " exists already and is not overwritten; --output names another file");
-  const Written job = is_folder(request.data.front()) ? job_for_pictures(request) : job_for_table(request);
+  const Written job = job_for(request);
   if (request.output == "-") {
     std::cout << job.text;
     return cli::kDone;

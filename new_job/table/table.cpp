@@ -24,18 +24,14 @@ class Reading {
   void for_each(const Each& each) {
     for (size_t file = 0; file < lines_.files(); ++file) {
       bool more = true;
-      try {
-        find_places(file);
-        bool first = form_.header;
-        lines_.for_each_of(file, [&](const files::Line& line) {
-          if (line.text.empty() || std::exchange(first, false)) return true;
-          cut(line);
-          for (size_t i = 0; i < places_.size(); ++i) ordered_[i] = &fields_[places_[i]];
-          return more = each(ordered_, line);
-        });
-      } catch (const tn::Failure& failure) {
-        throw Failure(cli::exit_code(failure.code()), lines_.path(file) + ": " + failure.what());
-      }
+      find_places(file);
+      bool first = form_.header;
+      lines_.for_each_of(file, [&](const files::Line& line) {
+        if (line.text.empty() || std::exchange(first, false)) return true;
+        cut(line);
+        for (size_t i = 0; i < places_.size(); ++i) ordered_[i] = &fields_[places_[i]];
+        return more = each(ordered_, line);
+      });
       if (!more) return;
     }
   }
@@ -151,17 +147,13 @@ void check_column(const Table& table, const std::string& name, const std::string
 Table table_of(const Request& request) {
   Table table;
   const std::string& path = request.data.front();
-  try {
-    files::Lines lines = open_lines(request.data);
-    table.form = form_of(lines, request.target);
-    check_names(table.form, path);
+  files::Lines lines = open_lines(request.data);
+  table.form = form_of(lines, request.target);
+  check_names(table.form, path);
+  read_all(lines, table);
+  if (!table.form.latin1 && !is_utf8(table)) {
+    table.form.latin1 = true;
     read_all(lines, table);
-    if (!table.form.latin1 && !is_utf8(table)) {
-      table.form.latin1 = true;
-      read_all(lines, table);
-    }
-  } catch (const tn::Failure& failure) {
-    throw Failure(cli::exit_code(failure.code()), path + ": " + failure.what());
   }
   if (table.records == 0)
     throw Failure(cli::kBadData, path + ": has a header and no records; expected rows to learn from");

@@ -3,42 +3,35 @@
 
 #include <algorithm>
 
+#include "header.h"
+
 namespace tenon::images {
 
 namespace {
 
-using std::literals::operator""sv;
-
-struct Format {
+struct Decoding {
+  Format format;
   const char* name;
-  std::string_view signature;
-  size_t at;             // offset of the signature
   Decode* decode;        // null: not in this build
   const char* required;  // the package whose headers the build needs
 };
 
-constexpr Format kFormats[] = {
-    {"JPEG", "\xFF\xD8\xFF"sv, 0, &decode_jpeg, ""},
-    {"PNG", "\x89PNG"sv, 0, &decode_png, ""},
-    {"GIF", "GIF8"sv, 0, &decode_gif, "libgif-dev"},
-    {"WebP", "WEBP"sv, 8, &decode_webp, "libwebp-dev"},
-    {"BMP", "BM"sv, 0, &decode_bmp, ""},
-    {"TIFF", "II*\0"sv, 0, &decode_tiff, "libtiff-dev"},
-    {"TIFF", "MM\0*"sv, 0, &decode_tiff, "libtiff-dev"},
-    {"TIFF", "II+\0"sv, 0, &decode_tiff, "libtiff-dev"},  // of 64 bits
-    {"TIFF", "MM\0+"sv, 0, &decode_tiff, "libtiff-dev"},
+constexpr Decoding kDecodings[] = {
+    {Format::kJpeg, "JPEG", &decode_jpeg, ""},        {Format::kPng, "PNG", &decode_png, ""},
+    {Format::kGif, "GIF", &decode_gif, "libgif-dev"}, {Format::kWebP, "WebP", &decode_webp, "libwebp-dev"},
+    {Format::kBmp, "BMP", &decode_bmp, ""},           {Format::kTiff, "TIFF", &decode_tiff, "libtiff-dev"},
 };
 
-const Format& format_of(Bytes file) {
+Decode& decode_of(Bytes file) {
   if (file.empty()) throw BadImage{"the file is empty"};
-  const auto* const format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& each) {
-    return begins_with(file.subspan(std::min(each.at, file.size())), each.signature);
-  });
-  if (format == std::end(kFormats)) throw BadImage{"neither JPEG, PNG, GIF, WebP, BMP nor TIFF"};
-  if (format->decode == nullptr)
-    throw NoDecoder{std::string(format->name) + ": this build of the reader has no decoder for it: " +
-                    format->required + " was missing when it was built"};
-  return *format;
+  const Format format = format_of(file);
+  const auto* const decoding = std::find_if(std::begin(kDecodings), std::end(kDecodings),
+                                            [&](const Decoding& each) { return each.format == format; });
+  if (decoding == std::end(kDecodings)) throw BadImage{"neither JPEG, PNG, GIF, WebP, BMP nor TIFF"};
+  if (decoding->decode == nullptr)
+    throw NoDecoder{std::string(decoding->name) + ": this build of the reader has no decoder for it: " +
+                    decoding->required + " was missing when it was built"};
+  return *decoding->decode;
 }
 
 // Drops the last channel.
@@ -93,10 +86,10 @@ void turn(Image& image) {
 }  // namespace
 
 void Decoder::decode(Bytes file, const Enough& enough, Image& to) const {
-  const Format& format = format_of(file);
+  Decode& decode_format = decode_of(file);
   to.full_width = to.full_height = 0;
   to.orientation = 1;
-  format.decode(file, {channels_, most_pixels_, upright_, enough}, to);
+  decode_format(file, {channels_, most_pixels_, upright_, enough}, to);
   if (to.full_width == 0) to.full_width = to.width, to.full_height = to.height;
   set_channels(to, channels_);
   if (upright_) turn(to);

@@ -37,21 +37,34 @@ uint32_t number(Bytes bytes, size_t at, size_t count, bool big_endian) {
   return value;
 }
 
-// EXIF data is a TIFF file: its header has the offset of a list, of which an entry is tag, type, count and value.
+// The header of a TIFF file has the offset of a list, of which an entry is tag, type, count and value. Files of 64 bits
+// have wider numbers, of which the low 32 bits suffice: larger files are not read.
+std::optional<uint32_t> tiff_value(Bytes file, uint32_t tag) {
+  using std::literals::operator""sv;
+  constexpr uint32_t kShort = 3;
+  const bool big_endian = begins_with(file, "MM"sv);
+  const bool wide = begins_with(file, "MM\0+"sv) || begins_with(file, "II+\0"sv);
+  if (!wide && !begins_with(file, "MM\0*"sv) && !begins_with(file, "II*\0"sv)) return {};
+  const auto low = [&](size_t at) { return number(file, wide && big_endian ? at + 4 : at, 4, big_endian); };
+  const size_t list = low(wide ? 8 : 4), entry_bytes = wide ? 20 : 12;
+  size_t at = list + (wide ? 8 : 2);
+  for (size_t left = wide ? low(list) : number(file, list, 2, big_endian); left > 0; --left, at += entry_bytes) {
+    if (at + entry_bytes > file.size()) return {};
+    if (number(file, at, 2, big_endian) != tag) continue;
+    const uint32_t type = number(file, at + 2, 2, big_endian);
+    const size_t value = at + (wide ? 12 : 8);  // of a smaller type it is at the front
+    return number(file, value, type == kShort ? 2 : 4, big_endian);
+  }
+  return {};
+}
+
+// EXIF data is a TIFF file.
 int exif_orientation(Bytes exif) {
   using std::literals::operator""sv;
-  constexpr size_t kEntry = 12;
-  constexpr uint32_t kOrientation = 0x112, kShort = 3;
+  constexpr uint32_t kOrientation = 0x112;
   if (begins_with(exif, "Exif\0\0"sv)) exif = exif.subspan(6);
-  const bool big = begins_with(exif, "MM\0*"sv);
-  if (!big && !begins_with(exif, "II*\0"sv)) return 1;
-  const size_t list = number(exif, 4, 4, big), entries = number(exif, list, 2, big);
-  for (size_t at = list + 2; at < list + 2 + entries * kEntry && at + kEntry <= exif.size(); at += kEntry) {
-    if (number(exif, at, 2, big) != kOrientation) continue;
-    const uint32_t value = number(exif, at + 8, number(exif, at + 2, 2, big) == kShort ? 2 : 4, big);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
-  }
-  return 1;
+  const uint32_t value = tiff_value(exif, kOrientation).value_or(1);
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
 }
 
 void mix_inks(Image& image, bool inverted) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,8 @@ Decode decode_bmp, decode_jpeg, decode_png;
   return static_cast<uint8_t>((value * 255 + most / 2) / most);
 }
 
+// The number that a list of a TIFF file gives to a tag; nothing if the first list lacks it or does not lie in `file`.
+[[nodiscard]] std::optional<uint32_t> tiff_value(Bytes file, uint32_t tag);
 // The orientation in EXIF data, with or without its prefix "Exif"; 1 if the data is damaged or has none.
 [[nodiscard]] int exif_orientation(Bytes exif);
 // Turns cyan, magenta, yellow and black, in which 255 is all ink, or none if inverted, into red, green and blue.
