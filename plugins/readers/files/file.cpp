@@ -45,17 +45,22 @@ File::File(std::string path) : path_(std::move(path)) {
     descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // does not block on a named pipe
   } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail_system("open", errno);
-  try {
-    struct stat status = {};
-    if (::fstat(descriptor_, &status) != 0) fail_system("open", errno);
-    if (!S_ISREG(status.st_mode))
-      throw tn::Failure(TN_INVALID, path_,
-                        S_ISDIR(status.st_mode) ? "it is a folder; expected a file" : "not a regular file");
-    bytes_ = static_cast<uint64_t>(status.st_size);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+  find_size();
+}
+
+File::File(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) { find_size(); }
+
+// Closes the descriptor if it throws: then there is no destructor.
+void File::find_size() try {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) fail_system("open", errno);
+  if (!S_ISREG(status.st_mode))
+    throw tn::Failure(TN_INVALID, path_,
+                      S_ISDIR(status.st_mode) ? "it is a folder; expected a file" : "not a regular file");
+  bytes_ = static_cast<uint64_t>(status.st_size);
+} catch (...) {
+  ::close(descriptor_);
+  throw;
 }
 
 File::~File() {

@@ -13,6 +13,8 @@ namespace tenon::files {
 class File {
  public:
   explicit File(std::string path);
+  // The file of an open descriptor, which it closes. path: for messages.
+  File(std::string path, int descriptor);
   ~File();
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
@@ -23,6 +25,7 @@ class File {
   size_t read(uint64_t offset, void* to, size_t bytes) const;
 
  private:
+  void find_size();
   [[noreturn]] void fail_system(const char* what, int error) const;
 
   std::string path_;

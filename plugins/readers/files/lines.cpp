@@ -67,7 +67,8 @@ void Lines::describe(tn::ReaderDescription& d) {
   Inflation::describe(d);
   d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
                   .at_least(0)
-                  .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
+                  .doc("a file of no more bytes, inflated, is kept in memory, for quick reading in any order; a larger "
+                       "compressed one is inflated into a temporary file"));
 }
 
 Lines::Lines(const tn::ReaderOpen& open, LineRules rules)

@@ -8,6 +8,7 @@
 
 #include "number.h"
 #include "stream.h"
+#include "temporary_file.h"
 
 namespace tenon::files {
 
@@ -16,6 +17,10 @@ namespace {
 constexpr size_t kAheadBytes = size_t{1} << 18;      // read ahead; fits into the second-level cache
 constexpr uint64_t kSliceBytes = uint64_t{1} << 24;  // read between two checks of the cancel token
 constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // least memory allocated for inflated bytes
+
+void check_inflated(uint64_t bytes, uint64_t most, const std::string& path) {
+  if (bytes > most) throw tn::Failure(TN_BAD_DATA, path, "inflates to more than " + std::to_string(most) + " bytes");
+}
 
 }  // namespace
 
@@ -29,8 +34,7 @@ Block read_all(const std::function<uint64_t(uint8_t* to, uint64_t bytes)>& read,
     *bytes = done + got;
     if (got == 0) return content;
     if (done == room) {
-      if (done >= most)
-        throw tn::Failure(TN_BAD_DATA, path, "inflates to more than " + std::to_string(most) + " bytes");
+      check_inflated(*bytes, most, path);
       room = done > most / 2 ? most : 2 * done;
       Block larger(memory, room + kPadding);
       std::memcpy(larger.data(), content.data(), done);
@@ -47,8 +51,7 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
   check_cancel(cancel, path);
   Stream stream(path, limits.most_inflation, cancel);
   if (stream.compressed()) {
-    const auto read = [&](uint8_t* to, uint64_t bytes) { return stream.read(to, bytes); };
-    content_ = read_all(read, stream.likely_bytes(), limits.most_inflated, path_, memory, &bytes_);
+    inflate(stream, limits, memory);
   } else {
     file_.emplace(std::move(stream).take_file());
     bytes_ = file_->bytes();
@@ -60,6 +63,30 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
 Source::Source(std::string name, Block content, uint64_t bytes)
     : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {
   std::memset(content_.data() + bytes_, 0, kPadding);
+}
+
+// Inflates into memory and, once that is more than is kept there, into a temporary file.
+void Source::inflate(Stream& stream, const SourceLimits& limits, const tn_memory* memory) {
+  const uint64_t most_kept = std::min(limits.most_kept, limits.most_inflated);
+  uint64_t kept = 0;
+  const auto read_kept = [&](uint8_t* to, uint64_t bytes) {
+    const uint64_t got = kept == most_kept ? 0 : stream.read(to, std::min(bytes, most_kept - kept));
+    kept += got;
+    return got;
+  };
+  content_ = read_all(read_kept, std::min(stream.likely_bytes(), most_kept), most_kept, path_, memory, &bytes_);
+  std::vector<uint8_t> more(kAheadBytes);
+  uint64_t got = kept == most_kept ? stream.read(more.data(), more.size()) : 0;
+  if (got == 0) return;
+  TemporaryFile file(path_);
+  file.append(content_.data(), static_cast<size_t>(bytes_));
+  content_ = Block();
+  for (; got != 0; got = stream.read(more.data(), more.size())) {
+    bytes_ += got;
+    check_inflated(bytes_, limits.most_inflated, path_);
+    file.append(more.data(), static_cast<size_t>(got));
+  }
+  file_.emplace(std::move(file).take());
 }
 
 void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {

@@ -1,5 +1,6 @@
-// The bytes of a file at any offset. A compressed file is inflated into memory when it is opened, a small plain file is
-// read into memory, and a large one is read on demand. SPDX-License-Identifier: Apache-2.0
+// The bytes of a file at any offset. A compressed file is inflated when it is opened, into memory, or into a temporary
+// file if it is large; a small plain file is read into memory, and a large one is read on demand.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace tenon::files {
 
 struct SourceLimits {
   uint64_t most_inflated = uint64_t{1} << 32;  // bytes; a file that inflates to more is refused
-  uint64_t most_kept = 0;                      // bytes; a plain file of at most so many is kept in memory
+  uint64_t most_kept = uint64_t{1} << 26;      // bytes; a file of at most so many, inflated, is kept in memory
   uint64_t most_inflation = Inflation::kRatio;
 };
 
@@ -24,6 +25,8 @@ struct SourceLimits {
 // which lie kPadding more. likely: an estimate of them. Throws TN_BAD_DATA on `path` if they are more than `most`.
 Block read_all(const std::function<uint64_t(uint8_t* to, uint64_t bytes)>& read, uint64_t likely, uint64_t most,
                const std::string& path, const tn_memory* memory, uint64_t* bytes);
+
+class Stream;
 
 // A file, or bytes in memory.
 class Source {
@@ -42,6 +45,7 @@ class Source {
 
  private:
   void keep(const tn_memory* memory, const volatile int32_t* cancel);
+  void inflate(Stream& stream, const SourceLimits& limits, const tn_memory* memory);
 
   std::string path_;
   std::optional<File> file_;  // empty if all bytes are in content_

@@ -1,20 +1,17 @@
 // Makes a file of standard input. SPDX-License-Identifier: Apache-2.0
 #include "standard_input.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <system_error>
 #include <tenon/base.hpp>
 #include <vector>
 
 #include "file.h"
+#include "temporary_file.h"
 
 namespace tenon::files {
 
@@ -25,39 +22,6 @@ constexpr const char* kPath = "/dev/stdin";
 [[noreturn]] void fail(const char* what, int error) {
   throw tn::Failure(TN_IO, kPath, std::string(what) + ": " + std::generic_category().message(error));
 }
-
-// A file without a name in the folder of temporary files or, if that is not writable, in memory.
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    std::error_code unknown;
-    std::string name = (std::filesystem::temp_directory_path(unknown) / "tenon-stdin-XXXXXX").string();
-    descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor_ >= 0)
-      ::unlink(name.c_str());
-    else
-      descriptor_ = ::memfd_create("tenon-stdin", MFD_CLOEXEC);
-    if (descriptor_ < 0) fail("cannot be kept", errno);
-  }
-  ~TemporaryFile() { ::close(descriptor_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void append(const char* bytes, size_t count) const {
-    while (count > 0) {
-      const ssize_t put = ::write(descriptor_, bytes, count);
-      if (put < 0 && errno != EINTR) fail("cannot be kept in the folder of temporary files, which TMPDIR names", errno);
-      bytes += put > 0 ? put : 0;
-      count -= put > 0 ? static_cast<size_t>(put) : 0;
-    }
-  }
-  void become_standard_input() const {
-    if (::lseek(descriptor_, 0, SEEK_SET) != 0 || ::dup2(descriptor_, STDIN_FILENO) < 0) fail("cannot be kept", errno);
-  }
-
- private:
-  int descriptor_ = -1;
-};
 
 // Waits until standard input has bytes, or an end. Looks at *cancel ten times a second.
 void wait_for_bytes(const volatile int32_t* cancel) {
@@ -77,7 +41,7 @@ std::string standard_input(uint64_t most, const volatile int32_t* cancel) {
   if (::fstat(STDIN_FILENO, &status) != 0) fail("cannot be read", errno);
   const bool begins = S_ISREG(status.st_mode) && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
   if (begins && ::access(kPath, R_OK) == 0) return kPath;
-  const TemporaryFile copy;
+  const TemporaryFile copy(kPath);
   std::vector<char> buffer(size_t{1} << 18);
   uint64_t bytes = 0;
   while (true) {

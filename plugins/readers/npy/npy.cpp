@@ -164,7 +164,7 @@ void Npy::describe(tn::ReaderDescription& d) {
   d.attribute(
       tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
           .at_least(0)
-          .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order; of an array "
+          .doc("a .npy file of no more bytes, inflated, is kept in memory, for quick reading in any order; of an array "
                "in Fortran order samples of no more bytes are gathered in memory"));
   files::describe_nan(d);
 }
