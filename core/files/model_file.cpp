@@ -70,6 +70,21 @@ ModelHeader parse_header(const OpenModel& model, const std::string& json) try {
   throw Error(error.code(), error.message(), error.component(), model.path);
 }
 
+// Returns the format of a file by its first bytes; "" for a model file and for unknown ones.
+std::string_view other_format(std::string_view beginning) {
+  using std::literals::operator""sv;
+  constexpr std::pair<std::string_view, std::string_view> kFormats[] = {
+      {"{"sv, "JSON"sv},
+      {"PK\3\4"sv, "a ZIP archive, as torch.save and numpy.savez write"sv},
+      {"\x80"sv, "a pickle of Python, as joblib and old versions of torch.save write"sv},
+      {"\x89HDF"sv, "HDF5, as Keras writes"sv},
+      {"\x1f\x8b"sv, "compressed by gzip"sv},
+      {"\x08"sv, "a protocol buffer, as ONNX is"sv}};
+  const auto* const format = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                          [&](const auto& each) { return beginning.starts_with(each.first); });
+  return format == std::end(kFormats) ? ""sv : format->second;
+}
+
 OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
   OpenModel model;
   model.path = path.string();
@@ -83,9 +98,12 @@ OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
   model.input->read(0, prefix, sizeof prefix);
   uint64_t length = 0;
   for (size_t i = sizeof prefix; i-- > 0;) length = length << 8 | prefix[i];
-  if (length > kMaxModelHeader)
+  if (length > kMaxModelHeader) {
+    const std::string_view format = other_format({reinterpret_cast<const char*>(prefix), sizeof prefix});
+    if (!format.empty()) fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": not a model file: it is ", format);
     fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": not a model file, or damaged: its header would have ",
          length, " bytes; at most ", kMaxModelHeader, " are allowed");
+  }
   if (length > size - sizeof prefix)
     fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": the header has ", length, " bytes; the file holds ",
          size - sizeof prefix, " after the length");

@@ -1,7 +1,9 @@
-// tenon model show: describes a model file; loads no plugin. SPDX-License-Identifier: Apache-2.0
+// tenon model show: describes a model file, or tensors in shards; loads no plugin. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
 #include "host/cli/console.h"
@@ -9,6 +11,7 @@
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs/verbs.h"
+#include "weights/tensors.h"
 
 namespace tenon::cli {
 
@@ -66,6 +69,46 @@ void print_topology(const json& topology) {
   std::cout << "\noutputs: " << plain(names_in(topology.at("outputs"))) << "\n\n";
 }
 
+// Returns what the shards of an index, or of a folder, hold, in the form of a description of a model file; a tensor has
+// the name of its shard as "file".
+json description_of_shards(const Host& host, const std::string& path) {
+  const weights::TensorFile shards = weights::read_tensors(host, path);
+  json tensors = json::array();
+  for (const weights::StoredTensor& tensor : shards.tensors)
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", tensor.type},
+                       {"shape", tensor.shape},
+                       {"bytes", tensor.bytes},
+                       {"file", std::filesystem::path(tensor.file).filename().string()}});
+  return {{"verified", false}, {"topology", nullptr}, {"tensors", tensors}, {"metadata", shards.metadata}};
+}
+
+json description_of(const Host& host, const std::string& path) {
+  std::error_code unknown;
+  const bool shards = path.ends_with(".json") || std::filesystem::is_directory(path, unknown);
+  return shards ? description_of_shards(host, path) : json::parse(host.describe_model(path));
+}
+
+void print_tensors(const json& tensors) {
+  std::vector<std::string> headings = {"tensor", "type", "shape", ">bytes"};
+  if (!tensors.empty() && tensors[0].contains("file")) headings.emplace_back("file");
+  Table table(headings);
+  uint64_t total = 0;
+  std::set<std::string> files;
+  for (const json& tensor : tensors) {
+    const auto bytes = tensor.at("bytes").get<uint64_t>();
+    total += bytes;
+    const std::string file = tensor.value("file", "");
+    if (!file.empty()) files.insert(file);
+    table.row({tensor.at("name").get<std::string>(), tensor.at("dtype").get<std::string>(), tensor.at("shape").dump(),
+               std::to_string(bytes), file});
+  }
+  table.print(std::cout, output_width());
+  std::cout << "\n" << tensors.size() << " tensors, " << total << " bytes (" << shown_bytes(total) << ")";
+  if (!files.empty()) std::cout << " in " << files.size() << " files";
+  std::cout << "\n";
+}
+
 void print_model(const json& model) {
   const bool verified = model.at("verified").get<bool>();
   std::cout << (verified ? "verified: the checksum is right" : "not verified: the file carries no checksum of Tenon")
@@ -74,16 +117,7 @@ void print_model(const json& model) {
     print_topology(model.at("topology"));
   else
     std::cout << "no topology: the file holds tensors only\n\n";
-  Table table({"tensor", "type", "shape", ">bytes"});
-  uint64_t total = 0;
-  for (const json& tensor : model.at("tensors")) {
-    const auto bytes = tensor.at("bytes").get<uint64_t>();
-    total += bytes;
-    table.row({tensor.at("name").get<std::string>(), tensor.at("dtype").get<std::string>(), tensor.at("shape").dump(),
-               std::to_string(bytes)});
-  }
-  table.print(std::cout, output_width());
-  std::cout << "\n" << model.at("tensors").size() << " tensors, " << total << " bytes (" << shown_bytes(total) << ")\n";
+  print_tensors(model.at("tensors"));
   for (const auto& [key, value] : model.at("metadata").items())
     std::cout << plain(key + ": " + inline_json(value)) << "\n";
 }
@@ -94,10 +128,11 @@ int run_model_show(const Arguments& arguments) {
   bool as_json = false;
   Options options(
       "model show", {"FILE"},
-      "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code.");
+      "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code. FILE may\n"
+      "also be the index of a model of Hugging Face in shards, X.safetensors.index.json, or the folder that has it.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   if (!options.parse(arguments)) return kDone;
-  const json model = json::parse(PluginOptions().host().describe_model(options.operand(0)));
+  const json model = description_of(PluginOptions().host(), options.operand(0));
   if (as_json) {
     std::cout << model.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
     return kDone;

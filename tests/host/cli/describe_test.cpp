@@ -326,6 +326,51 @@ TEST_F(DescribeTest, ModelShowOfTensorsAlone) {
   EXPECT_THAT(failure(kBadData, run_model_show, {"job.toml"}), HasSubstr("job.toml"));
 }
 
+TEST_F(DescribeTest, ModelShowOfShards) {
+  const auto shard = [](const std::string& name) {
+    const std::string header = "{\"" + name + R"(":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}})";
+    return static_cast<char>(header.size()) + std::string(7, '\0') + header + std::string(12, '\0');
+  };
+  ASSERT_EQ(shell("mkdir m").exit, 0);
+  write("m/one.safetensors", shard("w"));
+  write("m/two.safetensors", shard("v"));
+  const std::string index = "m/model.safetensors.index.json";
+  write(index, R"({"metadata":{"total_size":24},"weight_map":{"w":"one.safetensors","v":"two.safetensors"}})");
+  for (const std::string& path : {index, std::string("m")}) {
+    EXPECT_EQ(done(run_model_show, {path}).out,
+              "not verified: the file carries no checksum of Tenon\n\n"
+              "no topology: the file holds tensors only\n\n"
+              "tensor  type  shape  bytes  file\n"
+              "w       BF16  [2,3]     12  one.safetensors\n"
+              "v       BF16  [2,3]     12  two.safetensors\n"
+              "\n2 tensors, 24 bytes (24 B) in 2 files\n");
+    const json described = json::parse(done(run_model_show, {path, "--json"}).out);
+    EXPECT_EQ(described.at("tensors").at(1).at("file"), "two.safetensors");
+    EXPECT_TRUE(described.at("topology").is_null());
+  }
+  write("net.json", R"({"layers":[],"outputs":[]})");
+  EXPECT_THAT(failure(kBadData, run_model_show, {"net.json"}),
+              HasSubstr("net.json\": is not an index of shards: expected JSON with an object \"weight_map\""));
+}
+
+// Models of other programs are named, not taken for damaged ones.
+TEST_F(DescribeTest, ModelShowOfOtherFormats) {
+  const std::pair<std::string, std::string> formats[] = {
+      {std::string("PK\3\4....", 8), "it is a ZIP archive, as torch.save and numpy.savez write"},
+      {"\x80\x04\x95.....", "it is a pickle of Python"},
+      {"\x89HDF\r\n\x1a\n", "it is HDF5, as Keras writes"},
+      {"\x1f\x8b\x08.....", "it is compressed by gzip"},
+      {"\x08\x08\x12\x07pytorch", "it is a protocol buffer, as ONNX is"},
+      {"{\"weight_map\": {}}", "it is JSON"}};
+  for (const auto& [bytes, kind] : formats) {
+    write("other", bytes);
+    EXPECT_THAT(failure(kBadData, run_model_show, {"other"}), HasSubstr("other\": not a model file: " + kind));
+  }
+  write("other", "a letter");
+  EXPECT_THAT(failure(kBadData, run_model_show, {"other"}),
+              HasSubstr("not a model file, or damaged: its header would"));
+}
+
 TEST_F(DescribeTest, Version) { EXPECT_EQ(done(run_version, {}).out, std::string("tenon ") + tn_version() + "\n"); }
 
 }  // namespace
