@@ -104,7 +104,12 @@ def test_the_label_of_a_network():
 
 
 @pytest.mark.parametrize("each, words", [
-    (ml("TreeEnsembleRegressor"), "unknown operator of the domain \"ai.onnx.ml\""),
+    (ml("TreeEnsembleRegressor", name="forest"),
+     r"node \"forest\" \(TreeEnsembleRegressor\): unknown operator of the domain \"ai.onnx.ml\": no layer is a forest"),
+    (ml("TreeEnsembleClassifier", outputs=("y", "p")), "onnxruntime runs it, and linear models"),
+    (ml("SVMClassifier", outputs=("y", "p")), "SVR, LinearSVC and LogisticRegression are"),
+    (ml("DictVectorizer"), "texts are not computed with"),
+    (make("FusedMatMul", ["x", "x"], ["y"], domain="com.microsoft"), "onnxruntime writes it when it optimizes"),
     (ml("Normalizer", norm="L7"), "norm is 'L7'; MAX, L1 or L2"),
     (ml("OneHotEncoder", cats_strings=["a", "b"]), "cats_strings: texts are not understood; cats_int64s are"),
     (ml("LinearRegressor", coefficients=numbers(4)), "has 4 coefficients for each of 1 functions"),

@@ -69,3 +69,10 @@ def test_what_is_refused():
                    s=np.float32(1))  # fmt: skip
     with pytest.raises(tenon.error.UnsupportedError, match="quantizes to float8_e4m3fn; integers are understood"):
         tenon.onnx.load(floats)
+
+
+@pytest.mark.parametrize("op", ["QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger", "DynamicQuantizeLinear"])
+def test_operators_that_compute_in_integers_name_what_works(op):
+    model = graph([make(op, ["x", "w"], ["y"], name="product")], [(4,)], version=21, w=np.ones((4, 4), np.int8))
+    with pytest.raises(tenon.error.UnsupportedError, match=rf'node "product" \({op}\): unknown operator: .*QuantFormat.QDQ'):
+        tenon.onnx.load(model)

@@ -29,6 +29,7 @@ from tenon.onnx import (
     _quantized,
     _recurrent,
     _reductions,
+    _refused,
     _rows,
     _select,
     _shapes,
@@ -167,7 +168,7 @@ def _add(build: Build, node: Node, budget: _fold.Budget) -> str:
     """Makes what becomes of a node. Returns why it cannot, "" for nodes after one that could not."""
     operators = _DOMAINS.get(node.domain)
     if operators is None:
-        return f'unknown operator of the domain "{node.domain}"'
+        return _refused.reason(node.op, node.domain)
     given = [build.constants.get(name) for name in node.inputs]
     absent = [name for name, value in zip(node.inputs, given, strict=True) if name and value is None]
     try:
@@ -181,7 +182,7 @@ def _add(build: Build, node: Node, budget: _fold.Budget) -> str:
             raise Refusal("counts the elements of all samples")
         follows = any(name not in build.values for name in absent)  # a node that could not become a layer
         if node.op not in operators and not (follows and node.op in MOVING):
-            return "unknown operator" + (f' of the domain "{node.domain}"' if node.domain else "")
+            return _refused.reason(node.op, node.domain)
         if follows:
             return ""
         _make(build, node, operators[node.op])
