@@ -155,9 +155,7 @@ class Hdf5 {
 
   void read(int64_t index, tn::Samples& to) {
     const int64_t sample = shard_.sample(index);
-    const auto after = std::upper_bound(files_.begin(), files_.end(), sample,
-                                        [](int64_t number, const File& file) { return number < file.start; });
-    File& file = *(after - 1);
+    File& file = extras::part_of(files_, sample);
     const int64_t row = sample - file.start;
     for (size_t slot = 0; slot < slots_.size(); ++slot) try {
         if (file.datasets[slot].lists)
@@ -206,9 +204,7 @@ class Hdf5 {
         if (object.valid() && H5Iget_type(object.get()) == H5I_DATASET) texts_.push_back({name, {"/" + name}});
       }
     }
-    const auto unused = [&](const SlotText& text) { return !open.needed(text.slot); };
-    if (!std::all_of(texts_.begin(), texts_.end(), unused))
-      texts_.erase(std::remove_if(texts_.begin(), texts_.end(), unused), texts_.end());
+    extras::keep_needed(texts_, open);
     if (texts_.empty()) throw tn::Failure(TN_BAD_DATA, files_[0].path, "has no datasets in its root");
     for (SlotText& text : texts_) {
       if (text.sources.size() > 1 || text.category || text.shaped)

@@ -116,20 +116,17 @@ class Parquet {
 
   void read(int64_t index, tn::Samples& to) {
     const int64_t sample = shard_.sample(index);
-    const auto after = std::upper_bound(groups_.begin(), groups_.end(), sample,
-                                        [](int64_t number, const Group& group) { return number < group.start; });
-    const auto group = static_cast<size_t>(after - groups_.begin()) - 1;
-    const std::vector<Array>& arrays = load(group);
-    const int64_t row = sample - groups_[group].start;
+    const Group& group = extras::part_of(groups_, sample);
+    const std::vector<Array>& arrays = load(static_cast<size_t>(&group - groups_.data()));
+    const int64_t row = sample - group.start;
     for (size_t slot = 0; slot < columns_.size(); ++slot) {
       size_t source = 0;
       try {
         write(slot, arrays, row, source, to);
       } catch (const Unfit& unfit) {
         throw tn::Failure(TN_BAD_DATA,
-                          files_[groups_[group].file].path + ", row " +
-                              std::to_string(sample - files_[groups_[group].file].start) + ", column \"" +
-                              columns_[slot].text.sources[source] + "\"",
+                          files_[group.file].path + ", row " + std::to_string(sample - files_[group.file].start) +
+                              ", column \"" + columns_[slot].text.sources[source] + "\"",
                           unfit.why);
       }
     }
@@ -184,20 +181,7 @@ class Parquet {
   }
 
   void choose_columns(const tn::ReaderOpen& open) {
-    std::vector<SlotText> texts;
-    if (open.attributes().has("columns")) {
-      texts = extras::parse_slots(open.attributes().texts("columns"), "columns");
-    } else {
-      for (const std::string& name : schema_->field_names()) {
-        SlotText& text = texts.emplace_back();
-        text.slot = name;
-        text.sources = {name};
-      }
-    }
-    const auto unused = [&](const SlotText& text) { return !open.needed(text.slot); };
-    if (!std::all_of(texts.begin(), texts.end(), unused))
-      texts.erase(std::remove_if(texts.begin(), texts.end(), unused), texts.end());
-    for (SlotText& text : texts) {
+    for (SlotText& text : extras::choose_slots(open, "columns", schema_->field_names())) {
       Column& column = columns_.emplace_back();
       column.text = std::move(text);
       for (const std::string& source : column.text.sources) {

@@ -121,6 +121,24 @@ std::vector<SlotText> parse_slots(const std::vector<std::string>& texts, const c
   return result;
 }
 
+std::vector<SlotText> choose_slots(const tn::ReaderOpen& open, const char* attribute,
+                                   const std::vector<std::string>& columns) {
+  std::vector<SlotText> slots;
+  if (open.attributes().has(attribute)) {
+    slots = parse_slots(open.attributes().texts(attribute), attribute);
+  } else {
+    for (const std::string& name : columns) slots.push_back({name, {name}});
+  }
+  keep_needed(slots, open);
+  return slots;
+}
+
+void keep_needed(std::vector<SlotText>& slots, const tn::ReaderOpen& open) {
+  const auto unused = [&](const SlotText& slot) { return !open.needed(slot.slot); };
+  if (!std::all_of(slots.begin(), slots.end(), unused))
+    slots.erase(std::remove_if(slots.begin(), slots.end(), unused), slots.end());
+}
+
 int64_t elements_of(const std::string& slot, const std::vector<int64_t>& shape) {
   int64_t result = 1;
   for (const int64_t extent : shape) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,21 @@ struct SlotText {
 
 // Throws TN_INVALID, naming the attribute, for a text that is none of these, and for two slots of one name.
 [[nodiscard]] std::vector<SlotText> parse_slots(const std::vector<std::string>& texts, const char* attribute);
+
+// The slots that the attribute declares or, without it, one for each of these columns; without those that nothing
+// needs.
+[[nodiscard]] std::vector<SlotText> choose_slots(const tn::ReaderOpen& open, const char* attribute,
+                                                 const std::vector<std::string>& columns);
+// Removes the slots that nothing needs. Where nothing needs any, all stay.
+void keep_needed(std::vector<SlotText>& slots, const tn::ReaderOpen& open);
+
+// The last of the parts of data, such as files, that starts at or before a sample.
+template <typename Part>
+[[nodiscard]] Part& part_of(std::vector<Part>& parts, int64_t sample) {
+  const auto after = std::upper_bound(parts.begin(), parts.end(), sample,
+                                      [](int64_t number, const Part& part) { return number < part.start; });
+  return *(after - 1);
+}
 
 // The product of a shape. Throws TN_INVALID, naming the slot, for more elements than 2^40.
 [[nodiscard]] int64_t elements_of(const std::string& slot, const std::vector<int64_t>& shape);

@@ -202,20 +202,7 @@ class Sqlite {
   }
 
   void make_slots(const tn::ReaderOpen& open) {
-    std::vector<SlotText> texts;
-    if (open.attributes().has("columns")) {
-      texts = extras::parse_slots(open.attributes().texts("columns"), "columns");
-    } else {
-      for (const std::string& name : names_) {
-        SlotText& text = texts.emplace_back();
-        text.slot = name;
-        text.sources = {name};
-      }
-    }
-    const auto unused = [&](const SlotText& text) { return !open.needed(text.slot); };
-    if (!std::all_of(texts.begin(), texts.end(), unused))
-      texts.erase(std::remove_if(texts.begin(), texts.end(), unused), texts.end());
-    for (SlotText& text : texts) {
+    for (SlotText& text : extras::choose_slots(open, "columns", names_)) {
       Source source;
       source.text = std::move(text);
       add_slot(open, std::move(source));

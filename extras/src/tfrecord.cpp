@@ -165,9 +165,7 @@ class TfRecord {
     }
     // The order of a map is that of its writer.
     if (!declared) std::sort(texts.begin(), texts.end(), [](const auto& a, const auto& b) { return a.slot < b.slot; });
-    const auto unused = [&](const SlotText& text) { return !open.needed(text.slot); };
-    if (!std::all_of(texts.begin(), texts.end(), unused))
-      texts.erase(std::remove_if(texts.begin(), texts.end(), unused), texts.end());
+    extras::keep_needed(texts, open);
     if (texts.empty()) throw tn::Failure(TN_BAD_DATA, where(first_), "has no features");
     for (SlotText& text : texts) {
       if (text.sources.size() > 1)
