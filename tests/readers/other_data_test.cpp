@@ -203,6 +203,31 @@ TEST_F(CsvColumns, ThatAreNotNeededMayBeMissingOrWrong) {
   EXPECT_THAT(all(open("csv", of("other.csv", columns), {}, Texts{"x"})), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
+// Without a header the columns are those of "names", of which the last may be those of labels.
+TEST_F(CsvColumns, WithoutAHeaderThatAreNotNeededMayBeMissing) {
+  write("words.txt", "Bo\nruns\n\nOslo\n");
+  write("tagged.txt", "Bo N x PER\nruns V x O\n\nOslo N x LOC\n");
+  const auto of_names = [](const std::string& file, const Texts& names, const Texts& columns) {
+    return Attributes{{"files", Texts{file}}, {"header", false}, {"delimiter", "blanks"},
+                      {"sentences", true},    {"names", names},  {"columns", columns}};
+  };
+  const Texts names{"word", "pos", "chunk", "tag"}, columns{"word: category", "tag: category"};
+  const std::vector<Names> like = open("csv", of_names("tagged.txt", names, columns)).names();
+  const Reader words = open("csv", of_names("words.txt", names, columns), like, Texts{"word"});
+  EXPECT_EQ(count(open("csv", of_names("words.txt", names, columns), like, Texts{"word"})), 2);
+  EXPECT_EQ(words.text(0, "word"), "Bo runs") << "all words of the sentence";
+  EXPECT_EQ(words.text(1, "word"), "Oslo");
+  const std::string lengths = "names: expected 1 names, one for each column, got 4";
+  EXPECT_THAT(refusal("csv", of_names("words.txt", names, columns), like), HasSubstr(lengths)) << "tags are needed";
+  EXPECT_THAT(refusal("csv", of_names("words.txt", names, columns), like, Texts{"tag"}), HasSubstr(lengths));
+  // The label is in front: the names would be those of other columns.
+  EXPECT_THAT(refusal("csv", of_names("words.txt", {"tag", "word"}, columns), like, Texts{"word"}),
+              HasSubstr("names: expected 1 names, one for each column, got 2"));
+  write("three.txt", "N x Bo\n");
+  EXPECT_THAT(refusal("csv", of_names("three.txt", {"tag", "pos", "word", "chunk"}, columns), like, Texts{"word"}),
+              HasSubstr("names: expected 3 names, one for each column, got 4"));
+}
+
 TEST_F(CsvColumns, RecordsAreCountedWithThoseThatAreLeftOut) {
   write("gaps.csv", "a,id\n1,one\n,two\n\n3,\"th,ree\"\n?,four\n5,five\n");
   const Reader reader = open(

@@ -48,6 +48,8 @@ class Csv : public tn::Records<Csv> {
   }
   [[nodiscard]] std::vector<std::string> header_of(size_t file);
   [[nodiscard]] std::vector<std::string> names_of(size_t file, const tn::ReaderOpen& open);
+  [[nodiscard]] static bool lacks_labels(const std::vector<std::string>& names, size_t count,
+                                         const tn::ReaderOpen& open);
   void find_columns(const tn::ReaderOpen& open);
   void add_layout(const std::vector<std::string>& names);
   void use_layout(size_t file, std::vector<size_t> layout);

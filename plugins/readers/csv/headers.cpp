@@ -30,6 +30,8 @@ std::vector<std::string> Csv::names_of(size_t file, const tn::ReaderOpen& open) 
   if (!open.attributes().has("names")) return names;
   std::vector<std::string> given = open.attributes().texts("names");
   if (header_) throw tn::Failure(TN_INVALID, "names", "the files have a header; set header = false");
+  if (!names.empty() && given.size() > names.size() && lacks_labels(given, names.size(), open))
+    given.resize(names.size());
   if (!names.empty() && given.size() != names.size())
     throw tn::Failure(TN_INVALID, "names",
                       "expected " + std::to_string(names.size()) + " names, one for each column, got " +
@@ -38,6 +40,21 @@ std::vector<std::string> Csv::names_of(size_t file, const tn::ReaderOpen& open) 
     if (const char* const fault = files::name_fault(name))
       throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
   return given;
+}
+
+// Whether files of `count` columns lack the last ones of these names, and with them the slots that are not needed, such
+// as the tags of sentences. If only some of those are among the last, the names may be those of other columns.
+bool Csv::lacks_labels(const std::vector<std::string>& names, size_t count, const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  if (!attributes.has("columns")) return false;
+  const std::vector<SlotColumns> slots = slot_columns(attributes.texts("columns"), names, open, true);
+  const auto fits = [&](const SlotColumns& slot) {
+    const bool needed = open.needed(slot.name);
+    return std::all_of(slot.columns.begin(), slot.columns.end(),
+                       [&](size_t column) { return (column < count) == needed; });
+  };
+  const auto needed = [&](const SlotColumns& slot) { return open.needed(slot.name); };
+  return std::all_of(slots.begin(), slots.end(), fits) && !std::all_of(slots.begin(), slots.end(), needed);
 }
 
 // Finds the columns of all files, those of the first file first, and their order in each file.

@@ -86,11 +86,17 @@ std::string_view Csv::text(int64_t index, const std::string& column) {
     throw tn::Failure(TN_NOT_FOUND, column,
                       "the data has no column " + files::quoted(column) + "; known: " + files::listed(known));
   }
-  const files::Line line = lines_.read(line_of(index));
-  const std::vector<size_t>& layout = parser_.layouts[layout_of_[line.file]];
-  if (std::find(layout.begin(), layout.end(), number) == layout.end())  // another of the files has it
-    throw lines_.failure(line, "the file has no column " + files::quoted(column));
-  parsing(line, [&] { text_ = parser_.by_column(line.text, layout_of_[line.file])[number]; });
+  const int64_t first = line_of(index);
+  const int64_t last = sentences_ ? sequences_.records(index).second : first + 1;
+  text_.clear();
+  for (int64_t record = first; record < last; ++record) {
+    const files::Line line = lines_.read(record);
+    const std::vector<size_t>& layout = parser_.layouts[layout_of_[line.file]];
+    if (std::find(layout.begin(), layout.end(), number) == layout.end())  // another of the files has it
+      throw lines_.failure(line, "the file has no column " + files::quoted(column));
+    if (record > first) text_ += ' ';
+    parsing(line, [&] { text_ += parser_.by_column(line.text, layout_of_[line.file])[number]; });
+  }
   return text_;
 }
 
