@@ -242,19 +242,19 @@ class Vectors {
     }
   }
 
-  // A vector is the mean of the row of the word, if it is in the dictionary, and of those of its parts. The rows that
-  // are needed are known before the first is read.
+  // A vector is the mean of the row of the word, if it is in the dictionary, and of those of its parts, in float32 as
+  // fastText adds them. The rows that are needed are known before the first is read.
   void read_fasttext() {
     const Dictionary dictionary = read_dictionary();
     std::vector<std::pair<int64_t, size_t>> needed;  // row of the file, word
-    std::vector<double> counts(words_.size());
+    std::vector<float> counts(words_.size());
     for (size_t word = 0; word < words_.size(); ++word) {
       std::vector<int64_t> rows;
       const auto own = dictionary.numbers.find(words_[word]);
       if (own != dictionary.numbers.end()) rows.push_back(own->second);
       if (dictionary.bucket > 0 && words_[word] != "</s>") add_parts(dictionary, "<" + words_[word] + ">", rows);
       for (const int64_t row : rows) needed.emplace_back(row, word);
-      counts[word] = static_cast<double>(rows.size());
+      counts[word] = static_cast<float>(rows.size());
       found_[word] = !rows.empty();
     }
     std::sort(needed.begin(), needed.end());
@@ -264,7 +264,8 @@ class Vectors {
     if (static_cast<size_t>(size) != size_ || rows < 0) stream_.bad("the matrix is damaged");
     if (!needed.empty() && needed.back().first >= rows)
       stream_.bad("the matrix has " + std::to_string(rows) + " rows, too few for its words");
-    std::vector<double> sums(words_.size() * size_);
+    for (size_t word = 0; word < words_.size(); ++word)
+      if (found_[word]) std::fill_n(table_ + word * size_, size_, 0.0F);
     std::vector<float> row(size_);
     auto next = needed.begin();
     for (int64_t number = 0; number < rows && next != needed.end(); ++number) {
@@ -272,11 +273,10 @@ class Vectors {
       if (next->first != number) continue;
       copy(bytes, row.data(), "row " + std::to_string(number) + " of the matrix");
       for (; next != needed.end() && next->first == number; ++next)
-        for (size_t i = 0; i < size_; ++i) sums[next->second * size_ + i] += row[i];
+        for (size_t i = 0; i < size_; ++i) table_[next->second * size_ + i] += row[i];
     }
     for (size_t word = 0; word < words_.size(); ++word)
-      for (size_t i = 0; found_[word] && i < size_; ++i)
-        table_[word * size_ + i] = static_cast<float>(sums[word * size_ + i] / counts[word]);
+      for (size_t i = 0; found_[word] && i < size_; ++i) table_[word * size_ + i] /= counts[word];
   }
 
   const std::string path_;

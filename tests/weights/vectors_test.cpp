@@ -4,12 +4,41 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
 #include <fstream>
+#include <new>
 #include <tenon/tenon.hpp>
 
 #include "tests/support/temporary_folder.h"
 #include "tests/weights/safetensors.h"
+
+namespace {
+
+// Bytes of operator new at present, and the most since `most` was set.
+std::atomic<size_t> held{0}, most{0};
+
+}  // namespace
+
+// Each block has its size in front.
+void* operator new(size_t bytes) {
+  constexpr size_t kFront = alignof(std::max_align_t);
+  auto* const block = static_cast<size_t*>(std::malloc(bytes + kFront));
+  if (block == nullptr) throw std::bad_alloc();
+  *block = bytes;
+  const size_t now = held += bytes;
+  if (now > most) most = now;
+  return reinterpret_cast<char*>(block) + kFront;
+}
+void operator delete(void* data) noexcept {
+  if (data == nullptr) return;
+  auto* const block = reinterpret_cast<size_t*>(static_cast<char*>(data) - alignof(std::max_align_t));
+  held -= *block;
+  std::free(block);
+}
+void operator delete(void* data, size_t) noexcept { operator delete(data); }
 
 namespace tenon_tests {
 
@@ -149,6 +178,28 @@ TEST_F(VectorsTest, ModelsOfFastText) {
   EXPECT_EQ(letters[0], 2 + static_cast<float>(bucket("<\xc3\xa9>")));
   EXPECT_THAT(read(fasttext(), {"", "cat"}, 2)[0], -1) << "without parts";
   EXPECT_THAT(found_, ElementsAre(false, true));
+}
+
+// The memory is that of the words that are wanted and of fixed buffers, whatever the length of the file.
+TEST_F(VectorsTest, MemoryDoesNotGrowWithTheFile) {
+  constexpr int kWords = 70'000, kSize = 40;
+  constexpr size_t kMost = 3 << 20;
+  std::string text, numbers;
+  for (int i = 0; i < kSize; ++i) numbers += " 0.125";
+  for (int i = 0; i < kWords; ++i) text += "word" + std::to_string(i) + numbers + "\n";
+  const std::string lines = write(text);
+  text = fasttext(12, 3, 0, 10 * kWords);
+  ASSERT_GT(std::filesystem::file_size(lines), 5 * kMost);
+  const std::vector<std::string> words = {"word7", "word69999", "cat"};
+  std::vector<float> table(words.size() * kSize);
+  most = held.load();
+  const size_t before = held;
+  EXPECT_THAT(read_vectors(lines, words, kSize, table.data()), ElementsAre(true, true, false));
+  EXPECT_LE(most - before, kMost) << "text";
+  const std::string model = write(text);
+  most = held.load();
+  EXPECT_THAT(read_vectors(model, words, 2, table.data()), ElementsAre(true, true, true));
+  EXPECT_LE(most - held, kMost) << "fastText";
 }
 
 TEST_F(VectorsTest, DamagedModelsOfFastText) {
