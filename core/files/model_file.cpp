@@ -82,7 +82,11 @@ std::string_view other_format(std::string_view beginning) {
       {"\x08"sv, "a protocol buffer, as ONNX is"sv}};
   const auto* const format = std::find_if(std::begin(kFormats), std::end(kFormats),
                                           [&](const auto& each) { return beginning.starts_with(each.first); });
-  return format == std::end(kFormats) ? ""sv : format->second;
+  if (format != std::end(kFormats)) return format->second;
+  const auto is_text = [](char letter) {
+    return (letter >= ' ' && letter < 0x7f) || (letter >= '\t' && letter <= '\r');
+  };
+  return std::all_of(beginning.begin(), beginning.end(), is_text) ? "text"sv : ""sv;
 }
 
 OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {

@@ -361,12 +361,13 @@ TEST_F(DescribeTest, ModelShowOfOtherFormats) {
       {"\x89HDF\r\n\x1a\n", "it is HDF5, as Keras writes"},
       {"\x1f\x8b\x08.....", "it is compressed by gzip"},
       {"\x08\x08\x12\x07pytorch", "it is a protocol buffer, as ONNX is"},
-      {"{\"weight_map\": {}}", "it is JSON"}};
+      {"{\"weight_map\": {}}", "it is JSON"},
+      {"a,b,label\n1,2,3\n", "it is text"}};
   for (const auto& [bytes, kind] : formats) {
     write("other", bytes);
     EXPECT_THAT(failure(kBadData, run_model_show, {"other"}), HasSubstr("other\": not a model file: " + kind));
   }
-  write("other", "a letter");
+  write("other", "\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8");
   EXPECT_THAT(failure(kBadData, run_model_show, {"other"}),
               HasSubstr("not a model file, or damaged: its header would"));
 }
