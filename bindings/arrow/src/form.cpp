@@ -12,6 +12,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "elements.h"
 #include "half.h"
 
 namespace tenon_arrow {
@@ -52,37 +53,6 @@ void make_lists(Values& values) {
   values.offsets = {std::move(offsets)};
 }
 
-// Calls use(numbers) with the numbers of an array as a span of their type; those of TN_BOOL are uint8_t.
-template <typename Use>
-void with_numbers(tn_dtype dtype, const void* data, int64_t count, const Use& use) {
-  const auto as = [&](auto number) {
-    using Number = decltype(number);
-    use(std::span(static_cast<const Number*>(data), static_cast<size_t>(count)));
-  };
-  switch (dtype) {
-    case TN_F32:
-      return as(float{});
-    case TN_F64:
-      return as(double{});
-    case TN_I8:
-      return as(int8_t{});
-    case TN_I16:
-      return as(int16_t{});
-    case TN_I32:
-      return as(int32_t{});
-    case TN_I64:
-      return as(int64_t{});
-    case TN_U16:
-      return as(uint16_t{});
-    case TN_U32:
-      return as(uint32_t{});
-    case TN_DTYPE(1, 64):
-      return as(uint64_t{});
-    default:
-      return as(uint8_t{});
-  }
-}
-
 // Whether a number keeps its value, or, of a float as a float, its size.
 template <typename To, typename From>
 bool fits(From number) {
@@ -113,14 +83,6 @@ Memory convert(std::span<const From> from, const Samples& samples, tn_dtype dtyp
     to[i] = static_cast<To>(from[i]);  // NOLINT(bugprone-signed-char-misuse): int8 is a number, too
   }
   return memory;
-}
-
-// Calls use(number) with a number of the element type; returns false for types that are not written.
-template <typename Use>
-bool with_type(tn_dtype dtype, const Use& use) {
-  if (tn_dtype_bytes(dtype) == 0 || dtype == TN_F16 || dtype == TN_BF16 || tn_dtype_code(dtype) > 6) return false;
-  with_numbers(dtype, nullptr, 0, [&](auto none) { use(typename decltype(none)::value_type{}); });
-  return true;
 }
 
 Samples sparse_of(const Values& values, int64_t width, const Place& place) {
@@ -238,13 +200,15 @@ Samples converted(Samples samples, tn_dtype dtype, const Place& place) {
   if (tn_dtype_code(array.dtype) == 2 && tn_dtype_code(dtype) != 2)
     place.refuse(TN_INVALID, "has " + name_of(array.dtype) + "; expected " + name_of(dtype));
   Memory memory;
-  const bool written = with_type(dtype, [&](auto to) {
-    with_numbers(array.dtype, array.data, count, [&](auto numbers) {
-      memory = convert<decltype(to)>(numbers, samples, dtype, place);
-      array.data = std::static_pointer_cast<const std::vector<decltype(to)>>(memory)->data();
+  bool read = false;
+  const bool written = with_elements(dtype, nullptr, 0, [&](auto none) {
+    using To = typename decltype(none)::value_type;
+    read = with_elements(array.dtype, array.data, static_cast<size_t>(count), [&](auto numbers) {
+      memory = convert<To>(numbers, samples, dtype, place);
+      array.data = std::static_pointer_cast<const std::vector<To>>(memory)->data();
     });
   });
-  if (!written)
+  if (!written || !read)
     place.refuse(TN_UNSUPPORTED, "has " + name_of(array.dtype) + ", which is not converted to " + name_of(dtype));
   array.dtype = dtype;
   samples.memory[0] = memory;

@@ -1,7 +1,9 @@
 // Readers: of plugins, of Python, and their wrappers. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 
 #include "core.h"
+#include "elements.h"
 #include "sample.h"
 
 namespace tenon_python {
@@ -132,11 +134,11 @@ class Rows {
     const auto* const rows =
         static_cast<const char*>(array.data) + static_cast<size_t>(first) * elements * tn_dtype_bytes(array.dtype);
     std::string why;
-    const bool is_read =
-        with_elements(array.dtype, rows, static_cast<size_t>(last - first) * elements, [&](const auto& numbers) {
-          why = complaint_of(slots_[column], numbers);
-          if (why.empty()) use(numbers);
-        });
+    const bool is_read = tenon_arrow::with_elements(array.dtype, rows, static_cast<size_t>(last - first) * elements,
+                                                    [&](const auto& numbers) {
+                                                      why = complaint_of(slots_[column], numbers);
+                                                      if (why.empty()) use(numbers);
+                                                    });
     return is_read ? why : "its element type is not read";
   }
 

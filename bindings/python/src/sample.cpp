@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "elements.h"
 
 namespace tenon_python {
 
@@ -165,7 +166,7 @@ void with_numbers(const Slot& slot, nb::handle value, const Use& use) {
     std::vector<int64_t> extents;
     for (size_t i = 0; i < array.ndim(); ++i) extents.push_back(static_cast<int64_t>(array.shape(i)));
     check_shape(slot, extents);
-    if (!with_elements(TN_DTYPE(type.code, type.bits), array.data(), array.size(), checked))
+    if (!tenon_arrow::with_elements(TN_DTYPE(type.code, type.bits), array.data(), array.size(), checked))
       throw Unfit{"arrays of this type are not read"};
     return;
   }
