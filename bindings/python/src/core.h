@@ -20,6 +20,7 @@
 #include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_predictor.hpp>
 #include <tenon/tenon_scan.hpp>
+#include <tenon/tenon_team.hpp>
 #include <tenon/tenon_topology.hpp>
 #include <tenon/tenon_updater.hpp>
 #include <utility>
@@ -103,6 +104,7 @@ void bind_model(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_program(nb::module_& module);
 void bind_readers(nb::module_& module);
+void bind_team(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_weights(nb::module_& module);
 
@@ -133,5 +135,9 @@ inline void wrap_destruct<tenon::UpdaterState>(void* value) noexcept {
 template <>
 inline void wrap_destruct<tenon::Lease>(void* value) noexcept {
   tenon_python::destroy<tenon::Lease>(value);
+}
+template <>
+inline void wrap_destruct<tenon::Team>(void* value) noexcept {
+  tenon_python::destroy<tenon::Team>(value);
 }
 }  // namespace nanobind::detail

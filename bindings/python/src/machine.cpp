@@ -15,13 +15,14 @@ using NamedValues = std::vector<std::pair<std::string, Values*>>;
 Machine make_machine(const tenon::Host& host, const Parameters& parameters, const Layers& outputs, int64_t max_samples,
                      bool training, bool keep_all, uint32_t compute, const std::vector<std::string>& devices,
                      uint64_t seed, const std::vector<std::string>& immutable, bool data_gradients,
-                     bool given_gradients) {
+                     bool given_gradients, uint32_t shards) {
   tenon::MachineOptions options;
   options.max_samples = max_samples;
   options.training = training;
   options.keep_all = keep_all;
   options.compute = compute;
   options.devices = devices;
+  options.shards = shards;
   options.seed = seed;
   options.immutable_parameters = immutable;
   options.flags = (data_gradients ? uint32_t{TN_MACHINE_DATA_GRADIENTS} : 0) |
@@ -55,7 +56,7 @@ void bind_machines(nb::module_& module) {
              nb::arg("max_samples"), nb::arg("training"), nb::arg("keep_all") = false,
              nb::arg("compute") = uint32_t{TN_F32}, nb::arg("devices") = std::vector<std::string>(),
              nb::arg("seed") = 0, nb::arg("immutable") = std::vector<std::string>(), nb::arg("data_gradients") = false,
-             nb::arg("given_gradients") = false);
+             nb::arg("given_gradients") = false, nb::arg("shards") = 0);
   nb::class_<Machine>(module, "Machine")
       .def("forward",
            [](const Machine& machine, const NamedValues& feeds, bool ignore_unused) {

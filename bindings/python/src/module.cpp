@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   bind_machine(module);
   bind_generation(module);
   bind_readers(module);
+  bind_team(module);
   bind_training(module);
   bind_weights(module);
 }

@@ -29,7 +29,7 @@ from tenon.trainer import infer, test, train
 
 __all__ = [
     "Error", "GeneratedInput", "Generator", "Host", "IfElse", "Layer", "ParameterSet", "Predictor", "Ragged",
-    "Reader", "Sparse", "StaticInput", "SubsequenceInput", "Table", "batch", "beam_search", "cases",
+    "Reader", "Sparse", "StaticInput", "SubsequenceInput", "Table", "Team", "batch", "beam_search", "cases",
     "check_gradient", "cond", "data_type", "dist_train", "draw", "error", "event", "formula", "generate", "host",
     "infer", "layer", "learned", "load", "memory", "network", "parameters", "plan", "reader", "recurrent_group",
     "scan", "summary", "test", "train", "trainer", "updater", "use",
@@ -46,11 +46,12 @@ _LATE_FUNCTIONS = {  # by module
     "StaticInput": "_model.scan",
     "SubsequenceInput": "_model.scan",
     "Table": "_base.table",
+    "Team": "_run.team",
     "beam_search": "_run.generation",
     "cases": "_model.cond",
     "check_gradient": "_run.gradient_check",
     "cond": "_model.cond",
-    "dist_train": "_run.network",
+    "dist_train": "_run.dist_train",
     "draw": "inspect",
     "formula": "_model.formula",
     "generate": "_run.generation",
@@ -81,10 +82,12 @@ if TYPE_CHECKING:
     from tenon._model.cond import IfElse, cases, cond
     from tenon._model.formula import formula, learned
     from tenon._model.scan import StaticInput, SubsequenceInput, memory, recurrent_group, scan
+    from tenon._run.dist_train import dist_train
     from tenon._run.generation import GeneratedInput, Generator, beam_search, generate
     from tenon._run.gradient_check import check_gradient
-    from tenon._run.network import dist_train, network
+    from tenon._run.network import network
     from tenon._run.predictor import Predictor
+    from tenon._run.team import Team
     from tenon.inspect import draw, plan, summary
 else:
 

@@ -357,6 +357,7 @@ def new(
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
     device: str | Iterable[str] = "",
+    shards: int = 0,
     compute: str = "float32",
     given_gradients: bool | None = None,
     nan: str = "refuse",
@@ -369,14 +370,15 @@ def new(
     max_samples: of the minibatches that the machine is made for at first; for a larger one it is made again. keep_all:
     the output of every layer can be read. data_gradients: for data_gradient. immutable_parameters: names that keep
     their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout.
-    device: one, such as "cuda:1", or several of one kind, each of which computes a shard of every minibatch. compute:
-    "float32", or "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train.
+    device: one, such as "cuda:1", or several of one kind, each of which computes a shard of every minibatch. shards: of a
+    minibatch, 0: one for each device; results depend on their number, and not on the devices. compute: "float32", or
+    "float64", in which parameters are read and gradients made; "bf16" or "tf32" as in SGD.train.
     given_gradients: backward takes gradients of the outputs, also of costs; None: of machines without a cost. nan:
     "allow" feeds NaN, which is an error otherwise.
     """
     chosen = layers.as_layers(output)
     _make(chosen, reader)
-    options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
+    options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device, shards)
     options.update(compute=compute_code(compute, "gradient_machine"), given_gradients=given_gradients)
     return _machine(chosen, parameters, label, options, nan=nan)
 
@@ -393,6 +395,7 @@ def compose(
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
     device: str | Iterable[str] = "",
+    shards: int = 0,
     nan: str = "refuse",
 ) -> GradientMachine:
     """Makes one machine of several models, in which each output feeds the next one's model.
@@ -426,7 +429,7 @@ def compose(
         )
     if parameters is None:
         parameters = _model.parameters_of(given, seed)
-    options = _options(True, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
+    options = _options(True, max_samples, keep_all, data_gradients, immutable_parameters, seed, device, shards)
     return _machine(joined, parameters, label, options, replaced, nan)
 
 
@@ -436,7 +439,7 @@ def _make(chosen: Sequence[Layer], reader: Any) -> None:
 
 def _options(
     training: bool, max_samples: int, keep_all: bool, data_gradients: bool, immutable: Iterable[str] | str, seed: int,
-    device: str | Iterable[str],
+    device: str | Iterable[str], shards: int,
 ) -> dict[str, Any]:  # fmt: skip
     of = "gradient_machine"
     return {
@@ -445,6 +448,7 @@ def _options(
         "keep_all": bool(keep_all),
         "seed": _check.seed(seed, of),
         "devices": _check.devices(device, of),
+        "shards": _check.shards(shards, of),
         "data_gradients": bool(data_gradients),
         "immutable": _check.texts(immutable, "immutable_parameters", of),
     }

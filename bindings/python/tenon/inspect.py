@@ -199,6 +199,7 @@ def plan(
     updater: Any = None,
     immutable_parameters: Iterable[str] = (),
     device: str | Iterable[str] = "",
+    shards: int = 0,
 ) -> Plan:
     """Returns the plan of a training with these outputs, as `tenon plan` prints it, without memory for its values.
 
@@ -210,7 +211,7 @@ def plan(
     declared = host.declare(cores)
     immutable = [immutable_parameters] if isinstance(immutable_parameters, str) else list(immutable_parameters)
     machine = _core.machine(host, declared, cores, samples, training, devices=_check.devices(device, "plan"),
-                            immutable=immutable)
+                            immutable=immutable, shards=_check.shards(shards, "plan"))
     made = Plan.of(machine.plan())
     if updater is not None:
         made.bytes["state"] = json.loads(updater.core.describe(declared))["state_bytes"]

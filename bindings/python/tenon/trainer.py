@@ -24,6 +24,7 @@ from tenon._run import options as _options
 from tenon._run.feeding import open_reader, warn_of_left_out
 from tenon._run.generation import BeamSearch
 from tenon._run.rule import Rule
+from tenon._run.team import Team
 from tenon.data_type import compute_code
 from tenon.parameters import ParameterSet
 
@@ -143,6 +144,9 @@ class SGD:
         pass_batches: int = 0,
         seed: int = 0,
         device: str | Iterable[str] = "",
+        shards: int = 0,
+        team: Team | None = None,
+        verify_every: int = 0,
         updater: Any = None,
         compute: str = "float32",
         nan: str = "refuse",
@@ -159,7 +163,10 @@ class SGD:
         a test of test= or else a pass, "averages": one for those of average, "metric": "cost" or another, "best_is_highest"}.
         pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
         numbers inside the model, such as dropout. device: one, such as "cuda:1", or several of one kind, each of
-        which computes a shard of every minibatch. compute: "float32", or "bf16" or "tf32", with which factors of matrix
+        which computes a shard of every minibatch. shards: of a minibatch, 0: one for each device and process; results
+        depend on their number, and not on the devices and processes that compute them. team: the processes that train
+        together, each with this call and equal arguments; handlers are called in process 0. verify_every: steps between
+        comparisons of the parameters of a team's processes, 0: before the first step alone. compute: "float32", or "bf16" or "tf32", with which factors of matrix
         products are rounded, and steps with gradients that are not finite are skipped. feeding: {slot: data layer} where
         the names differ, or of samples that are tuples {data layer: place}. nan: "allow" feeds NaN, which is an error
         otherwise. A RuntimeWarning names the first minibatch whose cost is not finite. A pass without samples costs nan.
@@ -171,7 +178,8 @@ class SGD:
         used = _set(parameters)
         cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         self.updater = self._chosen(updater)
-        given = {"seed": seed, "passes": passes, "pass_batches": pass_batches}
+        given = {"seed": seed, "passes": passes, "pass_batches": pass_batches, "shards": shards,
+                 "verify_every": verify_every}  # fmt: skip
         options = _check.options(_options.TRAIN, given, "train")
         options.update(outputs=cores, parameters=used, devices=_check.devices(device, "train"))
         options.update(compute=compute_code(compute, "train"), immutable_parameters=_names(immutable_parameters, parameters))
@@ -183,6 +191,8 @@ class SGD:
             parameters=parameters,
         )  # fmt: skip
         options.update(_readers(opened, reader, test))
+        if team is not None:  # the last, since that of dist_train is joined now
+            options["team"] = _check.instance(team, Team, "a tenon.Team", "team", "train").core
         with parameters.training():
             _core.train(options, handle, _warn)
         _warn_of_names(parameters)
@@ -213,10 +223,12 @@ class SGD:
         *,
         feeding: Mapping[str, str | int] | None = None,
         device: str | Iterable[str] = "",
+        shards: int = 0,
         compute: str = "float32",
         nan: str = "refuse",
     ) -> Result:
-        """Measures costs and metrics over one pass of a reader; changes nothing. feeding and nan: as in train."""
+        """Measures costs and metrics over one pass of a reader; changes nothing. feeding, device, shards and nan: as in
+        train."""
         chosen = layers.as_layers(topology)
         if reader is None:
             raise error.InvalidError("testing needs a reader", "test", "reader")
@@ -226,7 +238,8 @@ class SGD:
         opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, allowed, known, parameters)
         cost, samples, metrics, seconds, costs = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs,
-             "devices": _check.devices(device, "test"), "compute": compute_code(compute, "test")}
+             "devices": _check.devices(device, "test"), "shards": _check.shards(shards, "test"),
+             "compute": compute_code(compute, "test")}
         )  # fmt: skip
         if not samples:
             cost, costs, metrics = event.unmeasured(costs, metrics)

@@ -283,7 +283,7 @@ def python_header(spec):
 
 def python_table(spec):
     """The options of Python that are numbers, texts and truth values."""
-    lines = ['"""The options of trainings, by struct. Written by host/api/spec/generate_options.py.', "",
+    lines = [f'"""The options of {spec.subject}, by struct. Written by host/api/spec/generate_options.py.', "",
              'SPDX-License-Identifier: Apache-2.0', '"""', "", "from tenon._base.check import Option"]
     for struct in spec.structs:
         options = [member for member in struct.members if member.python and not str(member.default).startswith("TN_") and
@@ -342,7 +342,12 @@ FURTHER = {"training": {
     "host/cli/job/training_keys.h": job_header,
     "bindings/python/src/training_options.h": python_header,
     "bindings/python/tenon/_run/options.py": python_table,
-}, "generate": {"bindings/python/src/generate_options.h": python_header}}
+}, "generate": {
+    "bindings/python/src/generate_options.h": python_header,
+}, "team": {
+    "bindings/python/src/team_options.h": python_header,
+    "bindings/python/tenon/_run/team_options.py": python_table,
+}}
 
 
 def outputs(specs):

@@ -132,6 +132,11 @@ def devices(value: Any, component: str) -> list[str]:
     return [each for each in texts(value, "device", component) if each]
 
 
+def shards(value: Any, component: str) -> int:
+    """Returns a number of shards; 0 leaves it to the devices and processes."""
+    return whole(value, "shards", component, 0, 2**32 - 1)
+
+
 def instance(value: Any, of: type[_Of] | tuple[type[_Of], ...], expected: str, name: str, component: str) -> _Of:
     """Returns an object of a class."""
     if not isinstance(value, of):

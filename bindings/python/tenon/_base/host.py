@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tenon import _core, error
 from tenon._base import check as _check
+from tenon._base import launcher
 
 KINDS = {"layer": "layers", "updater": "updaters", "reader": "readers"}
 
@@ -95,7 +96,7 @@ _R = TypeVar("_R")
 
 
 def host() -> Host:
-    """Returns the default host, made on first use; inside of a call on a set of parameters the host of the set."""
+    """Returns the default host, made on first use, in one of several processes with a share of the cores; inside of a call on a set of parameters the host of the set."""
     global _default
     present = _present.get(None)
     if present is not None:
@@ -103,6 +104,9 @@ def host() -> Host:
     with _lock:
         if _default is None:
             _default = Host()
+            threads = launcher.threads(_default.threads)
+            if threads < _default.threads:
+                _default = Host(threads)
         return _default
 
 

@@ -91,10 +91,12 @@ class Network:
         return LocalTrainer(self, [re.sub(r"^gpu(\d*)$", lambda gpu: f"cuda:{gpu[1] or 0}", each) for each in named])
 
     def createClusterTrainer(self, nodes: str = "") -> NoReturn:
-        """Raises UnsupportedError: training on several machines is not offered."""
+        """Raises UnsupportedError: a trainer of which other machines compute a part is not offered."""
         raise error.UnsupportedError(
-            f'training on the nodes "{nodes}" is not offered: parameter servers, and the launch of a job on several '
-            'machines, are missing. createLocalTrainer("cpu") trains on this one',
+            f'a trainer on the nodes "{nodes}" is not offered: workers on other machines, to which this program would send '
+            "its samples, are missing. tenon.dist_train(..., processes=2) trains in several processes of this machine, "
+            '`tenon train JOB --nodes "node0,node1"` trains a job on several machines, and createLocalTrainer("cpu") trains '
+            "in this process",
             self.declaration.name,
             "createClusterTrainer",
         )
@@ -182,12 +184,3 @@ def network(input_types: Mapping[str, DataType]) -> Callable[[Callable[..., Any]
     reported.
     """
     return lambda function: Declaration(function, input_types)
-
-
-def dist_train(*args: Any, **options: Any) -> NoReturn:
-    """Raises UnsupportedError: training on a cluster is not offered; tenon.train trains on this machine."""
-    raise error.UnsupportedError(
-        "dist_train is not offered: parameter servers, masters, and the launch of jobs by Kubernetes are missing. "
-        "tenon.train takes the same topology, parameters and reader, and trains on this machine",
-        "dist_train",
-    )

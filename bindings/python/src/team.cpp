@@ -1,0 +1,42 @@
+// Teams of processes that train together. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+#include "team_options.h"
+
+namespace tenon_python {
+
+namespace {
+
+using tenon::Team;
+
+void join(Team* place, const tenon::Host& host, const nb::dict& given) {
+  tenon::TeamOptions options;
+  read(given, &options);
+  new (place) Team(unlocked([&] { return host.join(options); }));
+}
+
+nb::dict info(const Team& team) {
+  const tn_team_info info = team.info();
+  nb::dict result;
+  result["rank"] = info.rank;
+  result["processes"] = info.processes;
+  result["comm"] = info.comm;
+  result["epoch"] = info.epoch;
+  result["refused"] = info.refused;
+  return result;
+}
+
+// Unlike the end of the last copy, says why the team cannot be left.
+void leave(Team& team) {
+  unlocked([&] {
+    tenon::detail::checked([&](tn_error* error) { return tn_team_leave(team.host(), team.handle(), error); });
+    team.forget();
+  });
+}
+
+}  // namespace
+
+void bind_team(nb::module_& module) {
+  nb::class_<Team>(module, "Team").def("__init__", join).def("info", info).def("leave", leave);
+}
+
+}  // namespace tenon_python
