@@ -51,8 +51,7 @@ typedef struct tn_comm_open {
   const tn_errors* errors;         /* valid until close; also used by the later calls */
   const tn_attributes* attributes; /* by the description */
   const char* address;   /* where rank 0 listens and the others find it, "tcp://10.0.0.4:5000" or "ipc:///folder/name";
-                          * null: the launcher connects the ranks. TN_UNSUPPORTED for an engine that does not connect
-                          * them in this way, which comes before all other failures */
+                          * null: the launcher connects the ranks. TN_UNSUPPORTED, first, if the engine cannot do so */
   const char* listen;    /* the host name or address of this process for other ranks; null: the plugin's choice */
   const uint8_t* secret; /* [secret_bytes], copied; null: none */
   uint32_t secret_bytes;
