@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include "host/cli/options.h"
@@ -71,6 +73,30 @@ std::optional<JoinedTeam> team_of_environment() {
   }
   return std::nullopt;
 }
+
+int supervised(const std::function<int(process::Control* control)>& work) {
+  std::unique_ptr<process::Control> control;
+  try {
+    control = process::Control::from_environment();
+  } catch (const std::runtime_error& error) {
+    throw Failure(kUsage, error.what());
+  }
+  const auto tell = [&](int code) {
+    if (control != nullptr) control->done(code);
+    return code;
+  };
+  try {
+    return tell(work(control.get()));
+  } catch (const Failure& failure) {
+    tell(failure.exit());
+    throw;
+  } catch (const Error& error) {
+    tell(exit_code(error.code()));
+    throw;
+  }
+}
+
+bool is_of_lost_process(const Error& error) { return error.code() == TN_IO && error.subject() == "team"; }
 
 int64_t threads_among(int64_t processes) {
   const auto usable = static_cast<int64_t>(std::max(std::thread::hardware_concurrency(), 1U));

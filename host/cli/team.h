@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <tenon/tenon.hpp>
+
+#include "process/control.h"
 
 namespace tenon::cli {
 
@@ -19,6 +22,12 @@ struct JoinedTeam {
 // (OMPI_COMM_WORLD_*), that of MPICH's and other PMI ones (PMI_RANK, PMI_SIZE). Empty if the process was started alone.
 // Throws Failure(kUsage) for numbers that are none.
 [[nodiscard]] std::optional<JoinedTeam> team_of_environment();
+
+// Runs `work`, which returns or throws an exit code, and tells the code to the launcher that supervises this process,
+// if one does. control: null then.
+[[nodiscard]] int supervised(const std::function<int(process::Control* control)>& work);
+// Whether a training failed because another process is lost.
+[[nodiscard]] bool is_of_lost_process(const Error& error);
 
 // Returns the threads of a process among so many on this machine: its share of the cores that it may use, unless the
 // launcher has given it cores of its own.

@@ -126,7 +126,8 @@ void Team::begin_posted(Communicator& comm) {
 
 // A process that needs one that is lost fails, and is lost to others then: the first one is the cause.
 void Team::fail_lost(int32_t peer) const {
-  fail(TN_IO, "process ", lost_.empty() ? peer : lost_.front(), " is lost: it has ended, or does not answer");
+  fail(TN_IO, SubjectName{"team"}, "process ", lost_.empty() ? peer : lost_.front(),
+       " is lost: it has ended, or does not answer");
 }
 
 // A process that is lost does no harm as long as nothing is to be transferred: one that is done leaves before others.

@@ -108,10 +108,12 @@ bool has_checkpoint(const std::string& folder) {
 
 class Training {
  public:
-  // team: in which this process was started, if it was.
-  Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team)
+  // team: in which this process was started, if it was. control: of its launcher; null: there is none.
+  Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team,
+           process::Control* control)
       : arguments_(arguments),
         job_(std::move(job)),
+        control_(control),
         leads_(!team || team->leads()),
         console_(format, arguments.common.quiet || !leads_),
         save_(save_path()),
@@ -173,6 +175,7 @@ class Training {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
+      if (control_ != nullptr) tell_launcher(event.kind());
       best_ = event.best();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
@@ -269,6 +272,14 @@ class Training {
     return "";
   }
 
+  // A step has a deadline, a test and what follows the last step have none.
+  void tell_launcher(int32_t event) {
+    if (event == TN_END_ITERATION) control_->set_step(++steps_);
+    if (event == TN_BEGIN_ITERATION) control_->set_phase("train");
+    if (event == TN_END_ITERATION || event == TN_END_PASS) control_->set_phase("test");
+    if (event == TN_END_TRAINING) control_->set_phase("save");
+  }
+
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
   void tell(const Event& event) {
     try {
@@ -298,6 +309,7 @@ class Training {
     } catch (const Failure& failure) {
       failed(failure.exit(), failure.what());
     } catch (const Error& error) {
+      if (is_of_lost_process(error)) throw Failure(process::kLostExit, error.what());
       failed(exit_code(error.code()), error.what());
     }
   }
@@ -366,6 +378,7 @@ class Training {
 
   const TrainArguments& arguments_;
   Job job_;
+  process::Control* const control_;
   const bool leads_;  // whether this process is alone or number 0 of its team: the one that reports and saves
   Console console_;
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
@@ -377,6 +390,7 @@ class Training {
   Topology topology_;
   Report report_;
   std::optional<OpenReader> test_;
+  int64_t steps_ = 0;                 // of this process, told to its launcher
   std::optional<TestResult> tested_;  // of the parameters as they are
   std::optional<BestMeasurement> best_;
   Layers outputs_;
@@ -400,11 +414,13 @@ int run_train(const Arguments& arguments) {
   TrainCommand command;
   if (!command.parse(arguments)) return kDone;
   if (command.arguments.launch.is_wanted()) launch(arguments);
-  const LogFormat format = command.arguments.common.format(command.options);
-  Job job = command.load();
-  const std::optional<JoinedTeam> team = team_of_environment();
-  if (team && job.threads == 0) job.threads = threads_among(team->local);
-  return Training(command.arguments, std::move(job), format, team).run();
+  return supervised([&](process::Control* control) {
+    const LogFormat format = command.arguments.common.format(command.options);
+    Job job = command.load();
+    const std::optional<JoinedTeam> team = team_of_environment();
+    if (team && job.threads == 0) job.threads = threads_among(team->local);
+    return Training(command.arguments, std::move(job), format, team, control).run();
+  });
 }
 
 }  // namespace tenon::cli
