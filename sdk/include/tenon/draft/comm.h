@@ -6,7 +6,7 @@
  *
  * Threads: one thread of the host calls every function from open to close ([comm]); only wake is [any]. Between two
  * calls nothing needs to move. No function waits longer than its caller says, whatever other ranks do: a rank may be
- * killed, stopped or cut off at any moment. Counted memory (tenon.memory/1) may be had in every [comm] function.
+ * killed, stopped or cut off at any moment.
  *
  * Call order for one object: open (world | send | receive | progress)* close, or abort in place of close. */
 #ifndef TENON_DRAFT_COMM_H
@@ -51,7 +51,7 @@ typedef struct tn_comm_open {
   const tn_errors* errors;         /* valid until close; also used by the later calls */
   const tn_attributes* attributes; /* by the description */
   const char* address;   /* where rank 0 listens and the others find it, "tcp://10.0.0.4:5000" or "ipc:///folder/name";
-                          * null: the launcher connects the ranks. TN_UNSUPPORTED, first, if the engine cannot do so */
+                          * null: the launcher connects the ranks */
   const char* listen;    /* the host name or address of this process for other ranks; null: the plugin's choice */
   const uint8_t* secret; /* [secret_bytes], copied; null: none */
   uint32_t secret_bytes;
