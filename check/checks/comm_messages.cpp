@@ -11,14 +11,14 @@ namespace tenon::check {
 
 namespace {
 
-using Bytes = std::vector<unsigned char>;
+using MessageBytes = std::vector<unsigned char>;
 
 constexpr unsigned char kUntouched = 0xC5;
 constexpr uint64_t kLargeBytes = uint64_t{3} << 20;
 
 // The bytes of a message, which sender and receiver know. At least one: data is not null even for 0 bytes.
-Bytes message_bytes(int32_t from, int32_t to, uint32_t number, uint64_t bytes) {
-  Bytes result(std::max<uint64_t>(bytes, 1));
+MessageBytes message_bytes(int32_t from, int32_t to, uint32_t number, uint64_t bytes) {
+  MessageBytes result(std::max<uint64_t>(bytes, 1));
   uint64_t state = static_cast<uint64_t>(from + 1) * 1'000'003 + static_cast<uint64_t>(to + 1) * 7919 + number;
   for (unsigned char& byte : result) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -34,7 +34,7 @@ class Room {
   [[nodiscard]] void* data() { return memory_.data(); }
 
   // Throws Fault unless the room has this message.
-  void expect(Rank& rank, const Bytes& message, const std::string& what) const {
+  void expect(Rank& rank, const MessageBytes& message, const std::string& what) const {
     const auto end = memory_.begin() + static_cast<ptrdiff_t>(bytes_);
     const auto differs = std::mismatch(memory_.begin(), end, message.begin()).first;
     rank.expect(differs == end,
@@ -50,7 +50,7 @@ class Room {
  private:
   static constexpr size_t kBehind = 64;
   uint64_t bytes_;
-  Bytes memory_;
+  MessageBytes memory_;
 };
 
 struct Transfer {
@@ -69,7 +69,7 @@ void expect_status(Rank& rank, tn_status got, tn_status expected, const std::str
 
 void exchange(Rank& rank, const std::vector<int32_t>& ranks, const std::vector<uint64_t>& sizes) {
   OpenComm& comm = rank.comm();
-  std::deque<Bytes> messages;
+  std::deque<MessageBytes> messages;
   std::deque<Room> rooms;
   std::vector<Transfer> sends, receives;
   for (const int32_t peer : ranks)
@@ -188,7 +188,7 @@ void check_room(Context& context) {
   CommWorld world(context, 2);
   world.run([&](Rank& rank) {
     OpenComm& comm = rank.opened();
-    std::deque<Bytes> messages;
+    std::deque<MessageBytes> messages;
     std::deque<Room> rooms;
     std::vector<uint64_t> requests;
     for (uint32_t i = 0; i < std::size(kBytes); ++i) {
@@ -218,7 +218,7 @@ void check_begin(Context& context) {
   world.run([](Rank& rank) {
     OpenComm& comm = rank.opened();
     const uint64_t bytes = std::min(kLargeBytes, comm.world().most_bytes);
-    std::deque<Bytes> messages;
+    std::deque<MessageBytes> messages;
     std::deque<Room> rooms;
     std::vector<uint64_t> requests;
     rank.meet(0, 2);

@@ -125,9 +125,10 @@ class ComponentRun {
       if (left) break;
       begun = read.contains("begin");
       if (begun) continue;
-      // The call of a process that the check has made.
-      const std::string in = call.empty() || read.at("outcome") != "failed" ? "" : ", in " + std::exchange(call, {});
-      give(outcome_of(read.at("outcome")), read.at("message").get<std::string>() + in, read.at("comparisons"));
+      std::string message = read.at("message");
+      if (read.at("outcome") == "failed" && !call.empty()) message += ", in " + call;  // of a process of the check
+      call.clear();
+      give(outcome_of(read.at("outcome")), message, read.at("comparisons"));
       ++next_;
     }
     if (left) return;

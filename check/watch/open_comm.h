@@ -1,6 +1,5 @@
 // A communicator that the kit opens itself, by the table of its plugin, without a host.
 // SPDX-License-Identifier: Apache-2.0
-// Apache-2.0
 #pragma once
 
 #include <tenon/draft/comm.h>
