@@ -39,6 +39,15 @@ TEST_F(Mistakes, Columns) {
   EXPECT_THAT(none, HasSubstr("\"id\": it has 40 different texts in 40 rows"));
 }
 
+TEST_F(Mistakes, SeveralFilesNameTheOneAtFault) {
+  table("u.csv", "height,grade", 3, [](uint64_t i) { return std::to_string(i) + ",1"; });
+  EXPECT_THAT(refused(kBadData, {"t.csv", "u.csv", "--target", "grade"}),
+              testing::StartsWith("u.csv: its header has no column \"weight\", unlike that of t.csv"));
+  write("cut.csv", std::string("\x1f\x8b\x08\0\0\0\0\0\0\3...", 13));
+  EXPECT_THAT(refused(kBadData, {"t.csv", "cut.csv", "--target", "grade"}),
+              testing::StartsWith("cut.csv: damaged gzip"));
+}
+
 TEST_F(Mistakes, Targets) {
   EXPECT_THAT(
       refused(kUsage, {"t.csv", "--target", "grade"}),

@@ -56,6 +56,7 @@ TEST_F(Pictures, Mistakes) {
 
 // Every format that the reader images reads, with names in capitals, and what the reader leaves out.
 TEST_F(Pictures, Formats) {
+  ASSERT_EQ(shell("mkdir -p kinds/red kinds/grey kinds/__MACOSX phone/a phone/b").exit, 0);
   constexpr int kWidth = 60, kHeight = 50;
   const Pixels grey(kWidth * kHeight, 40), palette = {200, 30, 30, 200, 30, 30};
   const std::vector<uint32_t> red(kWidth * kHeight, 0xC81E1E);

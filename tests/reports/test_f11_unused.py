@@ -78,7 +78,7 @@ def test_lengths(model):
 
 def test_samples_of_a_reader(model):
     """Samples that are dicts with further keys, from a generator"""
-    score, cost, parameters = model
+    _, cost, parameters = model
 
     def read():
         for i in range(4):
@@ -89,6 +89,6 @@ def test_samples_of_a_reader(model):
 
 def test_a_needed_column_is_still_checked(model):
     """A column that is needed and has texts is refused, and named"""
-    score, cost, parameters = model
+    score, _, parameters = model
     with pytest.raises(tenon.Error, match='"a"'):
         tenon.infer(score, parameters, {"a": np.array(["x", "y", "z"]), "b": GOOD["a"]})

@@ -60,7 +60,8 @@ def test_two_tables_of_ids():
 def test_bytes_of_pictures():
     """Bytes of pictures, scaled inside of the model, convolved, pooled and normalised by groups"""
     nodes = [node("Cast", ["x"], ["f"], to=TensorProto.FLOAT), node("Div", ["f", "scale"], ["d"]),
-             node("Conv", ["d", "w"], ["c"], pads=[1, 1, 1, 1]), node("GroupNormalization", ["c", "g", "b"], ["k"], num_groups=2),
+             node("Conv", ["d", "w"], ["c"], pads=[1, 1, 1, 1]),
+             node("GroupNormalization", ["c", "g", "b"], ["k"], num_groups=2),
              node("HardSwish", ["k"], ["h"]), node("GlobalAveragePool", ["h"], ["y"])]  # fmt: skip
     made = model(nodes, [3, 8, 8], TensorProto.UINT8, version=21, scale=np.float32(255), w=numbers(4, 3, 3, 3), g=numbers(4),
                  b=numbers(4))  # fmt: skip
@@ -95,8 +96,8 @@ def test_norms_and_places():
     """ReduceL2 with a floor, ArgMax, ReduceLogSumExp, Ceil, Round and Sign"""
     nodes = [node("ReduceL2", ["x", "last"], ["l"]), node("Max", ["l", "floor"], ["f"]), node("Div", ["x", "f"], ["u"]),
              node("ArgMax", ["u"], ["place"], axis=-1), node("ReduceLogSumExp", ["x", "last"], ["e"], keepdims=0),
-             node("Ceil", ["x"], ["c"]), node("Round", ["x"], ["r"]), node("Sign", ["x"], ["g"]), node("Add", ["c", "r"], ["a"]),
-             node("Mul", ["a", "g"], ["y"])]  # fmt: skip
+             node("Ceil", ["x"], ["c"]), node("Round", ["x"], ["r"]), node("Sign", ["x"], ["g"]),
+             node("Add", ["c", "r"], ["a"]), node("Mul", ["a", "g"], ["y"])]  # fmt: skip
     agrees(model(nodes, [6], last=np.int64([-1]), floor=np.float32(1e-6), outputs=("place", "e", "y")), numbers(5, 6))
 
 
@@ -111,7 +112,8 @@ def test_quantized_weights():
 
 @pytest.mark.parametrize("op, domain, words", [
     ("TreeEnsembleClassifier", "ai.onnx.ml", "onnxruntime runs it"), ("SVMClassifier", "ai.onnx.ml", "LogisticRegression"),
-    ("QLinearMatMul", "", "QuantFormat.QDQ"), ("NonZero", "", "depends on values"), ("Attention", "com.microsoft", "optimizes")])
+    ("QLinearMatMul", "", "QuantFormat.QDQ"), ("NonZero", "", "depends on values"),
+    ("Attention", "com.microsoft", "optimizes")])  # fmt: skip
 def test_what_is_not_read(op, domain, words):
     """Forests, SVC, products of integers, sizes that depend on values and fused operators: node, reason, what works"""
     made = model([node(op, ["x"], ["y"], name="here", domain=domain)], [4])

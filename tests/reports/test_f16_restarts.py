@@ -1,4 +1,7 @@
-"""F16: resumes with other values, and the best model. Each case is a line of docs/reports.md. SPDX-License-Identifier: Apache-2.0"""
+"""F16: resumes with other values, and the best model. Each case is a line of docs/reports.md.
+
+SPDX-License-Identifier: Apache-2.0
+"""
 
 import json
 import re
@@ -55,8 +58,9 @@ def test_a_batch_in_the_middle(scratch):
         assert any(end.get("event") == "end_pass" for end in ends), out
 
 
-@pytest.mark.parametrize("key, words", [("layer.score.size=3", "cannot change"), ("updater.type=adam", "cannot change"),
-                                        ("seed=2", "cannot change"), ("updater.learning_rat=1", 'did you mean "learning_rate"')])  # fmt: skip
+@pytest.mark.parametrize("key, words", [
+    ("layer.score.size=3", "cannot change"), ("updater.type=adam", "cannot change"), ("seed=2", "cannot change"),
+    ("updater.learning_rat=1", 'did you mean "learning_rate"')])  # fmt: skip
 def test_keys_that_cannot_change(scratch, key, words):
     """A layer, another updater, another seed or a misspelt key is refused by its name"""
     started(scratch)

@@ -1,11 +1,9 @@
 """F17: where programs run. Each case is a line of docs/reports.md. SPDX-License-Identifier: Apache-2.0"""
 
-import ctypes
 import os
 import pathlib
 import re
 import subprocess
-import sys
 
 from harness import TENON
 
@@ -29,14 +27,14 @@ def test_a_program_behind_links(scratch):
 
 
 def test_a_library_behind_a_link(scratch):
-    """libtenon.so.0 behind a link in an empty folder finds the plugins beside the real file"""
-    library = next((BUILD / "lib").glob("libtenon.so.0*"))
-    link = scratch.folder / "libtenon.so.0"
-    link.symlink_to(library.resolve())
-    text = ("import ctypes, sys\nlibrary = ctypes.CDLL(sys.argv[1])\n"
-            "assert library.tn_version\nlibrary.tn_version.restype = ctypes.c_char_p\nprint(library.tn_version().decode())\n")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", text, str(link)], capture_output=True, text=True, check=True)
-    assert re.match(r"\d+\.\d+", done.stdout)
+    """libtenon behind a link in an empty folder finds the plugins beside the real file"""
+    job(scratch)
+    library = next((BUILD / "lib").glob("libtenon.so.[0-9]*")).resolve()
+    name = re.search(r"soname: \[(.*)\]", subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
+                                                         check=True).stdout).group(1)  # fmt: skip
+    (scratch.folder / "links").mkdir()
+    (scratch.folder / "links" / name).symlink_to(library)
+    scratch.run("train", "job.toml", environment={"LD_LIBRARY_PATH": str(scratch.folder / "links")})
 
 
 def test_without_a_home(scratch):
@@ -83,7 +81,6 @@ def test_symbols_of_plugins():
     limit = newest(next((BUILD / "lib").glob("libtenon.so.0*")).resolve())
     for plugin in (BUILD / "lib/tenon/plugins").glob("*/*.so"):
         assert newest(plugin) <= limit, plugin
-    assert ctypes.sizeof(ctypes.c_void_p) == 8
 
 
 def test_a_folder_that_is_missing(scratch):

@@ -1,4 +1,7 @@
-"""F19: which part of a tuple feeds which data layer. Each case is a line of docs/reports.md. SPDX-License-Identifier: Apache-2.0"""
+"""F19: which part of a tuple feeds which data layer. Each case is a line of docs/reports.md.
+
+SPDX-License-Identifier: Apache-2.0
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +17,8 @@ def tables():
     user = layer.data("user", data_type.integer_value(50))
     movie = layer.data("movie", data_type.integer_value(50))
     rating = layer.data("rating", data_type.dense_vector(1))
-    movies, users = layer.embedding(movie, vocabulary=50, size=4, name="movies"), layer.embedding(user, vocabulary=50, size=4, name="users")
+    movies = layer.embedding(movie, vocabulary=50, size=4, name="movies")
+    users = layer.embedding(user, vocabulary=50, size=4, name="users")
     cost = layer.square_error(layer.dot(movies, users), rating)
     return cost, tenon.parameters.create(cost)
 
@@ -58,9 +62,8 @@ def test_names_of_samples(tables):
     assert trained(tables, samples) == RIGHT
 
 
-def test_shared_layers(tables):
+def test_shared_layers():
     """One data layer that is read twice counts once"""
-    cost, parameters = tables
     one = layer.data("one", data_type.dense_vector(2))
     two = layer.data("two", data_type.dense_vector(2))
     total = layer.concat(one, two, one)
