@@ -49,11 +49,10 @@ def test_an_edited_job(scratch):
 
 
 def test_a_batch_in_the_middle(scratch):
-    """Another minibatch size, first larger, then back: each sample once in a pass"""
+    """Another minibatch size, first larger, then back, by the key of the job and by the name in messages"""
     started(scratch)
-    for passes, batch in ((3, 16), (4, 8)):
-        out = scratch.run("train", "job.toml", "--passes", str(passes), "--resume-with", f"reader.train.batch={batch}",
-                          "--log-format", "json")  # fmt: skip
+    for passes, change in ((3, "reader.train.batch=16"), (4, "reader.batch=8")):
+        out = scratch.run("train", "job.toml", "--passes", str(passes), "--resume-with", change, "--log-format", "json")
         ends = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         assert any(end.get("event") == "end_pass" for end in ends), out
 

@@ -9,6 +9,14 @@ namespace po = boost::program_options;
 
 namespace {
 
+// Returns the key of a job for a name of tn_checkpoint_options.resume_with, as messages of the library have it, or for
+// a key of a job, which stays.
+std::string job_key_of(const std::string& name) {
+  constexpr std::string_view kGroups = "groups.";
+  if (name == "reader.batch") return "reader.train.batch";
+  return name.starts_with(kGroups) ? "updater_group." + name.substr(kGroups.size()) : name;
+}
+
 // Returns the name in tn_checkpoint_options.resume_with of a key of a job.
 std::string change_of(const std::string& key) {
   constexpr std::string_view kGroup = "updater_group.", kSchedule = ".schedule.";
@@ -115,9 +123,9 @@ bool TrainCommand::parse(const Arguments& words) {
   if (!options.parse(words)) return false;
   if (arguments.no_save && !arguments.save.empty()) options.fail("--save and --no-save exclude each other");
   for (const std::string& change : changes_) {
-    const std::string key = change.substr(0, change.find('='));
+    const std::string name = change.substr(0, change.find('=')), key = job_key_of(name);
     if (key.empty()) options.fail("--resume-with: expected KEY or KEY=VALUE, got \"" + change + "\"");
-    if (key != change) arguments.common.sets.push_back(change);
+    if (name != change) arguments.common.sets.push_back(key + change.substr(name.size()));
     arguments.resume_with.push_back(change_of(key));
   }
   arguments.launch.check(options);
