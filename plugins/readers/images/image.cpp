@@ -46,7 +46,8 @@ std::optional<uint32_t> tiff_value(Bytes file, uint32_t tag) {
   const bool wide = begins_with(file, "MM\0+"sv) || begins_with(file, "II+\0"sv);
   if (!wide && !begins_with(file, "MM\0*"sv) && !begins_with(file, "II*\0"sv)) return {};
   const auto low = [&](size_t at) { return number(file, wide && big_endian ? at + 4 : at, 4, big_endian); };
-  const size_t list = low(wide ? 8 : 4), entry_bytes = wide ? 20 : 12;
+  const size_t entry_bytes = wide ? 20 : 12;
+  const size_t list = low(wide ? 8 : 4);
   size_t at = list + (wide ? 8 : 2);
   for (size_t left = wide ? low(list) : number(file, list, 2, big_endian); left > 0; --left, at += entry_bytes) {
     if (at + entry_bytes > file.size()) return {};
