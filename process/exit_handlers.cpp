@@ -43,8 +43,9 @@ std::string id_in(const char* begin, size_t bytes, size_t alignment) {
     const std::string owner(begin + place + sizeof note, note.n_namesz);
     if (note.n_type == TN_NOTE_TYPE && owner == std::string(TN_NOTE_OWNER, sizeof TN_NOTE_OWNER)) {
       const std::string content(begin + place + text, note.n_descsz);
-      const auto json = nlohmann::json::parse(content.substr(0, content.find('\0')), nullptr, false);
-      return json.is_object() && json.contains("id") && json["id"].is_string() ? json["id"].get<std::string>() : "";
+      const auto manifest = nlohmann::json::parse(content.substr(0, content.find('\0')), nullptr, false);
+      const bool has_id = manifest.is_object() && manifest.contains("id") && manifest["id"].is_string();
+      return has_id ? manifest["id"].get<std::string>() : "";
     }
     place += base::round_up(end, alignment);
   }
