@@ -1,6 +1,4 @@
 // The communicator of tests keeps the contract of tenon/draft/comm.h. SPDX-License-Identifier: Apache-2.0
-#include "tests/support/loop_comm.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -11,156 +9,56 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/comms/contract.h"
+#include "tests/support/loop_comm.h"
+
 namespace {
 
+using tenon_tests::check_contract;
+using tenon_tests::kSecond;
 using tenon_tests::LoopFault;
 using tenon_tests::LoopScript;
 using tenon_tests::LoopWorld;
+using tenon_tests::Opening;
+using tenon_tests::Rank;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kSecond = 1'000'000;
-
-// The arguments of open, and what the engine reported.
-struct Opening {
-  explicit Opening(const LoopWorld& world, int32_t rank, int32_t ranks) {
-    errors = {sizeof errors, 0, &message,
-              [](void* self, const tn_error_report* report) { *static_cast<std::string*>(self) = report->message; }};
-    open.size = sizeof open;
-    open.rank = rank;
-    open.ranks = ranks;
-    open.errors = &errors;
-    open.deadline_ms = 20'000;
-    open.user = world.type()->user;
-  }
-  Opening(const Opening&) = delete;
-  Opening& operator=(const Opening&) = delete;
-
-  std::string message;
-  tn_errors errors{};
-  tn_comm_open open{};
-};
-
-// One open rank.
-class Rank {
- public:
-  Rank(const LoopWorld& world, int32_t rank, int32_t ranks, int32_t silence_ms = 0)
-      : type_(*world.type()), opening_(world, rank, ranks) {
-    opening_.open.silence_ms = silence_ms;
-    EXPECT_EQ(type_.open(&opening_.open, &comm), TN_OK) << message();
-  }
-  ~Rank() {
-    if (comm != nullptr) type_.close(comm, kSecond);
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
-
-  const std::string& message() const { return opening_.message; }
-  tn_status try_transfer(bool send, int32_t peer, uint32_t channel, void* data, uint64_t bytes, uint64_t* request) {
-    const tn_comm_message message = {sizeof message, peer, channel, 0, data, bytes};
-    return (send ? type_.send : type_.receive)(comm, &message, request);
-  }
-  uint64_t transfer(bool send, int32_t peer, uint32_t channel, void* data, uint64_t bytes) {
-    uint64_t request = 0;
-    EXPECT_EQ(try_transfer(send, peer, channel, data, bytes, &request), TN_OK) << message();
-    EXPECT_NE(request, 0u);
-    return request;
-  }
-  template <typename T>
-  uint64_t send(int32_t peer, uint32_t channel, std::vector<T>& values) {
-    return transfer(true, peer, channel, values.data(), values.size() * sizeof(T));
-  }
-  template <typename T>
-  uint64_t receive(int32_t peer, uint32_t channel, std::vector<T>& values) {
-    return transfer(false, peer, channel, values.data(), values.size() * sizeof(T));
-  }
-  tn_status progress(int64_t timeout_us) {
-    tn_comm_event events[3];
-    uint32_t count = 0;
-    const tn_status status = type_.progress(comm, timeout_us, events, 3, &count);
-    for (uint32_t i = 0; i < count && status == TN_OK; ++i) {
-      if (events[i].kind == TN_COMM_DONE) {
-        done[events[i].request] = events[i].status;
-        order.push_back(events[i].request);
-      }
-      if (events[i].kind == TN_COMM_LOST) lost.push_back(events[i].peer);
-      if (events[i].kind == TN_COMM_WOKEN) ++woken;
-    }
-    return status;
-  }
-  // Lets messages move until the condition holds, for at most 20 s.
-  bool until(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition()) {
-      if (progress(kSecond / 10) != TN_OK || std::chrono::steady_clock::now() > deadline) return false;
-    }
-    return true;
-  }
-  tn_status wait(uint64_t request) {
-    return until([&] { return done.count(request) != 0; }) ? done[request] : TN_INTERNAL;
-  }
-  void wake() const { type_.wake(comm); }
-  void abort(int32_t code) { type_.abort(std::exchange(comm, nullptr), code); }
-  void close() { type_.close(std::exchange(comm, nullptr), kSecond); }
-
-  void* comm = nullptr;
-  std::map<uint64_t, tn_status> done;
-  std::vector<uint64_t> order;  // of requests by their ends
-  std::vector<int32_t> lost;
-  int woken = 0;
-
- private:
-  const tn_comm_type& type_;
-  Opening opening_;
-};
+std::unique_ptr<Opening> opening_of(const LoopWorld& world, int32_t rank, int32_t ranks, int32_t silence_ms = 0) {
+  auto opening = std::make_unique<Opening>(*world.type(), rank, ranks);
+  opening->open.silence_ms = silence_ms;
+  return opening;
+}
 
 void run_ranks(int32_t ranks, const std::function<void(int32_t)>& work) {
   std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < ranks; ++rank) threads.emplace_back(work, rank);
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&work, rank] {
+      try {
+        work(rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+    });
   for (std::thread& thread : threads) thread.join();
 }
 
-std::vector<int32_t> numbered(int32_t first, size_t count) {
-  std::vector<int32_t> values(count);
-  std::iota(values.begin(), values.end(), first);
-  return values;
-}
-
-// Each rank sends each other one messages of several sizes on three channels, and receives theirs.
 void exchange_all(LoopWorld& world, int32_t ranks) {
-  constexpr size_t kSizes[] = {0, 1, 1000, 5000};
   run_ranks(ranks, [&](int32_t me) {
-    Rank rank(world, me, ranks);
-    std::map<std::tuple<int32_t, uint32_t, size_t>, std::vector<int32_t>> sent;
-    std::map<std::tuple<int32_t, uint32_t, size_t>, std::vector<int32_t>> received;
-    std::vector<uint64_t> requests;
-    for (int32_t peer = 0; peer < ranks; ++peer)
-      for (uint32_t channel = 0; channel < 3 && peer != me; ++channel)
-        for (const size_t size : kSizes) {
-          auto& values = sent[{peer, channel, size}] =
-              numbered(me * 100'000 + static_cast<int32_t>(channel) * 10'000, size);
-          auto& room = received[{peer, channel, size}] = std::vector<int32_t>(size, -1);
-          values.reserve(1);  // not null even for 0 bytes
-          room.reserve(1);
-          requests.push_back(rank.send(peer, channel, values));
-          requests.push_back(rank.receive(peer, channel, room));
-        }
-    for (const uint64_t request : requests) EXPECT_EQ(rank.wait(request), TN_OK);
-    for (const auto& [key, room] : received) {
-      const auto& [peer, channel, size] = key;
-      EXPECT_EQ(room, numbered(peer * 100'000 + static_cast<int32_t>(channel) * 10'000, size));
-    }
+    Rank rank(opening_of(world, me, ranks));
+    check_contract(rank);
   });
-  EXPECT_THAT(world.misuses(), IsEmpty());
+  // The suite sends to itself, to ranks that are not there, and more than may be.
+  EXPECT_EQ(world.misuses().size(), static_cast<size_t>(ranks) * 5);
 }
 
-TEST(LoopComm, carries_messages_of_all_pairs_and_channels) {
+TEST(LoopComm, keeps_the_contract) {
   LoopWorld world(3);
   exchange_all(world, 3);
 }
 
-TEST(LoopComm, carries_them_with_delays_and_idle_calls) {
+TEST(LoopComm, keeps_it_with_delays_and_idle_calls) {
   LoopScript script;
   script.most_delay_us = 3000;
   script.idle_one_in = 3;
@@ -178,7 +76,7 @@ std::vector<uint64_t> arrivals(uint64_t seed) {
   std::vector<uint64_t> order;
   run_ranks(2, [&](int32_t me) {
     std::vector<std::vector<int32_t>> values(6, std::vector<int32_t>(1, me));
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     for (uint32_t channel = 0; channel < 6; ++channel)
       me == 0 ? rank.send(1, channel, values[channel]) : rank.receive(0, channel, values[channel]);
     EXPECT_TRUE(rank.until([&] { return rank.order.size() == 6; }));
@@ -198,7 +96,7 @@ TEST(LoopComm, reads_a_send_late_and_scribbles_over_room) {
   script.least_delay_us = script.most_delay_us = 50'000;
   LoopWorld world(2, script);
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     std::vector<int32_t> values(3, me);
     if (me == 0) {
       const uint64_t request = rank.send(1, 0, values);
@@ -216,7 +114,7 @@ TEST(LoopComm, reads_a_send_late_and_scribbles_over_room) {
 TEST(LoopComm, ends_a_receive_with_other_bytes_as_bad_data_and_goes_on) {
   LoopWorld world(2);
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     std::vector<int32_t> first(3, 1);
     std::vector<int32_t> second(2, me == 0 ? 5 : 0);
     std::vector<int32_t> room(4, 0);
@@ -235,7 +133,7 @@ TEST(LoopComm, ends_a_receive_with_other_bytes_as_bad_data_and_goes_on) {
 TEST(LoopComm, bounds_progress_and_wakes_it) {
   LoopWorld world(2);
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     EXPECT_EQ(rank.progress(0), TN_OK);
     EXPECT_EQ(rank.progress(1000), TN_OK);
     EXPECT_EQ(rank.woken, 0);
@@ -257,7 +155,7 @@ TEST(LoopComm, a_loss_ends_requests_and_the_others_go_on) {
   script.faults.push_back({LoopFault::Kind::kLose, 2, 1, {}});
   LoopWorld world(3, script);
   run_ranks(3, [&](int32_t me) {
-    Rank rank(world, me, 3);
+    Rank rank(opening_of(world, me, 3));
     std::vector<int32_t> values(10'000, me);
     if (me == 2) {
       EXPECT_EQ(rank.wait(rank.send(0, 0, values)), TN_OK);
@@ -288,7 +186,7 @@ TEST(LoopComm, a_stopped_rank_is_lost_after_the_silence_and_loses_the_others) {
   script.faults.push_back({LoopFault::Kind::kStop, 1, 0, {}});
   LoopWorld world(2, script);
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2, 30);
+    Rank rank(opening_of(world, me, 2, 30));
     std::vector<int32_t> values(1, me);
     if (me == 0) {
       EXPECT_EQ(rank.wait(rank.receive(1, 0, values)), TN_IO);
@@ -307,7 +205,7 @@ TEST(LoopComm, without_silence_a_cut_delays_and_with_it_both_sides_lose) {
     LoopWorld world(3);
     std::atomic<int> ready{0};
     run_ranks(3, [&](int32_t me) {
-      Rank rank(world, me, 3, silence_ms);
+      Rank rank(opening_of(world, me, 3, silence_ms));
       if (++ready == 3) world.cut({2});
       while (ready < 3) std::this_thread::yield();
       std::vector<int32_t> values(1, me);
@@ -332,7 +230,7 @@ TEST(LoopComm, messages_of_a_rank_that_left_arrive_before_its_loss) {
   LoopWorld world(2);
   std::atomic<bool> left{false};
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     std::vector<int32_t> values(2, me == 0 ? 8 : 0);
     if (me == 0) {
       EXPECT_EQ(rank.wait(rank.send(1, 0, values)), TN_OK);
@@ -356,7 +254,7 @@ TEST(LoopComm, an_abort_ends_one_rank_or_all) {
     script.traits = traits;
     LoopWorld world(2, script);
     run_ranks(2, [&](int32_t me) {
-      Rank rank(world, me, 2);
+      Rank rank(opening_of(world, me, 2));
       if (me == 0) return rank.abort(201);
       if (traits == 0)
         EXPECT_FALSE(rank.until([] { return false; }));
@@ -371,14 +269,14 @@ TEST(LoopComm, open_names_the_missing_ranks_the_wrong_world_and_cancels) {
   LoopWorld world(3);
   const tn_comm_type& type = *world.type();
   void* comm = nullptr;
-  Opening late(world, 1, 3);
+  Opening late(*world.type(), 1, 3);
   late.open.deadline_ms = 10;
   EXPECT_EQ(type.open(&late.open, &comm), TN_IO);
   EXPECT_EQ(late.message, "ranks 0, 2 did not connect within 10 ms");
-  Opening other(world, 0, 4);
+  Opening other(*world.type(), 0, 4);
   EXPECT_EQ(type.open(&other.open, &comm), TN_INVALID);
   EXPECT_EQ(other.message, "the world has 3 ranks, not 4");
-  Opening cancelled(world, 0, 3);
+  Opening cancelled(*world.type(), 0, 3);
   const volatile int32_t cancel = 1;
   cancelled.open.cancel = &cancel;
   EXPECT_EQ(type.open(&cancelled.open, &comm), TN_CANCELLED);
@@ -391,7 +289,7 @@ TEST(LoopComm, counts_strangers_of_other_secrets_and_epochs) {
   const tn_comm_type& type = *world.type();
   std::atomic<int> strangers{0};
   run_ranks(4, [&](int32_t thread) {
-    Opening opening(world, thread % 2, 2);
+    Opening opening(*world.type(), thread % 2, 2);
     opening.open.secret = secret;
     opening.open.secret_bytes = 3;
     void* comm = nullptr;
@@ -418,7 +316,7 @@ TEST(LoopComm, counts_strangers_of_other_secrets_and_epochs) {
 TEST(LoopComm, reports_misuse) {
   LoopWorld world(2);
   run_ranks(2, [&](int32_t me) {
-    Rank rank(world, me, 2);
+    Rank rank(opening_of(world, me, 2));
     if (me == 1) return;
     uint64_t request = 0;
     int32_t value = 0;

@@ -1,2 +1,15 @@
 # Tests of communicators. SPDX-License-Identifier: Apache-2.0
+add_library(tenon_comms_contract STATIC comms/contract.cpp)
+target_link_libraries(tenon_comms_contract PUBLIC tenon_sdk tenon_test_paths Threads::Threads)
+add_executable(tenon_comm_rank comms/comm_rank.cpp)
+target_link_libraries(tenon_comm_rank PRIVATE tenon_comms_contract ${CMAKE_DL_LIBS})
+set_target_properties(tenon_comm_rank PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
 tenon_test(comms/loop_test)
+tenon_test(comms/zmq_test)
+foreach(test loop zmq)
+  target_link_libraries(test_comms_${test}_test PRIVATE tenon_comms_contract)
+endforeach()
+if(NOT TENON_SANITIZE) # MPI libraries leak, and replace functions that sanitizers replace
+  tenon_test(comms/mpi_test)
+  add_dependencies(tests_comms tenon_comm_rank)
+endif()
