@@ -16,21 +16,20 @@ namespace {
 namespace fs = std::filesystem;
 using cli::Failure;
 using cli::Job;
-using cli::Node;
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
 // Calls `use` with each text in a value that is a text or a list.
-void for_texts(const Node& node, const std::function<void(const std::string&)>& use) {
+void for_texts(const cli::Node& node, const std::function<void(const std::string&)>& use) {
   if (const auto* text = node.get<std::string>()) use(*text);
-  if (const auto* list = node.get<Node::List>())
-    for (const Node& entry : *list) for_texts(entry, use);
+  if (const auto* list = node.get<cli::Node::List>())
+    for (const cli::Node& entry : *list) for_texts(entry, use);
 }
 
 // Returns the first relative path among those keys of a reader that say where its data is.
-std::optional<std::string> relative_data(const Node& table) {
+std::optional<std::string> relative_data(const cli::Node& table) {
   std::optional<std::string> result;
-  const auto* members = table.get<Node::Members>();
+  const auto* members = table.get<cli::Node::Members>();
   if (members == nullptr) return result;
   for (const auto& [key, value] : *members) {
     const bool is_place =
@@ -39,8 +38,8 @@ std::optional<std::string> relative_data(const Node& table) {
       for_texts(value, [&](const std::string& path) {
         if (!fs::path(path).is_absolute() && !result) result = "\"" + path + "\" of a reader";
       });
-    if (const auto* list = value.get<Node::List>())
-      for (const Node& part : *list)
+    if (const auto* list = value.get<cli::Node::List>())
+      for (const cli::Node& part : *list)
         if (!result) result = relative_data(part);
   }
   return result;

@@ -276,6 +276,7 @@ json Launcher::start_of(size_t node) const {
                {"comm", command_.arguments.launch.comm},
                {"address", address_},
                {"epoch", epoch_},
+               {"listen", here.host()},
                {"silence", is_far ? kLostLauncher : 0}};
   if (is_far) plan["folder"] = std::filesystem::path(words.job).parent_path().string();
   return plan;
@@ -299,12 +300,13 @@ std::optional<Cause> Launcher::find_cause() {
     leaves = leaves || (process.running && process.done && Clock::now() - process.done_at > kLeave);
     if (process.running || signal_ != 0) continue;
     const std::optional<Cause> cause = end_of(i);
-    // A process that lost another one ends first, now and then, although the other one is the cause.
-    const bool is_weak = cause && process.end && process.end->value("code", 0) == kLostExit;
+    // A process that lost another one may end first, with an error of its messages, although the other is the cause.
+    const int exit = process.end ? process.end->value("code", -1) : -1;
+    const bool is_weak = cause && (exit == kLostExit || exit == cli::kIo) && team_.processes().size() > 1;
     if (cause && !is_weak) return cause;
     if (cause && !weak_) {
       weak_ = cause;
-      weak_until_ = Clock::now() + kWeak;
+      weak_until_ = Clock::now() + kWeak + watch_of(command_.arguments.launch).silence;
     }
   }
   if (leaves) team_.tell_all({{"end", "the training has ended"}});

@@ -111,8 +111,9 @@ class Agent {
   }
 
   void receive() {
-    heard_ = Clock::now();
-    if (!channel_.receive([this](const json& command) { handle(command); })) lose("the launcher has ended");
+    const bool there = channel_.receive([this](const json& command) { handle(command); });
+    heard_ = Clock::now();  // a command may have taken its time
+    if (!there) lose("the launcher has ended");
   }
 
   // The launcher is gone: everything ends.
@@ -199,6 +200,8 @@ class Agent {
     start.environment = {{"TENON_TEAM_PROCESSES", std::to_string(plan.at("processes").get<int64_t>())},
                          {"TENON_TEAM_COMM", plan.at("comm")},
                          {"TENON_TEAM_ADDRESS", plan.at("address")},
+                         {"TENON_TEAM_LISTEN", plan.value("listen", "")},
+                         {"TENON_TEAM_LOCAL", std::to_string(plan.at("count").get<int64_t>())},
                          {"TENON_TEAM_EPOCH", std::to_string(plan.at("epoch").get<int64_t>())}};
     const int64_t first = plan.at("first"), count = plan.at("count");
     heard_ = Clock::now();

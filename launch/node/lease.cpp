@@ -94,8 +94,10 @@ void Lease::create_folder() const {
   std::error_code error;
   if (fs::is_directory(folder_, error)) return;
   if (mkdir(folder_.c_str(), 0777) == 0 || errno == EEXIST) return;
-  if (errno == ENOENT)
+  const int failure = errno;
+  if (!fs::is_directory(base::folder_of(folder_), error))
     throw Failure(cli::kNotFound, "there is no folder \"" + base::folder_of(folder_).string() + "\" for checkpoints");
+  errno = failure;
   fail_io(folder_);
 }
 

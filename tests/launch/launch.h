@@ -27,9 +27,7 @@ class LaunchTest : public ProgramTest {
     setenv("TEST_CHECKPOINTS", path("ck").c_str(), 1);
     for (const char* name : {"TEST_ACTIONS", "TEST_STEPS", "TEST_IGNORE", "TENON_TEAM_RANK"}) unsetenv(name);
   }
-  static std::filesystem::path own_folder() {
-    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  }
+  static std::filesystem::path own_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
   static std::string launcher() {
     return (std::filesystem::path(tenon_tests::program()).parent_path() / "tenon-launch").string();
   }
@@ -48,8 +46,9 @@ class LaunchTest : public ProgramTest {
   // Starts the launcher beside the test; its output goes to the file "output".
   [[nodiscard]] Child begin(const std::string& arguments) const {
     return Child([&] {
-      become({"/bin/sh", "-c",
-              "cd '" + path(".") + "' && exec '" + launcher() + "' job.toml " + arguments + " >output 2>&1 </dev/null"});
+      become(
+          {"/bin/sh", "-c",
+           "cd '" + path(".") + "' && exec '" + launcher() + "' job.toml " + arguments + " >output 2>&1 </dev/null"});
     });
   }
 

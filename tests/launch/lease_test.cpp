@@ -1,4 +1,5 @@
-// The lease of a folder of checkpoints: one holder at a time, and epochs that only rise. SPDX-License-Identifier: Apache-2.0
+// The lease of a folder of checkpoints: one holder at a time, and epochs that only rise. SPDX-License-Identifier:
+// Apache-2.0
 #include "launch/node/lease.h"
 
 #include <gmock/gmock.h>
@@ -55,8 +56,10 @@ TEST_F(LeaseTest, OneHolderAtATimeAndEpochsRise) {
     EXPECT_EQ(lease.begin_epoch(), 1U);
     EXPECT_EQ(lease.begin_epoch(), 2U);
     EXPECT_EQ(record().at("ended"), false);
-    EXPECT_EQ(refusal(2), "/jobs/a.toml runs already: epoch 2, started on node7 by process 1, since 2026-11-29 "
-                          "14:02:11 UTC; its checkpoints are in \"" + folder.string() + "\"");
+    EXPECT_EQ(refusal(2),
+              "/jobs/a.toml runs already: epoch 2, started on node7 by process 1, since 2026-11-29 "
+              "14:02:11 UTC; its checkpoints are in \"" +
+                  folder.string() + "\"");
   }
   EXPECT_EQ(record().at("ended"), true);
   Lease lease(folder, holder(2), 0);

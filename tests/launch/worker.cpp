@@ -80,7 +80,7 @@ void act(const Action& action, Control& control) {
   }
   if (action.name == "print") std::cerr << "warning: step " << action.step << std::endl;
   if (action.name == "flood")
-    for (int i = 0; i < 20'000; ++i) std::cout << "line " << i << " of a long text that fills pipes\n";
+    for (int i = 0; i < 40'000; ++i) std::cout << "line " << i << " of a long text that fills pipes\n";
   if (action.name == "hang") {
     control.set_phase("train", "hidden");
     for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -110,9 +110,14 @@ int main(int argc, char** argv) {
                       {"secret", secret.substr(0, got < 0 ? 0 : static_cast<size_t>(got))},
                       {"folder", std::filesystem::current_path().string()},
                       {"pid", getpid()}};
-  note("start", {{"words", start["words"]}, {"processes", start["processes"]}, {"comm", start["comm"]},
-                 {"address", start["address"]}, {"node", start["node"]}, {"pid", start["pid"]},
-                 {"folder", start["folder"]}, {"secret_bytes", got}});
+  note("start", {{"words", start["words"]},
+                 {"processes", start["processes"]},
+                 {"comm", start["comm"]},
+                 {"address", start["address"]},
+                 {"node", start["node"]},
+                 {"pid", start["pid"]},
+                 {"folder", start["folder"]},
+                 {"secret_bytes", got}});
   static std::atomic<int> signal = 0;
   const bool ignores = variable("TEST_IGNORE") == "1";
   if (ignores) std::signal(SIGTERM, SIG_IGN);
