@@ -46,6 +46,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Millis kLongest{14'000};  // of a world
+constexpr Millis kGrace{3000};      // of the other processes after a fault
 constexpr Millis kStep{2};
 constexpr const char* kSchemes[] = {"ipc", "tcp", ""};
 
@@ -233,12 +234,19 @@ void CommWorld::run(const std::function<void(Rank&)>& work, int32_t strangers) {
         work(rank);
       });
     });
-  const auto is_over = [&](int32_t number) {
-    return children[static_cast<size_t>(number)].has_ended() || shared.ranks[number].stands;
+  Clock::time_point deadline = Clock::now() + kLongest;
+  const auto is_over = [&] {
+    bool over = true;
+    for (int32_t number = 0; number < processes; ++number) {
+      const SharedRank& rank = shared.ranks[number];
+      const bool ended = children[static_cast<size_t>(number)].has_ended();
+      const bool failed = rank.fault_at != 0 || (ended && !rank.done && !rank.may_end);
+      if (failed) deadline = std::min(deadline, Clock::now() + kGrace);
+      over = over && (ended || rank.stands);
+    }
+    return over || Clock::now() > deadline;
   };
-  const Clock::time_point begin = Clock::now();
-  for (int32_t number = 0; number < processes; ++number)
-    while (!is_over(number) && Clock::now() - begin < kLongest) std::this_thread::sleep_for(kStep);
+  while (!is_over()) std::this_thread::sleep_for(kStep);
   report(shared, processes, [&](int32_t number) {
     process::Child& child = children[static_cast<size_t>(number)];
     return child.has_ended() ? process::ChildEnd{.text = {}, .status = child.wait()}.how() : "";
@@ -266,7 +274,8 @@ void CommWorld::report(const SharedWorld& shared, int32_t processes,
       if (!rank.may_end) throw Fault(who + " ended its process by " + how + place);
       continue;
     }
-    hangs = who + " does not end within " + std::to_string(kLongest.count()) + " ms" + place;
+    if (hangs.empty() || call != nullptr)
+      hangs = who + " does not end within " + std::to_string(kLongest.count()) + " ms" + place;
   }
   if (first != nullptr) {
     const auto number = static_cast<int32_t>(first - shared.ranks);

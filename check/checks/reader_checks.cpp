@@ -50,7 +50,7 @@ void append(std::string& to, const void* data, size_t bytes) {
 }
 
 // The bytes of one sample, all slots.
-std::string bytes_of(const std::vector<Array>& arrays) {
+std::string sample_bytes(const std::vector<Array>& arrays) {
   std::string result;
   for (const Array& array : arrays) {
     int64_t elements = array.count();
@@ -72,7 +72,7 @@ std::vector<std::string> rest_of(const Reader& reader, size_t most = kMostSample
   while (result.size() < most) {
     const std::vector<Array> arrays = reader.next();
     if (arrays.empty()) break;
-    result.push_back(bytes_of(arrays));
+    result.push_back(sample_bytes(arrays));
   }
   return result;
 }
