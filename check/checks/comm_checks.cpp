@@ -50,16 +50,6 @@ void live(Rank& rank) {
   rank.comm().close(Millis(1000));
 }
 
-// Of one that a launcher connects: a world of one.
-int32_t ranks_of(Context& context) {
-  try {
-    const CommWorld world(context, 2);
-    return 2;
-  } catch (const Skip&) {
-    return 1;
-  }
-}
-
 void check_comm_process(Context& context) {
   CommWorld world(context, ranks_of(context));
   world.run([](Rank& rank) {

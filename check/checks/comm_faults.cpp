@@ -224,10 +224,11 @@ void check_strangers(Context& context) {
 
 void check_abort(Context& context) {
   const bool survives = (context.subject().described.value("traits", uint32_t{0}) & TN_COMM_SURVIVES) != 0;
-  CommWorld world(context, survives ? 2 : 1);
+  const int32_t ranks = survives ? ranks_of(context) : 1;
+  CommWorld world(context, ranks);
   world.run([&](Rank& rank) {
     OpenComm& comm = rank.opened();
-    if (survives) rank.meet(0, 2);
+    if (ranks == 2) rank.meet(0, 2);
     rank.expect(true, "");
     if (rank.number() + 1 < rank.ranks()) return comm.await_loss(1);
     rank.may_end();

@@ -117,6 +117,15 @@ std::vector<json> comm_attributes(const Context& context) {
   return result;
 }
 
+int32_t ranks_of(Context& context) {
+  try {
+    const CommWorld world(context, 2);
+    return 2;
+  } catch (const Skip&) {
+    return 1;
+  }
+}
+
 // ---- one process
 
 Rank::Rank(const Subject& subject, const CommValues& values, SharedWorld& shared, int32_t number, CommPlace place,

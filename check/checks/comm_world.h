@@ -85,6 +85,9 @@ class CommWorld : base::NotCopied {
   int32_t silence_ms_ = 0;
 };
 
+// 2; 1 where a launcher would have to connect two ranks.
+[[nodiscard]] int32_t ranks_of(Context& context);
+
 // The attributes of the author's cases; {} without any.
 [[nodiscard]] std::vector<json> comm_attributes(const Context& context);
 
