@@ -8,9 +8,9 @@ namespace {
 
 using tenon::Team;
 
-void join(Team* place, const tenon::Host& host, const nb::dict& given) {
+void join(Team* place, const tenon::Host& host, const nb::dict& arguments) {
   tenon::TeamOptions options;
-  read(given, &options);
+  read(arguments, &options);
   new (place) Team(unlocked([&] { return host.join(options); }));
 }
 

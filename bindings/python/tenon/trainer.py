@@ -166,11 +166,11 @@ class SGD:
         which computes a shard of every minibatch. shards: of a minibatch, 0: one for each device and process; results
         depend on their number, and not on the devices and processes that compute them. team: the processes that train
         together, each with this call and equal arguments; handlers are called in process 0. verify_every: steps between
-        comparisons of the parameters of a team's processes, 0: before the first step alone. compute: "float32", or "bf16" or "tf32", with which factors of matrix
-        products are rounded, and steps with gradients that are not finite are skipped. feeding: {slot: data layer} where
-        the names differ, or of samples that are tuples {data layer: place}. nan: "allow" feeds NaN, which is an error
-        otherwise. A RuntimeWarning names the first minibatch whose cost is not finite. A pass without samples costs nan.
-        MisuseError while the set is trained by another call.
+        comparisons of the parameters of a team's processes, 0: before the first step alone. compute: "float32", or "bf16"
+        or "tf32", with which factors of matrix products are rounded, and steps with gradients that are not finite are
+        skipped. feeding: {slot: data layer} where the names differ, or of samples that are tuples {data layer: place}. nan:
+        "allow" feeds NaN, which is an error otherwise. A RuntimeWarning names the first minibatch whose cost is not finite.
+        A pass without samples costs nan. MisuseError while the set is trained by another call.
         """
         chosen = layers.as_layers(topology)
         if reader is None:
@@ -192,7 +192,7 @@ class SGD:
         )  # fmt: skip
         options.update(_readers(opened, reader, test))
         if team is not None:  # the last, since that of dist_train is joined now
-            options["team"] = _check.instance(team, Team, "a tenon.Team", "team", "train").core
+            options["team"] = _team(team, parameters)
         with parameters.training():
             _core.train(options, handle, _warn)
         _warn_of_names(parameters)
@@ -267,6 +267,14 @@ def _parts(checkpoint: Any, early_stop: Any, average: Any, best: Any) -> dict[st
 def _set(parameters: Any) -> Any:
     expected = "a set of parameters, as tenon.parameters.create makes it"
     return _check.instance(parameters, ParameterSet, expected, "parameters", "tenon").core
+
+
+def _team(given: Any, parameters: ParameterSet) -> Any:
+    """Returns the team of a training, joined."""
+    core = _check.instance(given, Team, "a tenon.Team", "team", "train").core
+    if given.host is not parameters.host:
+        raise error.InvalidError("the team was joined on another host than that of the parameters", "train", "team")
+    return core
 
 
 def _readers(opened: Callable[..., tuple[Any, list[Any]]], reader: Any, test: Any) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import tenon
+
 # The variable names a file of reasons, as scripts/test-report reads it, and a skip for any other reason fails: ctest sees
 # whole files, and would count one with skipped tests as passed. Where it is not set, any reason will do.
 ALLOWED = "TENON_ALLOWED_SKIPS"
@@ -44,3 +46,10 @@ def cell():
     shell.display_pub, shell.kernel = CapturingDisplayPublisher(), object()
     yield shell.display_pub.outputs
     InteractiveShell.clear_instance()
+
+
+def needs_communicator(name: str) -> None:
+    """Skips the test if no plugin of the build has the communicator."""
+    manifests = [plugin["manifest"] or {} for plugin in tenon.host().plugins()]
+    if not any(each["type"] == name for manifest in manifests for each in manifest.get("comms", ())):
+        pytest.skip(f"no communicator {name} in this build")

@@ -96,7 +96,8 @@ _R = TypeVar("_R")
 
 
 def host() -> Host:
-    """Returns the default host, made on first use, in one of several processes with a share of the cores; inside of a call on a set of parameters the host of the set."""
+    """Returns the default host, made on first use, in one of several processes with a share of the cores; inside of a call
+    on a set of parameters the host of the set."""
     global _default
     present = _present.get(None)
     if present is not None:

@@ -42,7 +42,13 @@ class _LateTeam(Team):
 def _lead(train: Callable[[Team], None], processes: int, comm: str, place: str) -> None:
     """Trains as process 0, and starts the others."""
     command = _command()
-    _host.host().describe("comm", comm)  # NotFoundError, before processes are started
+    if "one_per_process" in _host.host().describe("comm", comm)["traits"]:
+        raise error.UnsupportedError(
+            f'dist_train: comm "{comm}" connects only the processes that its own launcher has started: '
+            f"mpirun -n {processes} python train.py",
+            "dist_train",
+            "comm",
+        )
     with ExitStack() as stack:
 
         def start() -> dict[str, Any]:

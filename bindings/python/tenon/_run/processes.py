@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
@@ -72,6 +72,8 @@ def from_message(rank: int, message: tuple[Any, ...]) -> Failure:
             failure = None
     if not isinstance(failure, Exception):  # also for what would end this program, such as SystemExit
         failure = error.Error(f"process {rank}: {text}", f"process {rank}")
+    if hasattr(failure, "__notes__"):  # which the lines have
+        del failure.__notes__
     failure.add_note(f"in process {rank}:\n{lines.rstrip()}")
     return Failure(when, failure)
 
@@ -124,10 +126,8 @@ class Worker:
     def send(self, number: signal.Signals) -> None:
         """Sends a signal to the process, and to those that it has started."""
         if self.process.poll() is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
-            except ProcessLookupError:
-                pass
 
 
 class Workers:
@@ -319,6 +319,6 @@ def interruptible(workers: Workers) -> Iterator[None]:
 
 def _end_when_interrupted(signals: int, over: threading.Event, workers: Workers) -> None:
     while part := os.read(signals, 64):
-        if signal.SIGINT in part and not over.wait(5 * PATIENCE):
+        if signal.SIGINT in part and not over.wait(2 * PATIENCE):
             for each in workers.all:
                 each.send(signal.SIGKILL)

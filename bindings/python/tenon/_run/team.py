@@ -29,8 +29,8 @@ class Team:
     its owner alone may read, "fd:7", an inherited descriptor, or bytes; None for none. listen: the name or address of this
     machine for the other processes. epoch: of this start: processes of another one do not join. deadline_seconds: for all
     to join. silence_seconds: a process of which nothing is heard for so long is lost; 0: none is. attributes: of the
-    communicator. NotFoundError if no plugin has the communicator; FileError names the processes that are missing after the
-    deadline.
+    communicator. host: of the sets that are trained; None for the default host. NotFoundError if no plugin has the
+    communicator; FileError names the processes that are missing after the deadline.
     """
 
     def __init__(
@@ -46,14 +46,16 @@ class Team:
         deadline_seconds: float = 30.0,
         silence_seconds: float = 1.5,
         attributes: Mapping[str, Any] | None = None,
+        host: _host.Host | None = None,
     ) -> None:
+        self.host = _host.host() if host is None else _check.instance(host, _host.Host, "a tenon.Host", "host", "team")
         given = {"comm": comm, "address": address, "rank": rank, "processes": processes, "listen": listen, "epoch": epoch,
                  "deadline_seconds": deadline_seconds, "silence_seconds": silence_seconds}  # fmt: skip
         if attributes:
             given["attributes"] = json.dumps(dict(_check.mapping(attributes, "attributes", "team")))
         options = _check.options(_options.TEAM, given, "team")
         with _source(secret) as options["secret"]:
-            self._core: Any = _core.Team(_host.host().core, options)
+            self._core: Any = _core.Team(self.host.core, options)
         self._info: dict[str, Any] = self._core.info()
 
     @property
