@@ -47,7 +47,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Millis kLongest{14'000};  // of a world
 constexpr Millis kGrace{3000};      // of the other processes after a fault
-constexpr Millis kStep{2};
+constexpr Millis kPoll{2};
 constexpr const char* kSchemes[] = {"ipc", "tcp", ""};
 
 class SharedMemory : base::NotCopied {
@@ -155,7 +155,7 @@ void Rank::await(int moment, int32_t count) {
   const Clock::time_point begin = Clock::now();
   while (shared_.moments[moment] < count) {
     if (Clock::now() - begin > kLongest) throw Fault("waits for the other ranks in vain");
-    std::this_thread::sleep_for(kStep);
+    std::this_thread::sleep_for(kPoll);
   }
 }
 
@@ -164,7 +164,7 @@ void Rank::meet(int moment, int32_t count) {
   reach(moment);
   while (shared_.moments[moment] < count) {
     if (Clock::now() - begin > kLongest) throw Fault("waits for the other ranks in vain");
-    (void)comm_->progress(kStep);
+    (void)comm_->progress(kPoll);
   }
 }
 
@@ -215,7 +215,7 @@ std::string CommWorld::scheme() {
     });
   });
   const Clock::time_point begin = Clock::now();
-  while (!child.has_ended() && Clock::now() - begin < kLongest) std::this_thread::sleep_for(kStep);
+  while (!child.has_ended() && Clock::now() - begin < kLongest) std::this_thread::sleep_for(kPoll);
   report(shared, 1,
          [&](int32_t) { return child.has_ended() ? process::ChildEnd{.text = {}, .status = child.wait()}.how() : ""; });
   return kSchemes[shared.answer];
@@ -255,7 +255,7 @@ void CommWorld::run(const std::function<void(Rank&)>& work, int32_t strangers) {
     }
     return over || Clock::now() > deadline;
   };
-  while (!is_over()) std::this_thread::sleep_for(kStep);
+  while (!is_over()) std::this_thread::sleep_for(kPoll);
   report(shared, processes, [&](int32_t number) {
     process::Child& child = children[static_cast<size_t>(number)];
     return child.has_ended() ? process::ChildEnd{.text = {}, .status = child.wait()}.how() : "";

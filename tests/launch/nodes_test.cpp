@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/files.h"
 #include "host/cli/cli.h"
 #include "launch/node/job_place.h"
 #include "tests/launch/launch.h"

@@ -1,5 +1,5 @@
 # Tests of tenon-launch, with a program in place of tenon. SPDX-License-Identifier: Apache-2.0
-add_executable(launch_worker launch/worker.cpp $<TARGET_OBJECTS:tenon_process> $<TARGET_OBJECTS:tenon_base>)
+add_executable(launch_worker launch/worker.cpp $<TARGET_OBJECTS:tenon_process> $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:tenon_json>)
 target_include_directories(launch_worker PRIVATE "${TENON_ROOT_process}" "${TENON_ROOT_base}")
 target_include_directories(launch_worker SYSTEM PRIVATE "${PROJECT_SOURCE_DIR}/core/json" "${TENON_JSON_INCLUDE}")
 set_target_properties(launch_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
