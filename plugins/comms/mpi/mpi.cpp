@@ -71,11 +71,8 @@ Mpi::Mpi(const tn::CommOpen& open, tn::CommEvents& events) : events_(events) {
   silence_ = milliseconds(open.silence_ms());
   last_beat_ = now;
   beats_ = std::make_shared<std::vector<char>>(2 * peers_.size() + 1, kLives);
-  for (int32_t peer = 0; peer < ranks_ && silence_.count() > 0; ++peer) {
-    peers_[static_cast<size_t>(peer)].heard = now;
-    if (peer != rank_)
-      start(Kind::kBeatReceived, peer, 0, &(*beats_)[static_cast<size_t>(ranks_ + peer)], 1, kBeatTag, comm_);
-  }
+  for (Peer& peer : peers_) peer.heard = now;
+  if (silence_.count() > 0) listen();
 }
 
 void Mpi::open_world(const tn::CommOpen& open) {
@@ -238,24 +235,32 @@ void Mpi::finish(const Transfer& transfer, const MPI_Status& status, int error) 
   events_.done(transfer.number, transfer.peer, fits ? TN_OK : TN_BAD_DATA);
 }
 
-// Sends beats, waits for those of others, and finds silent ranks.
+// Waits for beats of the ranks that have not left.
+void Mpi::listen() {
+  std::vector<bool> listening(peers_.size());
+  for (const Transfer& transfer : transfers_)
+    if (transfer.kind == Kind::kBeatReceived) listening[static_cast<size_t>(transfer.peer)] = true;
+  for (int32_t rank = 0; rank < ranks_; ++rank) {
+    const auto place = static_cast<size_t>(rank);
+    if (rank == rank_ || peers_[place].left || listening[place]) continue;
+    start(Kind::kBeatReceived, rank, 0, &(*beats_)[static_cast<size_t>(ranks_ + rank)], 1, kBeatTag, comm_);
+  }
+}
+
+// Sends beats, and finds silent ranks.
 void Mpi::beat(Time now) {
   if (silence_.count() == 0 || now - last_beat_ < silence_ / 16) return;
   // A rank that did not run does not know whether others were silent.
   const bool paused = now - last_beat_ > silence_ / 2;
   last_beat_ = now;
-  std::vector<bool> listening(peers_.size());
-  for (const Transfer& transfer : transfers_)
-    if (transfer.kind == Kind::kBeatReceived) listening[static_cast<size_t>(transfer.peer)] = true;
-  for (int32_t rank = 0; rank < ranks_ && !lost_; ++rank) {
+  listen();
+  for (int32_t rank = 0; rank < ranks_; ++rank) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     if (rank == rank_ || peer.left) continue;
     if (paused) peer.heard = now;
     if (now - peer.heard > silence_) return lose(rank);
-    char* const room = &(*beats_)[static_cast<size_t>(rank)];
-    if (!listening[static_cast<size_t>(rank)]) start(Kind::kBeatReceived, rank, 0, room + ranks_, 1, kBeatTag, comm_);
     if (peer.beating || now - peer.beat < silence_ / 4) continue;
-    start(Kind::kBeatSent, rank, 0, room, 1, kBeatTag, comm_);
+    start(Kind::kBeatSent, rank, 0, &(*beats_)[static_cast<size_t>(rank)], 1, kBeatTag, comm_);
     peer.beating = true;
     peer.beat = now;
   }
@@ -319,19 +324,19 @@ void Mpi::abort(int32_t exit_code) noexcept {
   mpi_->abort(mpi_->world, exit_code);
 }
 
-// Drops what was to be received, and waits for what is sent: MPI_Finalize would read from memory that is not lent any
-// more.
+// Drops what was to be received, and waits for what is sent, since MPI_Finalize would read from memory that is not lent
+// any more; with beats also until all others leave.
 bool Mpi::end_transfers(Time deadline) {
-  for (int32_t rank = 0; rank < ranks_ && silence_.count() > 0; ++rank) {
-    char* const leaves = &(*beats_)[static_cast<size_t>(2 * ranks_)];
-    *leaves = kLeaves;
-    if (rank != rank_) start(Kind::kBeatSent, rank, 0, leaves, 1, kBeatTag, comm_);
-  }
+  char* const leaves = &(*beats_)[static_cast<size_t>(2 * ranks_)];
+  *leaves = kLeaves;
   for (size_t i = 0; i < transfers_.size(); ++i)
-    if (transfers_[i].kind == Kind::kReceive || transfers_[i].kind == Kind::kBeatReceived) mpi_->cancel(&requests_[i]);
-  for (uint32_t rounds = 0; !transfers_.empty() && !lost_; ++rounds) {
+    if (transfers_[i].kind == Kind::kReceive) mpi_->cancel(&requests_[i]);
+  for (int32_t rank = 0; rank < ranks_ && silence_.count() > 0; ++rank)
+    if (rank != rank_) start(Kind::kBeatSent, rank, 0, leaves, 1, kBeatTag, comm_);
+  for (uint32_t rounds = 0; !lost_; ++rounds) {
     poll();
-    if (steady_clock::now() >= deadline) break;
+    if (silence_.count() > 0 && !lost_) listen();
+    if (transfers_.empty() || steady_clock::now() >= deadline) break;
     wait(deadline, rounds);
   }
   return transfers_.empty() && !lost_;

@@ -53,6 +53,7 @@ class Mpi {
   void start(Kind kind, int32_t peer, uint64_t number, void* data, uint64_t bytes, int tag, MPI_Comm comm);
   void poll();
   void finish(const Transfer& transfer, const MPI_Status& status, int error);
+  void listen();
   void beat(Time now);
   void lose(int32_t peer);
   bool take_wake();
