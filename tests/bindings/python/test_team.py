@@ -1,6 +1,7 @@
 """Shards, teams and dist_train: several processes have the results of one. SPDX-License-Identifier: Apache-2.0"""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -330,6 +331,27 @@ np.savez({str(tmp_path / "trained.npz")!r}, **{{name: parameters[name] for name 
     expected = trained(shards=6, passes=2)[1]
     with np.load(tmp_path / "trained.npz") as stored:
         assert {name: stored[name].tobytes() for name in stored} == bits(expected)
+
+
+@pytest.mark.parametrize("engine", ["mpich", "openmpi"])
+def test_processes_of_a_launcher_have_the_bits_of_one(environment, tmp_path, engine):
+    needs_communicator(engine)
+    if shutil.which(f"mpiexec.{engine}") is None:
+        pytest.skip(f"no launcher mpiexec.{engine} on this machine")
+    (tmp_path / "train.py").write_text(PROGRAM + f"""
+parameters = dist_train(None, shards=6, passes=2)
+print("after")
+np.savez({str(tmp_path / "trained.npz")!r}, **{{name: parameters[name] for name in parameters}})
+""")
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ["PYTHONPATH"]])
+    variables = {**os.environ, "PYTHONPATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    words = [f"mpiexec.{engine}", "-n", "2", *(["--oversubscribe"] if engine == "openmpi" else [])]
+    done = subprocess.run([*words, sys.executable, "train.py"], check=False, capture_output=True, text=True, timeout=100,
+                          cwd=tmp_path, env=variables, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("begun") == 2 and done.stdout.count("after") == 1
+    with np.load(tmp_path / "trained.npz") as stored:
+        assert {name: stored[name].tobytes() for name in stored} == bits(trained(shards=6, passes=2)[1])
 
 
 FAILURES = """

@@ -54,6 +54,9 @@ parameters = tenon.parameters.create(tenon.layer.fc(input=[x, y], size=3))
 tenon.train(tenon.layer.sum_cost(y), parameters, tenon.reader.csv(files="data.csv").shuffle(),
             updater=tenon.updater.Adam(learning_rate=0.1, schedule={"type": "constant"}), passes=3)
 rows: int = np.argmax(parameters["weight"], 1).shape[0]
+with tenon.Team("zmq", rank=0, processes=1) as team:
+    tenon.trainer.SGD().train(y, parameters, tenon.reader.csv(files="data.csv"), shards=4, team=team)
+    tenon.dist_train(y, parameters, tenon.reader.csv(files="data.csv"), processes=team.processes, comm=team.comm)
 """
 
 
@@ -134,6 +137,7 @@ WRONG = {
     "tenon.updater.Adam(learning_rat=0.1)": 'Unexpected keyword argument "learning_rat"',
     'tenon.reader.csv(header="yes", files=["a"])': 'Argument "header" to "csv" has incompatible type "str"',
     'tenon.metric.auc(binz=3)': 'Unexpected keyword argument "binz" for "auc"',
+    'tenon.dist_train("x", processes="two")': 'Argument "processes" to "dist_train" has incompatible type "str"',
     "tenon.trian()": 'Module has no attribute "trian"',
 }
 
