@@ -89,9 +89,9 @@ std::string roles_of(const std::vector<Node>& nodes, bool states_threads) {
   std::string result;
   for (const Node& node : nodes) {
     const std::string place = node.name.empty() ? "" : " on " + node.name;
-    const std::string threads =
-        states_threads ? " (" + counted(node.threads(), "thread", "threads") + (node.processes > 1 ? " each)" : ")")
-                       : "";
+    std::string threads;
+    if (states_threads)
+      threads = " (" + counted(node.threads(), "thread", "threads") + (node.processes > 1 ? " each)" : ")");
     if (!result.empty()) result += "; ";
     if (node.first > 0) {
       result += range(node.first, node.processes) + place + threads + (node.processes == 1 ? " trains" : " train");

@@ -18,10 +18,10 @@ constexpr std::chrono::milliseconds kLate(500);  // a turn that took longer did 
 // Returns a member of a line that a process may have written in any form.
 template <typename Value>
 std::optional<Value> member(const json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end()) return std::nullopt;
+  const auto entry = line.find(key);
+  if (entry == line.end()) return std::nullopt;
   try {
-    return found->get<Value>();
+    return entry->get<Value>();
   } catch (const json::exception&) {
     return std::nullopt;
   }

@@ -24,14 +24,14 @@ bool holds(const Names& names, std::string_view name) {
 
 std::vector<std::string> words_of(const cli::TrainCommand& command, const WordsOptions& options) {
   std::vector<std::string> result = {"train", options.job};
-  for (const cli::GivenOption& given : command.options.given_options()) {
-    if (holds(kOfLauncher, given.name)) continue;
-    if (options.resume_from && (given.name == "resume" || given.name == "resume-from")) continue;
-    if (given.values.empty()) result.push_back("--" + given.name);
-    for (const std::string& value : given.values)
+  for (const cli::GivenOption& option : command.options.given_options()) {
+    if (holds(kOfLauncher, option.name)) continue;
+    if (options.resume_from && (option.name == "resume" || option.name == "resume-from")) continue;
+    if (option.values.empty()) result.push_back("--" + option.name);
+    for (const std::string& value : option.values)
       result.push_back(
-          "--" + given.name + "=" +
-          (options.absolute && holds(kPaths, given.name) ? std::filesystem::absolute(value).string() : value));
+          "--" + option.name + "=" +
+          (options.absolute && holds(kPaths, option.name) ? std::filesystem::absolute(value).string() : value));
   }
   if (options.threads) result.push_back("--threads=" + std::to_string(*options.threads));
   if (options.shards) result.push_back("--set=shards=" + std::to_string(*options.shards));

@@ -179,7 +179,7 @@ void Team::exchange(std::span<const Outgoing> outgoing, std::span<const Incoming
 
 void Team::gather(std::span<std::byte> all) {
   const uint64_t bytes = all.size() / static_cast<uint64_t>(processes());
-  const auto part = [&](int64_t of) { return all.data() + static_cast<uint64_t>(of) * bytes; };
+  const auto part = [&](int64_t process) { return all.data() + static_cast<uint64_t>(process) * bytes; };
   std::vector<Outgoing> outgoing;
   std::vector<Incoming> incoming;
   for (int64_t other = 0; other < processes(); ++other) {

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/usable_cores.h"
 #include "core/alignment.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
@@ -29,7 +30,6 @@
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
-#include "base/usable_cores.h"
 #include "host/threads/worker_count.h"
 
 namespace tenon::host {

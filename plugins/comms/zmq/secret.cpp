@@ -18,7 +18,7 @@ Nonce draw_nonce() {
   return nonce;
 }
 
-Secret::Secret(std::string_view secret) : known_(!secret.empty()) {
+Secret::Secret(std::string_view secret) : is_set_(!secret.empty()) {
   if (sodium_init() < 0) throw tn::Failure(TN_UNSUPPORTED, "", "libsodium cannot be used on this machine");
   constexpr std::string_view kName = "tenon.zmq/1 key";
   crypto_generichash_state state;

@@ -35,7 +35,7 @@ class Secret {
   Secret(const Secret&) = delete;
   Secret& operator=(const Secret&) = delete;
 
-  bool known() const { return known_; }  // to the ranks alone
+  bool is_set() const { return is_set_; }  // to the ranks alone
   // What only an end of the meeting that has the secret can compute, by the rank that listens, or by the one that
   // connects.
   Proof proof(const Meeting& meeting, bool listens) const;
@@ -49,7 +49,7 @@ class Secret {
   };
   Pair pair(std::string_view name) const;
 
-  bool known_;
+  bool is_set_;
   std::array<uint8_t, crypto_generichash_KEYBYTES> key_{};
 };
 

@@ -123,8 +123,8 @@ void Zmq::wait(Time deadline) {
 }
 
 std::optional<int32_t> Zmq::rank_at(const std::string& route) const {
-  const auto found = routes_.find(route);
-  return found == routes_.end() ? std::nullopt : std::optional(found->second);
+  const auto entry = routes_.find(route);
+  return entry == routes_.end() ? std::nullopt : std::optional(entry->second);
 }
 
 bool Zmq::read_router() {

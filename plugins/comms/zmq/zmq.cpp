@@ -60,7 +60,7 @@ Zmq::Zmq(const tn::CommOpen& open, tn::CommEvents& events)
 void Zmq::world(tn_comm_world& world) const {
   world.rank = rank_;
   world.ranks = ranks_;
-  if (secret_.known()) world.traits |= TN_COMM_AUTHENTICATED;
+  if (secret_.is_set()) world.traits |= TN_COMM_AUTHENTICATED;
   if (encrypt_) world.traits |= TN_COMM_ENCRYPTED;
   world.most_bytes = kMostBytes;
   world.refused = refused_;
