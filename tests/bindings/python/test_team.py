@@ -1,6 +1,7 @@
 """Shards, teams and dist_train: several processes have the results of one. SPDX-License-Identifier: Apache-2.0"""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -317,6 +318,8 @@ def run(program, folder, words=("train.py",), **options):
 @pytest.mark.parametrize(("processes", "words"), [(2, ("-m", "train")), (3, ("train.py", "more"))])
 def test_processes_have_the_bits_of_one(environment, tmp_path, processes, words):
     needs_engine()
+    temporary = tmp_path / ("t" * 100 if words[0] == "-m" else "t")
+    temporary.mkdir()
     done = run(f"""
 events = []
 if sys.argv[1:] == ["more"]:
@@ -324,10 +327,18 @@ if sys.argv[1:] == ["more"]:
 parameters = dist_train({processes}, events.append, shards=6, passes=2)
 assert rank == 0 and len(events) == 2 + 2 * (2 + 2 * 8)
 np.savez({str(tmp_path / "trained.npz")!r}, **{{name: parameters[name] for name in parameters}})
-""", tmp_path, words)  # fmt: skip
-    others = "".join(f"[process {rank}] a warning\n" for rank in range(1, processes))
-    assert (done.returncode, done.stdout) == (0, "begun\n"), done.stderr
-    assert sorted(done.stderr.splitlines()) == sorted(("a warning\n" + others).splitlines())
+if sys.argv[1:] == ["more"]:
+    try:
+        dist_train(3)
+    except tenon.error.MisuseError as refused:
+        print(refused)
+""", tmp_path, words, TMPDIR=str(temporary))  # fmt: skip
+    assert list(temporary.iterdir()) == []
+    ranks = [*range(1, processes)] * (2 if "more" in words else 1)  # of the second call, too
+    others = [f"[process {rank}] a warning" for rank in ranks]
+    assert done.returncode == 0 and sorted(done.stderr.splitlines()) == sorted(["a warning", *others]), done.stderr
+    told = r"process 1 came to dist_train at \S+train.py:(\d+), call 1, process 0 at \S+train.py:\1, call 2: all .*\n"
+    assert re.fullmatch("begun\n" + (told if "more" in words else ""), done.stdout), done.stdout
     expected = trained(shards=6, passes=2)[1]
     with np.load(tmp_path / "trained.npz") as stored:
         assert {name: stored[name].tobytes() for name in stored} == bits(expected)

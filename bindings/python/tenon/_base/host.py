@@ -53,6 +53,7 @@ class Host:
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
         self.lock = threading.Lock()  # of kernels
         self.data: dict[tuple[Any, ...], tuple[Any, int, int]] = {}  # data layers, their first and last definition
+        self.joint_trainings = 0  # those of dist_train that have returned
         self._types: dict[str, dict[str, dict[str, Any]]] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
 

@@ -62,6 +62,7 @@ def _lead(train: Callable[[Team], None], processes: int, comm: str, place: str) 
         team = _LateTeam(start)
         stack.callback(team.leave)
         train(team)
+    _host.host().joint_trainings += 1
 
 
 def _conclude(team: Team, workers: Workers, failure: BaseException | None) -> None:
@@ -200,7 +201,7 @@ def dist_train(
     count = None if processes is None else _check.whole(processes, "processes", "dist_train", 1, _MOST)
     _check.text(comm, "comm", "dist_train")
     start = _launcher.of_environment()
-    place = _caller.place()
+    place = f"{_caller.place()}, call {_host.host().joint_trainings + 1}"
 
     def train(team: Team | None) -> None:
         trainer.train(topology, parameters, reader, event_handler, team=team, **options)  # type: ignore[arg-type]

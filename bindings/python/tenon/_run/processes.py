@@ -29,6 +29,7 @@ from tenon._run.team import secret_pipe
 READY, GO, FAILED = "ready", "go", "failed"  # messages: of a process that comes to the call, its answer, and an error
 PATIENCE = 2.0  # seconds, between the request to end and the end by force
 LOST = 200  # the exit code of a process that has lost process 0
+_LONGEST = 80  # bytes of a path in which sockets can be, whose paths have 107
 _LOOK = 0.1  # seconds between two looks at what cannot be waited for
 
 
@@ -134,7 +135,8 @@ class Workers:
     """The processes 1 .. processes - 1 of a training on this machine, process 0 of which is this one."""
 
     def __init__(self, command: list[str], processes: int, comm: str) -> None:
-        self.folder = tempfile.mkdtemp(prefix="tenon-")
+        long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
+        self.folder = tempfile.mkdtemp(prefix="tenon-", dir="/tmp" if long else None)
         self.secret = os.urandom(32)
         self.address = f"ipc://{self.folder}/team"
         self.all: list[Worker] = []
@@ -162,7 +164,7 @@ class Workers:
             if each.place != place:
                 raise error.MisuseError(
                     f"process {each.rank} came to dist_train at {each.place}, process 0 at {place}: all processes must run "
-                    "the program alike up to its first dist_train",
+                    "the program alike up to its first dist_train, which ends the others",
                     "dist_train",
                     f"process {each.rank}",
                 )
