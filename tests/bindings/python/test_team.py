@@ -287,6 +287,8 @@ def reader():
 def happen(scenario):
     if scenario == "killed":
         os.kill(os.getpid(), 9)
+    if scenario == "stopped":
+        os.kill(os.getpid(), 19)
     if scenario == "raises":
         raise KeyError("mine")
     if scenario == "ends":
@@ -388,6 +390,7 @@ for scenario in sys.argv[1:]:
 """
 TOLD = {
     "killed": "FileError | process 1 was ended by signal 9 (Killed) |",
+    "stopped": "process 1 is lost: it has ended, or does not answer",
     "raises": "KeyError | 'mine' | in process 1:",
     "ends": "Error | process 1: builtins.SystemExit: 3 | in process 1:",
     "never comes": "FileError | process 1 ended with code 0 before it came to dist_train |",
