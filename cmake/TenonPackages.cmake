@@ -33,9 +33,9 @@ tenon_package(sdk tenon-sdk "headers, build files and templates for plugins" ten
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
-# Loaded at run time, where they are there: a provider of convolutions, and formats of pictures.
+# Loaded at run time, where they are there: a provider of convolutions, formats of pictures, and MPI libraries.
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_RECOMMENDS "libgif7, libtiff6, libwebpdemux2")
-set(CPACK_DEBIAN_PLUGINS_PACKAGE_SUGGESTS libdnnl2)
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_SUGGESTS "libdnnl2, libmpich12, libopenmpi3")
 # What other packages write into their dependencies. CPack would look for libraries among the plugins, too.
 file(WRITE "${PROJECT_BINARY_DIR}/packages/shlibs" "libtenon ${PROJECT_VERSION_MAJOR} libtenon0 (>= ${PROJECT_VERSION})\n"
      "libtenon_arrow ${PROJECT_VERSION_MAJOR} libtenon0 (>= ${PROJECT_VERSION})\n")
