@@ -106,7 +106,7 @@ class Host {
     return detail::written(
         [this](tn_write write, void* user, tn_error* error) { return tn_host_plugins(get(), write, user, error); });
   }
-  // JSON of a type, as tn_type_describe gives it. kind: "layer", "updater" or "reader".
+  // JSON of a type, as tn_type_describe gives it. kind: "layer", "updater", "reader" or "comm".
   [[nodiscard]] std::string describe_type(const std::string& kind, const std::string& type) const {
     const char* const of = detail::c_text(kind, "kind");
     const char* const name = detail::c_text(type, "type");
