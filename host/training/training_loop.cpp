@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "core/attribute.h"
 #include "core/error.h"
-#include "host/training/agreement.h"
+#include "host/training/team/agreement.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
 #include "host/training/checkpoints.h"

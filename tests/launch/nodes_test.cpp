@@ -1,5 +1,5 @@
-// Processes on several machines: a script in place of ssh starts agents on this one. SPDX-License-Identifier:
-// Apache-2.0
+// Processes on several machines: a script in place of ssh starts agents on this one.
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/nodes.h"
 
 #include <arpa/inet.h>

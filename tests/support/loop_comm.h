@@ -1,5 +1,5 @@
-// A communicator whose ranks are threads of one process, with a script of delays and faults. SPDX-License-Identifier:
-// Apache-2.0
+// A communicator whose ranks are threads of one process, with a script of delays and faults.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/draft/comm.h>

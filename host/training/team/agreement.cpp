@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/training/agreement.h"
+#include "host/training/team/agreement.h"
 
 #include "core/error.h"
 #include "core/files/checksum.h"
