@@ -163,7 +163,7 @@ CommDescription comm_of(const Context& plugin, const tn_comm_type* entry) {
   const auto& d = TN_CHECKED(context, table.description, tn_comm_description, "description", reserved);
   const std::string type = context.name(d.type, "type");
   context.owner = "communicator \"" + type + "\"";
-  require_zero(context, d.reserved, "description's reserved member");
+  require_zero(context, d.reserved, "reserved member");
   return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, 0, ""};
 }
 
