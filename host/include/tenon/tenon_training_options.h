@@ -207,8 +207,8 @@ typedef struct tn_train_options {
   /* As in tn_machine_options; of tests, too. Since 0.4. */
   uint32_t shards;
   uint32_t shards_reserved; /* 0 */
-  /* Train only. The processes that train together, each with this call and equal arguments; not set: this process
-   * trains alone. Since 0.4. */
+  /* Train only. The processes that train together, each with this call and equal arguments; null: this process trains
+   * alone. Since 0.4. */
   tn_team team;
   /* Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
    * first step alone. TN_INTERNAL names the first one that differs. Since 0.4. */

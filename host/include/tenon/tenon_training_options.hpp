@@ -150,8 +150,8 @@ struct TrainOptions {
   // Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
   // first step alone.
   int64_t verify_every = 0;
-  // Train only. The processes that train together, each with this call and equal arguments; not set: this process
-  // trains alone.
+  // Train only. The processes that train together, each with this call and equal arguments; null: this process trains
+  // alone.
   Team team;
 };
 
