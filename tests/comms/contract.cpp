@@ -58,7 +58,9 @@ void exchange(Rank& rank, const std::vector<size_t>& sizes, const std::vector<ui
     if (!late) rank.progress(1000);
   }
   for (const Transfer& transfer : transfers) {
-    expect(rank.wait(transfer.request) == TN_OK, "a request did not end well");
+    const tn_status status = rank.wait(transfer.request);
+    expect(status == TN_OK, "a request of " + std::to_string(transfer.expected.size()) + " bytes ended with status " +
+                                std::to_string(status) + ", " + std::to_string(rank.lost.size()) + " ranks are lost");
     expect(*transfer.data == transfer.expected,
            "a message of " + std::to_string(transfer.expected.size()) + " bytes is another one");
   }
@@ -131,6 +133,7 @@ void check_contract(Rank& rank, const ContractSize& size) {
   check_wake(rank);
   for (int i = 0; i < 20; ++i) meet(rank);
   expect(rank.lost.empty(), "a rank counts as lost");
+  meet(rank);  // from here on ranks may leave
 }
 
 }  // namespace tenon_tests

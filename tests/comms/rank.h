@@ -33,7 +33,7 @@ struct Opening {
     open.services = &services;
     open.errors = &errors;
     open.attributes = &attributes;
-    open.deadline_ms = 20'000;
+    open.deadline_ms = 60'000;
     open.user = type.user;
   }
   Opening(const Opening&) = delete;
@@ -118,9 +118,9 @@ class Rank {
     }
     return status;
   }
-  // Lets messages move until the condition holds, for at most 20 s; returns whether it does.
+  // Lets messages move until the condition holds, for at most 60 s; returns whether it does.
   bool until(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!condition())
       if (progress(kSecond / 10) != TN_OK || std::chrono::steady_clock::now() > deadline) return false;
     return true;

@@ -300,8 +300,10 @@ void Mpi::wait(Time deadline, uint32_t rounds) {
     std::this_thread::yield();
     return;
   }
-  const uint32_t longer = std::min((rounds - kYields) / 16, 5U);
-  const Time moment = std::min(deadline, steady_clock::now() + microseconds(20U << longer));
+  // Open MPI moves a long message in parts, one or a few at a time for each call.
+  const auto longest = transfers_.size() < peers_.size() ? microseconds(640) : microseconds(160);
+  const auto pause = std::min<microseconds>(microseconds(20U << std::min((rounds - kYields) / 16, 5U)), longest);
+  const Time moment = std::min(deadline, steady_clock::now() + pause);
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_until(lock, moment, [&] { return woken_; });
 }
