@@ -89,6 +89,7 @@ int main(int count, char** words) {
     return tenon_tests::run(words[1], words[2], count > 3 ? std::atoi(words[3]) : -1);
   } catch (const std::exception& error) {
     std::cout << "comm_rank: " << error.what() << std::endl;
+    usleep(300'000);  // MPICH's launcher may drop what processes wrote that end before they begin with MPI
     return 3;
   }
 }
