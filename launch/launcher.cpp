@@ -341,7 +341,9 @@ std::optional<Cause> Launcher::fault_now() const {
   const Progress& progress = team_.watch().progress(fault->process);
   const std::string name = team_.name(fault->process), since = seconds_text(fault->since);
   if (!fault->stuck) return Cause{kLostExit, name + " has said nothing for " + since + " at " + progress.text(), false};
-  Cause cause{kStuckExit, name + " is stuck: " + progress.text() + " for " + since, false, progress.step};
+  const bool may_wait = progress.layer.empty() && team_.processes().size() > 1;
+  const std::string state = may_wait ? " is stuck, or waits for another process: " : " is stuck: ";
+  Cause cause{kStuckExit, name + state + progress.text() + " for " + since, false, progress.step};
   if (progress.step == stuck_at_) {
     cause.text += ", as before the training was started again";
     cause.exit = cli::kInternal;
