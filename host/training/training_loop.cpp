@@ -7,11 +7,11 @@
 #include "base/nearest.h"
 #include "core/attribute.h"
 #include "core/error.h"
-#include "host/training/team/agreement.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
 #include "host/training/checkpoints.h"
 #include "host/training/data_digest.h"
+#include "host/training/team/agreement.h"
 #include "host/training/validation.h"
 
 namespace tenon::host {

@@ -1,5 +1,5 @@
-// The communicator over ZeroMQ; ranks are threads, and processes where they are killed. SPDX-License-Identifier:
-// Apache-2.0
+// The communicator over ZeroMQ; ranks are threads, and processes where they are killed.
+// SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>

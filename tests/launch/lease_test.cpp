@@ -1,5 +1,5 @@
-// The lease of a folder of checkpoints: one holder at a time, and epochs that only rise. SPDX-License-Identifier:
-// Apache-2.0
+// The lease of a folder of checkpoints: one holder at a time, and epochs that only rise.
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/node/lease.h"
 
 #include <gmock/gmock.h>

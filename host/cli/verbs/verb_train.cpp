@@ -163,11 +163,7 @@ class Training {
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     options_.early_stop = job_.early_stop;
-    options_.average = job_.average;
-    if (options_.average) options_.average->parameters = set();
-    options_.best = job_.save_best;
-    if (options_.best) options_.best->parameters = set();
-    if (options_.best && options_.average) options_.best->averages = set();
+    keep_values(set);
     if (team) join(*team);
   }
 
@@ -213,6 +209,15 @@ class Training {
   }
 
  private:
+  // Makes the sets of the averages and of the best values, if the job wants them. make_set: returns a new one.
+  template <typename MakeSet>
+  void keep_values(const MakeSet& make_set) {
+    options_.average = job_.average;
+    if (options_.average) options_.average->parameters = make_set();
+    options_.best = job_.save_best;
+    if (options_.best) options_.best->parameters = make_set();
+    if (options_.best && options_.average) options_.best->averages = make_set();
+  }
   void join(const JoinedTeam& team) {
     options_.team = host_.join(team.options);
     const tn_team_info info = options_.team.info();
