@@ -139,10 +139,9 @@ TENON_API tn_status tn_host_inspect(tn_host* host, tn_host_counters* counters, t
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater", "reader" or, since 0.4, "comm". {type, doc,
  * other_names: [name], as other frameworks call it; attributes: [{name, doc, kind, required, initial, minimum, maximum,
- * choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where there are none; of layers also
- * {role: "layer" | "cost" | "metric", inputs: [{name, doc, flags}], outputs, parameters}; of layers and updaters
- * {host_attributes: [name]}, which the host gives each of them; of communicators {traits: ["survives", "authenticated",
- * "encrypted", "one_per_process"]}, those that they have. Runs no plugin code. */
+ * choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where there are none; of layers also {role:
+ * "layer" | "cost" | "metric", inputs: [{name, doc, flags}], outputs, parameters}; of layers and updaters
+ * {host_attributes: [name]}, which the host gives each; of communicators {traits: [name]}. Runs no plugin code. */
 TENON_API tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
                                      tn_error* error);
 /* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. A plugin
