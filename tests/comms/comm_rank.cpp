@@ -58,7 +58,7 @@ int run(const char* file, const std::string& name, int32_t ranks) {
   const std::map<int, void (*)(int)> before = handlers();
   const tn_comm_type& type = engine(file);
   auto opening = std::make_unique<Opening>(type, -1, ranks);
-  opening->open.silence_ms = name == "stopped" ? 1000 : 30'000;
+  opening->open.silence_ms = name == "stopped" ? 3000 : 30'000;
   if (name == "epoch" && own_rank() == "1") opening->open.epoch = 7;
   Rank rank(std::move(opening));
   if (handlers() != before) throw std::runtime_error("open has changed signal handlers");

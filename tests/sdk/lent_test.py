@@ -9,8 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WATCH = ROOT / "check/watch"
 # What plugins make, whose sizes the host looks at.
 OF_PLUGINS = {
-    "tn_comm_description", "tn_device_description", "tn_error_report", "tn_expansion_layer", "tn_fusion_pattern", "tn_layer_description",
-    "tn_library", "tn_numbers", "tn_parameter", "tn_plugin", "tn_pointwise", "tn_port", "tn_provider",
+    "tn_comm_description", "tn_device_description", "tn_error_report", "tn_expansion_layer", "tn_fusion_pattern",
+    "tn_layer_description", "tn_library", "tn_numbers", "tn_parameter", "tn_plugin", "tn_pointwise", "tn_port", "tn_provider",
     "tn_reader_description", "tn_reader_schema", "tn_requirement", "tn_rows_rule", "tn_slot", "tn_state",
     "tn_step_memory", "tn_stored_tensor", "tn_update", "tn_updater_description"}
 # Their tables, of functions that the host calls.
