@@ -58,6 +58,22 @@ void note(const std::string& kind, json line) {
   std::ofstream(variable("TEST_LOG"), std::ios::app) << line.dump() + "\n" << std::flush;
 }
 
+// As the processes of a team do, none of which begins before all are there. Not for ever: a test may lack some.
+void wait_for_others() {
+  const std::string epoch = variable("TENON_TEAM_EPOCH");
+  const auto all = std::atoll(variable("TENON_TEAM_PROCESSES").c_str());
+  for (int turn = 0; turn < 300; ++turn) {
+    std::ifstream log(variable("TEST_LOG"));
+    int64_t started = 0;
+    for (std::string text; std::getline(log, text);) {
+      const json line = json::parse(text, nullptr, false);
+      if (line.is_object() && line.value("kind", "") == "start" && line.value("epoch", "") == epoch) ++started;
+    }
+    if (started >= all) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 int64_t checkpoint_step(const std::string& folder) {
   int64_t last = 0;
   std::error_code none;
@@ -118,6 +134,7 @@ int main(int argc, char** argv) {
                  {"pid", start["pid"]},
                  {"folder", start["folder"]},
                  {"secret_bytes", got}});
+  wait_for_others();
   static std::atomic<int> signal = 0;
   const bool ignores = variable("TEST_IGNORE") == "1";
   if (ignores) std::signal(SIGTERM, SIG_IGN);
