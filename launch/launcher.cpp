@@ -105,7 +105,7 @@ void check_alone() {
   if (std::getenv("TENON_TEAM_RANK") != nullptr)
     throw Failure(cli::kBadConfig, "this process is one of several that tenon has started: leave out --processes");
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* const size = std::getenv(name); size != nullptr && std::atoi(size) > 1)
+    if (const char* const size = std::getenv(name); size != nullptr && std::strtol(size, nullptr, 10) > 1)
       throw Failure(cli::kBadConfig, std::string("this process is one of ") + size + " that mpiexec has started (" +
                                          name + "): leave out --processes and --nodes");
 }
@@ -299,7 +299,7 @@ std::optional<Cause> Launcher::find_cause() {
     const Process& process = team_.processes()[i];
     leaves = leaves || (process.running && process.done && Clock::now() - process.done_at > kLeave);
     if (process.running || signal_ != 0) continue;
-    const std::optional<Cause> cause = end_of(i);
+    std::optional<Cause> cause = end_of(i);
     // A process that lost another one may end first, with an error of its messages, although the other is the cause.
     const int exit = process.end ? process.end->value("code", -1) : -1;
     const bool is_weak = cause && (exit == kLostExit || exit == cli::kIo) && team_.processes().size() > 1;

@@ -22,7 +22,7 @@ std::string stored(const fs::path& path) {
 }  // namespace
 
 fs::path place_job(const nlohmann::json& job, const fs::path& folder) {
-  const fs::path path = job.at("path").get<std::string>();
+  fs::path path = job.at("path").get<std::string>();
   std::error_code error;
   if (fs::exists(path, error)) {
     for (const nlohmann::json& file : job.at("files"))

@@ -50,14 +50,10 @@ Library::Library(const std::string& file) {
   symbols.find(irecv, "MPI_Irecv");
   symbols.find(isend, "MPI_Isend");
   symbols.find(testsome, "MPI_Testsome");
-#ifdef OPEN_MPI  // its constants are addresses in the library, those of MPICH are numbers
+#ifdef OPEN_MPI
   symbols.find(world, "ompi_mpi_comm_world");
   symbols.find(byte, "ompi_mpi_byte");
   symbols.find(errors_return, "ompi_mpi_errors_return");
-#else
-  world = MPI_COMM_WORLD;
-  byte = MPI_BYTE;
-  errors_return = MPI_ERRORS_RETURN;
 #endif
 }
 

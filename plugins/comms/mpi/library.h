@@ -32,9 +32,15 @@ class Library {
   decltype(&MPI_Isend) isend;
   decltype(&MPI_Testsome) testsome;
 
-  MPI_Comm world;
-  MPI_Datatype byte;
-  MPI_Errhandler errors_return;
+#ifdef OPEN_MPI  // whose constants are addresses in the library; those of MPICH are numbers
+  MPI_Comm world = nullptr;
+  MPI_Datatype byte = nullptr;
+  MPI_Errhandler errors_return = nullptr;
+#else
+  MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Datatype byte = MPI_BYTE;
+  MPI_Errhandler errors_return = MPI_ERRORS_RETURN;
+#endif
 };
 
 }  // namespace tenon_mpi

@@ -227,7 +227,7 @@ void Mpi::finish(const Transfer& transfer, const MPI_Status& status, int error) 
   if (receives) peer.heard = steady_clock::now();
   if (transfer.kind == Kind::kBeatSent) peer.beating = false;
   if (transfer.kind == Kind::kBeatReceived)
-    peer.left = (*beats_)[static_cast<size_t>(ranks_ + transfer.peer)] == kLeaves;
+    peer.left = (*beats_)[static_cast<size_t>(ranks_) + static_cast<size_t>(transfer.peer)] == kLeaves;
   if (transfer.number == 0) return;
   int bytes = 0;
   if (receives && kind == MPI_SUCCESS) mpi_->get_count(&status, mpi_->byte, &bytes);
@@ -243,7 +243,7 @@ void Mpi::listen() {
   for (int32_t rank = 0; rank < ranks_; ++rank) {
     const auto place = static_cast<size_t>(rank);
     if (rank == rank_ || peers_[place].left || listening[place]) continue;
-    start(Kind::kBeatReceived, rank, 0, &(*beats_)[static_cast<size_t>(ranks_ + rank)], 1, kBeatTag, comm_);
+    start(Kind::kBeatReceived, rank, 0, &(*beats_)[static_cast<size_t>(ranks_) + place], 1, kBeatTag, comm_);
   }
 }
 
@@ -329,7 +329,7 @@ void Mpi::abort(int32_t exit_code) noexcept {
 // Drops what was to be received, and waits for what is sent, since MPI_Finalize would read from memory that is not lent
 // any more; with beats also until all others leave.
 bool Mpi::end_transfers(Time deadline) {
-  char* const leaves = &(*beats_)[static_cast<size_t>(2 * ranks_)];
+  char* const leaves = &(*beats_)[2 * static_cast<size_t>(ranks_)];
   *leaves = kLeaves;
   for (size_t i = 0; i < transfers_.size(); ++i)
     if (transfers_[i].kind == Kind::kReceive) mpi_->cancel(&requests_[i]);

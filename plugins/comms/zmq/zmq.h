@@ -88,7 +88,7 @@ class Zmq {
   bool read_router();
   void on_guest(const std::string& route, Message& head, Message& body);
   void on_peer(int32_t rank, Message& head, Message& body);
-  void on_data(Peer& peer, int32_t rank, uint32_t channel, Message& body);
+  void on_data(Peer& other, int32_t rank, uint32_t number, Message& body);
   void read_dealer(int32_t rank);
   void read_monitor(int32_t rank);
   void answer(const std::string& route, const Writer& packet);
