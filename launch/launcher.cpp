@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
 #include "launch/texts.h"
@@ -83,10 +83,8 @@ std::pair<std::string, int> listen_of(const std::string& address, const Node& fi
   if (address.empty()) return {first.host(), 0};
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || address.find(']', colon) != std::string::npos) return {address, 0};
-  int port = 0;
-  const char *const begin = address.data() + colon + 1, *const end = address.data() + address.size();
-  const auto [last, error] = std::from_chars(begin, end, port);
-  if (error != std::errc() || last != end || port < 1 || port > 65535 || colon == 0)
+  const int port = base::whole_number<int>(std::string_view(address).substr(colon + 1)).value_or(0);
+  if (port < 1 || port > 65535 || colon == 0)
     throw Failure(cli::kUsage, "--address: expected HOST or HOST:PORT, got \"" + address + "\"");
   return {address.substr(0, colon), port};
 }

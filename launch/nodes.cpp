@@ -2,10 +2,10 @@
 #include "launch/nodes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 #include <stdexcept>
 
+#include "base/whole_number.h"
 #include "host/cli/verbs/train_arguments.h"
 #include "launch/texts.h"
 
@@ -29,9 +29,8 @@ Node node_of(const std::string& text) {
   if (!is_machine(node.name) || (bracket == std::string::npos && node.name.find(':') != std::string::npos))
     throw std::invalid_argument("expected the name of a machine, or NAME:PROCESSES, got \"" + text + "\"");
   if (!states) return node;
-  const char *const begin = text.data() + colon + 1, *const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(begin, end, node.processes);
-  if (error != std::errc() || last != end || node.processes < 1 || node.processes > cli::kMostProcesses)
+  node.processes = base::whole_number<int64_t>(std::string_view(text).substr(colon + 1)).value_or(0);
+  if (node.processes < 1 || node.processes > cli::kMostProcesses)
     throw std::invalid_argument("expected 1 to " + std::to_string(cli::kMostProcesses) + " processes behind \"" +
                                 node.name + ":\", got \"" + text.substr(colon + 1) + "\"");
   return node;

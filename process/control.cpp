@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/whole_number.h"
 namespace tenon::process {
 
 namespace {
@@ -32,11 +32,8 @@ constexpr size_t kLongestLine = 1 << 16;
 
 // Returns the number after `before` at the end of a text, -1 without one: 7 of "fd:7".
 int number_after(std::string_view text, std::string_view before) {
-  int number = -1;
   if (!text.starts_with(before)) return -1;
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data() + before.size(), end, number);
-  return error == std::errc() && last == end && number >= 0 ? number : -1;
+  return std::max(base::whole_number<int>(text.substr(before.size())).value_or(-1), -1);
 }
 
 void make_waitless(int descriptor) {

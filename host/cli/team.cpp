@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 
+#include "base/whole_number.h"
 #include "host/cli/options.h"
 
 namespace tenon::cli {
@@ -26,11 +25,8 @@ std::string text_of(const char* variable) {
 int64_t number_of(const char* variable, int64_t otherwise) {
   const char* const text = std::getenv(variable);
   if (text == nullptr || *text == '\0') return otherwise;
-  int64_t number = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, number);
-  if (error != std::errc() || stop != end || number < 0)
-    throw Failure(kUsage, std::string(variable) + " is \"" + text + "\"; expected a number");
+  const int64_t number = base::whole_number<int64_t>(text).value_or(-1);
+  if (number < 0) throw Failure(kUsage, std::string(variable) + " is \"" + text + "\"; expected a number");
   return number;
 }
 

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 
 #include "base/not_copied.h"
+#include "base/whole_number.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -36,9 +36,8 @@ class Descriptor : base::NotCopied {
 
 int open_source(const std::string& source) {
   if (source.rfind("fd:", 0) == 0) {
-    int number = -1;
-    const auto [end, error] = std::from_chars(source.data() + 3, source.data() + source.size(), number);
-    if (error != std::errc() || end != source.data() + source.size() || number < 0)
+    const int number = base::whole_number<int>(std::string_view(source).substr(3)).value_or(-1);
+    if (number < 0)
       fail(TN_INVALID, SubjectName{source}, "secret \"", source, "\": expected fd: and the number of a descriptor");
     if (::fcntl(number, F_GETFD) < 0) fail_io(source, errno);
     return number;
