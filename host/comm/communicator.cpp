@@ -90,9 +90,4 @@ void Communicator::wake() noexcept {
   if (comm_ != nullptr) type_.table.wake(comm_);
 }
 
-void Communicator::abort(int32_t exit_code) noexcept {
-  free_by_plugin(type_, who_, {Tag::kComm, "abort", comm_}, type_.table.abort, comm_, exit_code);
-  comm_ = nullptr;
-}
-
 }  // namespace tenon::host

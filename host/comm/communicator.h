@@ -47,8 +47,6 @@ class Communicator : base::NotCopied {
   // Waits at most timeout_us for events, which are borrowed until the next call.
   [[nodiscard]] std::span<const tn_comm_event> progress(int64_t timeout_us);
   void wake() noexcept;
-  // Ends the world; the calling process, too, if the engine cannot do otherwise. Nothing else may be called then.
-  void abort(int32_t exit_code) noexcept;
 
  private:
   using Transfer = tn_status (*)(void* comm, const tn_comm_message* message, uint64_t* request);

@@ -97,7 +97,7 @@ void Team::serve(Communicator& comm) {
     }
     begin_posted(comm);
     for (const tn_comm_event& event : comm.progress(begun_.empty() ? 0 : kProgressUs)) take(event);
-    refused_.store(comm.world().refused, std::memory_order_relaxed);
+    if (begun_.empty()) refused_.store(comm.world().refused, std::memory_order_relaxed);
     if (ending_ != nullptr && ending_->load(std::memory_order_relaxed)) fail(TN_CANCELLED, "the host ends");
   }
 }
