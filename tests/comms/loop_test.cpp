@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/comms/contract.h"
+#include "tests/comms/threads.h"
 #include "tests/support/loop_comm.h"
 
 namespace {
@@ -21,6 +22,7 @@ using tenon_tests::LoopScript;
 using tenon_tests::LoopWorld;
 using tenon_tests::Opening;
 using tenon_tests::Rank;
+using tenon_tests::run_ranks;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,19 +31,6 @@ std::unique_ptr<Opening> opening_of(const LoopWorld& world, int32_t rank, int32_
   auto opening = std::make_unique<Opening>(*world.type(), rank, ranks);
   opening->open.silence_ms = silence_ms;
   return opening;
-}
-
-void run_ranks(int32_t ranks, const std::function<void(int32_t)>& work) {
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&work, rank] {
-      try {
-        work(rank);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << rank << ": " << error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
 }
 
 void exchange_all(LoopWorld& world, int32_t ranks) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "tests/comms/contract.h"
+#include "tests/comms/threads.h"
 #include "tests/support/child.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -22,6 +23,7 @@ using tenon::process::Child;
 using tenon_tests::kSecond;
 using tenon_tests::Opening;
 using tenon_tests::Rank;
+using tenon_tests::run_ranks;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -67,19 +69,6 @@ class Zmq : public testing::Test {
     if (!secret.empty()) result->secret(secret);
     return result;
   }
-  // Runs ranks in threads.
-  static void run(int32_t ranks, const std::function<void(int32_t)>& work) {
-    std::vector<std::thread> threads;
-    for (int32_t rank = 0; rank < ranks; ++rank)
-      threads.emplace_back([&work, rank] {
-        try {
-          work(rank);
-        } catch (const std::exception& error) {
-          ADD_FAILURE() << "rank " << rank << ": " << error.what();
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-  }
   // The failure of an open.
   static std::string failure(std::unique_ptr<Opening> opening) {
     try {
@@ -97,7 +86,7 @@ class Zmq : public testing::Test {
 TEST_F(Zmq, keeps_the_contract_encrypted_and_plain) {
   for (const bool encrypt : {true, false})
     for (const int32_t ranks : {2, 3})
-      run(ranks, [&](int32_t me) {
+      run_ranks(ranks, [&](int32_t me) {
         auto arguments = opening(me, ranks);
         arguments->set("encrypt", encrypt ? 1 : 0);
         arguments->open.silence_ms = 30'000;
@@ -112,7 +101,7 @@ TEST_F(Zmq, keeps_the_contract_encrypted_and_plain) {
 TEST_F(Zmq, works_without_a_secret_and_over_sockets_of_the_machine) {
   const tenon_tests::TemporaryFolder folder;
   address_ = "ipc://" + (std::filesystem::path(folder.path()) / "meet").string();
-  run(3, [&](int32_t me) {
+  run_ranks(3, [&](int32_t me) {
     Rank rank(opening(me, 3, ""));
     EXPECT_EQ(rank.world().traits, uint32_t{TN_COMM_SURVIVES});
     check_contract(rank, {uint64_t{1} << 20});
@@ -129,7 +118,7 @@ TEST_F(Zmq, a_world_of_one_needs_no_address) {
 }
 
 TEST_F(Zmq, what_a_rank_sent_before_it_left_arrives) {
-  run(2, [&](int32_t me) {
+  run_ranks(2, [&](int32_t me) {
     Rank rank(opening(me, 2));
     std::vector<int32_t> values(100'000, me == 0 ? 8 : 0);
     if (me == 0) {
@@ -147,7 +136,7 @@ TEST_F(Zmq, what_a_rank_sent_before_it_left_arrives) {
 
 TEST_F(Zmq, a_close_gives_up_on_a_rank_that_does_nothing) {
   std::atomic<bool> closed{false};
-  run(2, [&](int32_t me) {
+  run_ranks(2, [&](int32_t me) {
     Rank rank(opening(me, 2));
     if (me == 0) {
       rank.close(kSecond / 10);
@@ -222,7 +211,7 @@ TEST_F(Zmq, open_names_the_missing_ranks_and_what_is_wrong) {
 TEST_F(Zmq, refuses_and_counts_strangers) {
   for (const bool encrypt : {true, false}) {
     std::atomic<int> gone{0};
-    run(6, [&](int32_t thread) {
+    run_ranks(6, [&](int32_t thread) {
       if (thread < 2) {
         auto arguments = opening(thread, 2);
         arguments->set("encrypt", encrypt ? 1 : 0);
