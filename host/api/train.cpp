@@ -75,7 +75,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
     run.team = host.teams.at(options.team);
     run.team_use =
         std::make_unique<Use>(run.team->mark, "team", Reentry::kAllowed);  // by the test of the training, too
-    wanted.team = run.team->team.get();
+    if (run.team->team->processes() > 1) wanted.team = run.team->team.get();
   }
   if (training) {
     wanted.immutable =

@@ -47,9 +47,7 @@ size_t shards_of(const std::vector<std::shared_ptr<Device>>& devices, const Mach
 
 // Returns the shards that this process computes.
 ShardRange own_shards(size_t shards, const Team* team) {
-  const auto all = static_cast<int64_t>(shards);
-  if (team == nullptr) return {0, all};
-  return shard_range(all, static_cast<size_t>(team->processes()), static_cast<size_t>(team->rank()));
+  return team == nullptr ? shards_of_process(shards, 1, 0) : shards_of_process(shards, team->processes(), team->rank());
 }
 
 // Returns the options of the machine of shard `number` of `shards`.
@@ -108,9 +106,8 @@ std::vector<std::unique_ptr<RemoteShard>> shards_elsewhere(size_t shards, const 
   std::vector<std::unique_ptr<RemoteShard>> others;
   for (int64_t process = 0; team != nullptr && process < team->processes(); ++process) {
     if (process == team->rank()) continue;
-    const ShardRange range =
-        shard_range(static_cast<int64_t>(shards), static_cast<size_t>(team->processes()), static_cast<size_t>(process));
-    for (int64_t i = 0; i < range.count; ++i) others.push_back(std::make_unique<RemoteShard>(process));
+    for (int64_t i = shards_of_process(shards, team->processes(), process).count; i > 0; --i)
+      others.push_back(std::make_unique<RemoteShard>(process));
   }
   return others;
 }
@@ -269,7 +266,7 @@ void Machine::reset_carried() {
 void Machine::check_backward() const {
   require_own();
   if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no backward");
-  if (team_ != nullptr && team_->processes() > 1 && step_.exist())
+  if (team_ != nullptr && step_.exist())
     fail(TN_UNSUPPORTED, "a second backward before an update cannot be divided among ", team_->processes(),
          " processes");
   if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
@@ -312,11 +309,11 @@ void Machine::run_backward() {
 void Machine::share_results(int64_t samples) {
   size_t numbers = model().costs.size();  // of a shard: its costs, then the sums of its metrics
   for (const MetricUse& metric : metrics()) numbers += metric.state.size();
-  const auto processes = static_cast<size_t>(team_->processes());
-  const auto shards = static_cast<int64_t>(shards_.count());
-  const auto most = static_cast<size_t>(shard_range(shards, processes, 0).count);  // of a process
-  std::vector<double> all(processes * most * numbers);
-  double* to = all.data() + static_cast<size_t>(team_->rank()) * most * numbers;
+  const int64_t processes = team_->processes();
+  const int64_t most = shards_of_process(shards_.count(), processes, 0).count;  // of a process
+  const auto numbers_of_process = static_cast<size_t>(most) * numbers;
+  std::vector<double> all(static_cast<size_t>(processes) * numbers_of_process);
+  double* to = all.data() + static_cast<size_t>(team_->rank()) * numbers_of_process;
   for (const auto& machine : machines_) {
     for (const double cost : machine->costs()) *to++ = cost;
     for (const MetricUse& metric : metrics())
@@ -324,10 +321,10 @@ void Machine::share_results(int64_t samples) {
   }
   team_->gather(std::as_writable_bytes(std::span(all)));
   size_t other = 0;
-  for (size_t process = 0; process < processes; ++process) {
-    if (static_cast<int64_t>(process) == team_->rank()) continue;
-    const double* from = all.data() + process * most * numbers;
-    const ShardRange range = shard_range(shards, processes, process);
+  for (int64_t process = 0; process < processes; ++process) {
+    if (process == team_->rank()) continue;
+    const double* from = all.data() + static_cast<size_t>(process) * numbers_of_process;
+    const ShardRange range = shards_of_process(shards_.count(), processes, process);
     for (int64_t i = 0; i < range.count; ++i) {
       std::vector<double> costs(from, from + model().costs.size());
       from += costs.size();
@@ -346,17 +343,15 @@ void Machine::share_results(int64_t samples) {
 // nodes of one level compute at the same time. Shards without samples, the last ones, have nothing to add.
 void Machine::add_up() {
   const int64_t all = samples();
-  const ShardTree tree(static_cast<size_t>(std::min<int64_t>(all, static_cast<int64_t>(shards_.count()))));
+  const ShardTree tree = tree_of(all, shards_.count());
   const size_t end = first_shard_ + machines_.size();
-  const auto before = [&](size_t shard) { return shard_range(all, shards_.count(), shard).first; };
   for (const std::vector<ShardJoin>& level : tree.levels()) {
     const auto each_own = [&](const auto& work) {
       for (const ShardJoin& join : level)
         if (join.to >= first_shard_ && join.end <= end) work(join, *machines_[join.to - first_shard_]);
     };
     each_own([&](const ShardJoin& join, DeviceMachine& to) {
-      to.add(*machines_[join.from - first_shard_], static_cast<double>(before(join.end) - before(join.from)) /
-                                                       static_cast<double>(before(join.end) - before(join.to)));
+      to.add(*machines_[join.from - first_shard_], share_of(join, all, shards_.count()));
     });
     each_own([](const ShardJoin&, DeviceMachine& to) { to.wait(); });
   }

@@ -26,4 +26,18 @@ std::vector<ShardSpan> ShardTree::nodes_within(size_t first, size_t end) const {
   return nodes;
 }
 
+ShardTree tree_of(int64_t samples, size_t shards) {
+  return ShardTree(static_cast<size_t>(std::min(samples, static_cast<int64_t>(shards))));
+}
+
+double share_of(const ShardJoin& join, int64_t samples, size_t shards) {
+  const auto before = [&](size_t shard) { return shard_range(samples, shards, shard).first; };
+  return static_cast<double>(before(join.end) - before(join.from)) /
+         static_cast<double>(before(join.end) - before(join.to));
+}
+
+ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process) {
+  return shard_range(static_cast<int64_t>(shards), static_cast<size_t>(processes), static_cast<size_t>(process));
+}
+
 }  // namespace tenon::host

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
+
+#include "host/machine/shards/shards.h"
 
 namespace tenon::host {
 
@@ -32,5 +35,12 @@ class ShardTree {
   size_t count_;
   std::vector<std::vector<ShardJoin>> levels_;
 };
+
+// Returns the tree of a minibatch of so many samples, divided among `shards`.
+[[nodiscard]] ShardTree tree_of(int64_t samples, size_t shards);
+// Returns the samples of the shards that a join adds, among those of the sum.
+[[nodiscard]] double share_of(const ShardJoin& join, int64_t samples, size_t shards);
+// Returns the shards that a process computes.
+[[nodiscard]] ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process);
 
 }  // namespace tenon::host

@@ -37,13 +37,14 @@ void add(tn_dtype compute, std::byte* to, const std::byte* from, uint64_t bytes)
 }  // namespace
 
 TeamSum::TeamSum(Team& team, std::vector<DeviceMachine*> machines, size_t first, size_t shards)
-    : team_(team), machines_(std::move(machines)), first_(first), shards_(shards) {}
+    : team_(team), machines_(std::move(machines)), first_(first), shards_(shards) {
+  list_buffers();
+}
 
 void TeamSum::run(int64_t samples) {
-  const ShardTree tree(static_cast<size_t>(std::min<int64_t>(samples, static_cast<int64_t>(shards_))));
+  const ShardTree tree = tree_of(samples, shards_);
   const FloatingPointMode mode;
-  list_nodes(tree);
-  list_buffers();
+  if (tree.count() != with_samples_) list_nodes(tree);
   read_own();
   exchange_terms();
   exchange_rows();
@@ -60,11 +61,11 @@ ShardRange TeamSum::part(int64_t process) const {
 }
 
 void TeamSum::list_nodes(const ShardTree& tree) {
+  with_samples_ = tree.count();
   nodes_.clear();
   terms_.clear();
   for (int64_t process = 0; process < team_.processes(); ++process) {
-    const ShardRange shards = shard_range(static_cast<int64_t>(shards_), static_cast<size_t>(team_.processes()),
-                                          static_cast<size_t>(process));
+    const ShardRange shards = shards_of_process(shards_, team_.processes(), process);
     const auto first = static_cast<size_t>(shards.first);
     for (const ShardSpan& span : tree.nodes_within(first, first + static_cast<size_t>(shards.count)))
       nodes_.push_back({span, process});
@@ -74,8 +75,6 @@ void TeamSum::list_nodes(const ShardTree& tree) {
 void TeamSum::list_buffers() {
   const DeviceMachine& machine = *machines_.front();
   const std::vector<BufferUse>& uses = machine.model().lowered.buffers;
-  buffers_.clear();
-  buffer_bytes_ = 0;
   for (size_t i = 0; i < uses.size(); ++i) {
     const ParameterEntry& entry = machine.set()->find(uses[i].name);
     if (uses[i].next == kNoValue || machine.options().is_immutable(uses[i].name) || entry.count == 0) continue;
@@ -101,6 +100,8 @@ void TeamSum::read_own() {
     DeviceMachine& machine = machine_of(node);
     Terms& terms = terms_[node.first];
     terms.dense = dense_of(node);
+    terms.counts.clear();
+    terms.rows.clear();
     terms.buffers.resize(buffer_bytes_);
     for (const MergedBuffer& buffer : buffers_)
       machine.access().read(terms.buffers.data() + buffer.at,
@@ -179,15 +180,12 @@ void TeamSum::join(const ShardTree& tree, int64_t samples) {
   const DeviceMachine& machine = *machines_.front();
   const tn_dtype compute = machine.options().compute;
   const auto bytes = static_cast<uint64_t>(part(team_.rank()).count);
-  const auto before = [&](size_t shard) { return shard_range(samples, shards_, shard).first; };
   for (const std::vector<ShardJoin>& level : tree.levels())
     for (const ShardJoin& step : level) {
       if (!terms_.contains(step.from)) continue;  // one process has added up both
       Terms &to = terms_[step.to], &from = terms_[step.from];
       add(compute, to.dense, from.dense, bytes);
-      const auto share = static_cast<double>(before(step.end) - before(step.from)) /
-                         static_cast<double>(before(step.end) - before(step.to));
-      join_buffers(to, from, share);
+      join_buffers(to, from, share_of(step, samples, shards_));
       for (size_t i = 0; i < to.rows.size(); ++i) {
         const uint64_t row = machine.model().sparse_gradients[i]->row_bytes();
         Rows &sums = to.rows[i], &terms = from.rows[i];

@@ -70,8 +70,9 @@ class TeamSum : base::NotCopied {
   size_t first_, shards_;
   std::vector<MergedBuffer> buffers_;
   uint64_t buffer_bytes_ = 0;
-  std::vector<Node> nodes_;                                  // of all processes
-  std::map<size_t, Terms> terms_;                            // by the first shard of the node
+  size_t with_samples_ = 0;        // the shards of which nodes_ are the nodes
+  std::vector<Node> nodes_;        // of all processes
+  std::map<size_t, Terms> terms_;  // by the first shard of the node; its room stays for the next step
   std::map<DeviceMachine*, std::vector<std::byte>> staged_;  // dense gradients that the host cannot address
 };
 

@@ -17,7 +17,7 @@ using namespace core;
 class Agreement {
  public:
   // team: borrowed; null: this process trains alone.
-  explicit Agreement(Team* team) : team_(team != nullptr && team->processes() > 1 ? team : nullptr) {}
+  explicit Agreement(Team* team) : team_(team) {}
 
   [[nodiscard]] bool is_alone() const { return team_ == nullptr; }
   // Whether this process decides, calls handlers and writes files.

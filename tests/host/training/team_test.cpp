@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <tenon/tenon_scan.hpp>
 #include <tenon/tenon_updater.hpp>
 #include <thread>
 
@@ -166,6 +167,20 @@ Layers dense(const Host& host) {
 }
 Layers sequences(const Host& host) { return {SequenceModel(host).cost}; }
 
+// A recurrence over the words that goes on where the minibatch before ended.
+Layers carrying(const Host& host) {
+  DataOptions ids = integers("words", 20);
+  ids.storage = TN_RAGGED, ids.levels = 1;
+  const Layer vectors = host.layer("embedding", {host.data(ids)}, {{"vocabulary", 20}, {"size", 6}}, "vectors");
+  const ScanResult scanned = scan({vectors}, [&](Step& step) {
+    const Layer state = step.memory({5}, 0, "state", true);
+    step.next(state, host.layer("fc", {step.input(0), state}, {{"size", 5}, {"act", "tanh"}}, "next"));
+    return Layers{state};
+  });
+  const Layer scores = host.layer("fc", {scanned.last[0]}, {{"size", 4}}, "scores");
+  return {host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost")};
+}
+
 TEST(Team, DenseModelsHaveTheBitsOfOneProcess) { expect_bits_of_one({dense}); }
 
 TEST(Team, RowSparseGradientsAndSequencesHaveTheBitsOfOneProcess) { expect_bits_of_one({sequences}); }
@@ -296,6 +311,17 @@ TEST(Team, ADriftEndsTheTrainingNamingTheParameter) {
   for (const Outcome& each : together(job, 2, {}))
     EXPECT_THAT(each.error, HasSubstr("the values of \"scores.bias\" in process 1 are not those of process 0 after 6 "
                                       "updates"));
+}
+
+TEST(Team, CarriedStatesAreOfOneProcess) {
+  const Job job{carrying, 2};
+  const Outcome one = alone(job);
+  EXPECT_EQ(one.error, "");
+  const std::vector<Outcome> same = together(job, 1, {});
+  EXPECT_EQ(same[0].error, "");
+  EXPECT_EQ(same[0].parameters, one.parameters);
+  for (const Outcome& each : together(job, 2, {}))
+    EXPECT_THAT(each.error, HasSubstr("states that are carried to the next minibatch are of one process; 2 train"));
 }
 
 TEST(Team, FewerShardsThanProcessesAreRefused) {
