@@ -20,11 +20,14 @@ typedef struct tn_team_info {
   int64_t processes; /* of the team */
   const char* comm;  /* the type of the communicator */
   uint64_t refused;  /* connections and messages of strangers that were dropped so far */
+  int64_t step;      /* that a training with the team does: how many it has ended so far, tests apart; -1: none runs */
+  int64_t waits_for; /* the process whose bytes this one waits for; -1: for none */
 } tn_team_info;
 
 /* Returns when all processes are there. TN_NOT_FOUND: no plugin has the communicator; TN_IO names the processes that
  * are missing after the deadline; TN_INVALID: the launcher started another number of processes. */
 TENON_API tn_status tn_team_join(tn_host* host, const tn_team_options* options, tn_team* team, tn_error* error);
+/* May be called from any thread, while a training uses the team, too. */
 TENON_API tn_status tn_team_inspect(tn_host* host, tn_team team, tn_team_info* info, tn_error* error);
 /* Leaves the team, whose handle becomes stale. TN_MISUSE while a training uses it. */
 TENON_API tn_status tn_team_leave(tn_host* host, tn_team team, tn_error* error);
