@@ -46,8 +46,11 @@ tn_train_options alone(tn_train_options options) {
   return options;
 }
 
+enum class Purpose { kTraining, kTest, kInference };
+
 // where: the struct that holds outputs, reader and feeding, for messages.
-Run prepare(Host& host, const tn_train_options& options, bool training, const std::string& where = "options") {
+Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const std::string& where = "options") {
+  const bool training = purpose == Purpose::kTraining;
   const std::string outputs = where + ".outputs", reader_name = where + ".reader", feeding_name = where + ".feeding";
   Run run;
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, outputs.c_str());
@@ -69,6 +72,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   wanted.training = training;
   wanted.seed = options.seed;
   wanted.shards = options.shards;
+  wanted.results_only = purpose != Purpose::kInference;
   api::read_compute(options.compute, &wanted);
   wanted.checks = host.checks;
   if (options.team.generation != 0) {
@@ -302,7 +306,7 @@ class Parts : tenon::base::NotCopied {
     tested.pass_batches = options.batches;
     if (arguments.average != nullptr) tested.parameters = arguments.average->parameters;
     try {
-      test_run_ = prepare(host, tested, false, "options.test");
+      test_run_ = prepare(host, tested, Purpose::kTest, "options.test");
     } catch (const Error& error) {
       throw error.with_context("test");
     }
@@ -402,7 +406,7 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const tn_train_options arguments = api::sized(options, "options");
     if (arguments.updater.generation == 0)
       fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
-    Run run = prepare(owner, arguments, true);
+    Run run = prepare(owner, arguments, Purpose::kTraining);
     const UpdaterGroups updaters = updaters_of(owner, arguments, run);
     EventHandler handler;
     if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
@@ -415,7 +419,7 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::sized(result, "result");
-    const Run run = prepare(owner, alone(arguments), false);
+    const Run run = prepare(owner, alone(arguments), Purpose::kTest);
     TestResult tested = test(*run.request);
     const std::vector<tn_metric>& metrics = owner.lend(std::move(tested.metrics), Lent::kMetrics);
     const std::vector<tn_metric>& costs = owner.lend(std::move(tested.costs), Lent::kCosts);
@@ -436,7 +440,7 @@ tn_status tn_test_measure(tn_host* host, const tn_train_options* options, tn_met
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, alone(arguments), false);
+    const Run run = prepare(owner, alone(arguments), Purpose::kTest);
     api::give_measured(test(*run.request), sink, user);
   });
 }
@@ -447,7 +451,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, alone(arguments), false);
+    const Run run = prepare(owner, alone(arguments), Purpose::kInference);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
       for (const LayerOutput& output : run.outputs) arrays.push_back(api::array(machine.output(output)));

@@ -196,8 +196,6 @@ const SparseGradient* CompiledModel::sparse_gradient(ValueId value) const {
   return nullptr;
 }
 
-tn_random first_random(const MachineOptions& options) { return {options.seed, uint64_t{options.shard} << 32U}; }
-
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
                       RaggedBounds ragged_bounds) {
   check_options(options);
@@ -243,7 +241,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
     if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);
   lay_out(model);
-  if (target.set.has_values()) allocate(model, target.set, target.access, first_random(options));
+  if (target.set.has_values()) allocate(model, target.set, target.access, {options.seed, 0});
   return model;
 }
 

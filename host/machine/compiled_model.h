@@ -40,15 +40,12 @@ struct MachineOptions {
   bool runs_once = false;        // too few forwards follow a change of parameters to prepare what depends on them alone
   int64_t max_rows = 0;          // bound of every ragged dimension that is fed; 0: grows as needed
   Checks checks;
-  uint32_t shards = 0;   // of a minibatch; 0: one for each device
-  Team* team = nullptr;  // the processes among which they are divided; null: this one computes all
-  uint32_t shard = 0;    // number of the shard of a minibatch that the machine computes: the stream of its draws
+  uint32_t shards = 0;        // of a minibatch; 0: one for each device
+  Team* team = nullptr;       // the processes among which they are divided; null: this one computes all
+  bool results_only = false;  // outputs need not be kept, where a device computes several shards one after another
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
 };
-
-// Returns seed and step of the first draws of a machine.
-[[nodiscard]] tn_random first_random(const MachineOptions& options);
 
 // Bounds of the ragged dimensions that have grown beyond their first bound, by symbol.
 using RaggedBounds = std::map<int32_t, int64_t>;

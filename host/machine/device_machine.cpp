@@ -7,7 +7,6 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
-#include "host/machine/shards/shard_sum.h"
 
 namespace tenon::host {
 
@@ -101,11 +100,12 @@ void DeviceMachine::replace_model(CompiledModel larger, bool keeps_gradients) {
   drop_outputs();
 }
 
-void DeviceMachine::reserve_rows(SparseGradient& gradient, int64_t added) {
-  const int64_t most = std::min(gradient.height(), checked_add(gradient.count(), added, "rows"));
-  if (most <= gradient.capacity()) return;
+void DeviceMachine::reserve_rows(size_t number, int64_t added) {
+  SparseGradient& gradient = *model_.sparse_gradients[number];
+  const int64_t capacity = gradient.capacity_for(added);
+  if (capacity == gradient.capacity()) return;
   auto memory_id = std::make_shared<const MemoryId>();
-  gradient.resize(std::min(gradient.height(), std::max(most, gradient.capacity() * 2)));
+  gradient.resize(capacity);
   model_.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
   memory_id_ = std::move(memory_id);
 }
@@ -142,7 +142,7 @@ void DeviceMachine::start_forward(const Minibatch& minibatch, FeedMode mode, std
   const std::vector<int64_t>& symbols = minibatch.sizes.symbols;
   drop_outputs();
   first_sample_ = minibatch.first_sample;
-  begin_step(symbols, minibatch.whole);
+  begin_step(minibatch);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples == 0) return;
   take_feeds(model_, *access_, minibatch.arrays, minibatch.sizes, mode);
@@ -169,15 +169,16 @@ void DeviceMachine::abandon_forward() {
   drop_outputs();
 }
 
-void DeviceMachine::begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole) {
+void DeviceMachine::begin_step(const Minibatch& minibatch) {
+  const std::vector<int64_t>& symbols = minibatch.sizes.symbols;
   const bool changed = symbols != symbols_;
   symbols_ = symbols;
   bring_residents(model_.memory);
-  if (options_.training) model_.memory.random->step = first_random(options_).step + set_->updates();
+  model_.memory.random->step = (uint64_t{minibatch.shard} << 32U) + (options_.training ? set_->updates() : 0);
   std::copy(symbols.begin(), symbols.end(), model_.memory.symbols);
   for (const auto& by_symbol : model_.inverses.by_symbol()) {
     const int32_t symbol = by_symbol.first;
-    const int64_t size = whole[static_cast<size_t>(symbol)];  // so that the costs of shards add up
+    const int64_t size = minibatch.whole[static_cast<size_t>(symbol)];  // so that the costs of shards add up
     const double inverse = size > 0 ? 1.0 / static_cast<double>(size) : 0.0;
     std::byte* const to = model_.memory.inverses + static_cast<size_t>(symbol) * sizeof(double);
     if (options_.compute == TN_F64)
@@ -197,8 +198,8 @@ void DeviceMachine::reset_carried() {
 
 void DeviceMachine::prepare_backward(bool adds) {
   if (adds && samples_ > 0)
-    for (const auto& gradient : model_.sparse_gradients)
-      reserve_rows(*gradient, model_.calls->contributions(gradient->value(), symbols_));
+    for (size_t i = 0; i < model_.sparse_gradients.size(); ++i)
+      reserve_rows(i, model_.calls->contributions(model_.sparse_gradients[i]->value(), symbols_));
   bring_residents(model_.memory);  // the application may have set some since the forward
 }
 
@@ -251,32 +252,16 @@ void DeviceMachine::commit_buffer(size_t number) {
 
 // ---- the sum over shards
 
-ShardTerms DeviceMachine::terms() const {
-  ShardTerms result;
-  for (const GradientRun& run : gradient_runs(model_, *set_, UsedNames())) result.dense.push_back(run.gradients);
-  for (const auto& gradient : model_.sparse_gradients)
-    result.row_sparse.push_back({gradient->rows().ids, gradient->values(), gradient->capacity()});
-  for (const BufferUse& buffer : model_.lowered.buffers)
-    result.buffers.push_back(buffer.next == kNoValue ? nullptr : model_.calls->memory(buffer.next));
-  return result;
-}
-
 std::span<std::byte> DeviceMachine::dense_gradients() const {
   const MachineMemory::Sections& sections = model_.memory.sections;
   return {model_.memory.block.data() + sections.gradients, sections.arena - sections.gradients};
 }
 
-void DeviceMachine::add(DeviceMachine& from, double share) {
-  std::unique_ptr<ShardSum>& sum = sums_[&from];
-  if (sum == nullptr) sum = std::make_unique<ShardSum>(*this, from);
-  sum->start(share);
-}
-
-void DeviceMachine::take_rows(size_t gradient, const std::vector<int64_t>& ids, const std::byte* values) {
-  SparseGradient& to = *model_.sparse_gradients[gradient];
+void DeviceMachine::take_rows(size_t number, const std::vector<int64_t>& ids, const std::byte* values) {
+  SparseGradient& to = *model_.sparse_gradients[number];
   const auto rows = static_cast<int64_t>(ids.size());
   to.clear();
-  reserve_rows(to, rows);
+  reserve_rows(number, rows);
   access_->write(to.rows().count, &rows, sizeof rows);
   access_->write(to.rows().ids, ids.data(), ids.size() * sizeof(int64_t));
   access_->write(to.values(), values, ids.size() * to.row_bytes());

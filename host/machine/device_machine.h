@@ -1,7 +1,6 @@
 // A machine of one device: forward, backward and memory. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "host/machine/feeds.h"
 #include "host/machine/gradient_runs.h"
 #include "host/machine/shards/shard.h"
+#include "host/machine/shards/shard_values.h"
 #include "host/plugins/device.h"
 #include "host/plugins/host_access.h"
 
@@ -23,29 +23,10 @@ namespace tenon::host {
 
 using namespace core;
 
-class ShardSum;
-
-// Identifies a state of a machine's memory: pointers into it and calls prepared for it are valid while memory_id()
-// returns the same object. Compared by address, which cannot be reused while a holder keeps the object.
-struct MemoryId {};
-
-// Where the memory of a shard has what the shards add up or merge: in the order of the model, which is that of all
-// shards.
-struct ShardTerms {
-  struct Rows {
-    const int64_t* ids;
-    const void* values;
-    int64_t capacity;
-  };
-  std::vector<const void*> dense;    // gradients, by number of their run
-  std::vector<Rows> row_sparse;      // gradients
-  std::vector<const void*> buffers;  // their next values; null: a buffer that keeps its value
-};
-
 // Compiles a topology for a device and runs it on shards of minibatches. Forward and backward have two parts, so that
 // several devices compute at the same time: the first enqueues the work, the second waits for it. Which calls are legal
 // in which order, Machine knows.
-class DeviceMachine final : public Shard {
+class DeviceMachine final : public Shard, public ShardValues {
  public:
   DeviceMachine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                 std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options);
@@ -53,6 +34,7 @@ class DeviceMachine final : public Shard {
 
   // A shard of a minibatch.
   struct Minibatch {
+    uint32_t shard;                        // its number: the stream of its draws
     const std::vector<ArrayView>& arrays;  // checked
     const MinibatchSizes& sizes;           // of the arrays
     const std::vector<int64_t>& whole;     // sizes, by symbol, of the minibatch of all shards
@@ -88,21 +70,23 @@ class DeviceMachine final : public Shard {
   [[nodiscard]] CarriedStates carried() const override { return carried_.states(); }
   void set_carried(const CarriedStates& carried) override { carried_.set(carried); }
   void reset_carried() override;
-  // What its backward left. The pointers of terms() are valid while memory_id() returns the same object.
-  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return memory_id_; }
-  [[nodiscard]] ShardTerms terms() const;
-  // The memory of all dense gradients, of the compute type, one behind the other with their padding.
-  [[nodiscard]] std::span<std::byte> dense_gradients() const;
-  // Enqueues work that adds the gradients of another shard to those of this one, and merges the next values of its
-  // buffers with them. Both have run backward. share: the samples of `from` among those of both.
-  void add(DeviceMachine& from, double share);
+  // What its last backward has left.
+  [[nodiscard]] DeviceMachine& machine() override { return *this; }
+  [[nodiscard]] std::span<std::byte> dense_gradients() const override;
+  [[nodiscard]] SparseGradient& sparse_gradient(size_t number) const override {
+    return *model_.sparse_gradients[number];
+  }
+  void reserve_rows(size_t number, int64_t added) override;
+  [[nodiscard]] void* next_value(size_t number) const override {
+    return model_.calls->memory(model_.lowered.buffers[number].next);
+  }
+  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return memory_id_; }
   void wait() { access_->wait(); }
-  // Takes what another process has added up: the gradients and next values are those of the whole minibatch.
-  void take_rows(size_t gradient, const std::vector<int64_t>& ids, const std::byte* values);
+  // Takes the rows of a sum that another process has added up.
+  void take_rows(size_t number, const std::vector<int64_t>& ids, const std::byte* values);
+  // Says that gradients and next values are those of the whole minibatch, even if its last shard had no samples.
   void set_summed() { summed_ = true; }
 
-  // Makes room for rows that are to be added to a row-sparse gradient: all may be new ones.
-  void reserve_rows(SparseGradient& gradient, int64_t added);
   void zero_gradients();
   // Copies the next values of the buffers in `used` into the set.
   void commit_buffers(const UsedNames& used);
@@ -126,7 +110,7 @@ class DeviceMachine final : public Shard {
  private:
   [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_, *access_}; }
   void replace_model(CompiledModel larger, bool keeps_gradients);
-  void begin_step(const std::vector<int64_t>& symbols, const std::vector<int64_t>& whole);
+  void begin_step(const Minibatch& minibatch);
   void run_once(std::optional<uint64_t> version);
   void start(Phase phase);
   void finish(Phase phase);
@@ -149,8 +133,7 @@ class DeviceMachine final : public Shard {
   ErrorSink errors_;
   int64_t samples_ = -1;      // of the last forward; -1: none, or it failed
   int64_t first_sample_ = 0;  // of them, in the minibatch of all shards
-  bool summed_ = false;  // whether the next values of buffers are those of the whole minibatch, without samples, too
-  std::map<const DeviceMachine*, std::unique_ptr<ShardSum>> sums_;  // by the shard that is added
+  bool summed_ = false;       // whether the next values of buffers are those of the whole minibatch
 };
 
 }  // namespace tenon::host

@@ -60,7 +60,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
   check_backward();
   if (!first().options().given_gradients)
     fail(TN_MISUSE, "this machine was made without given gradients; its backward begins with the costs");
-  DeviceMachine& machine = *machines_.front();  // the only one: given gradients are not divided
+  DeviceMachine& machine = first();  // the only one: given gradients are not divided
   const std::vector<GivenGradient>& given = model().given;
   std::vector<const ArrayView*> by_number(given.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -2,6 +2,7 @@
 #include "host/machine/machine.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <list>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,6 @@
 #include "core/error.h"
 #include "host/comm/team.h"
 #include "host/machine/sample_range.h"
-#include "host/machine/shards/remote_shard.h"
 #include "host/machine/shards/shard_tree.h"
 #include "host/machine/shards/team_sum.h"
 
@@ -45,19 +45,6 @@ size_t shards_of(const std::vector<std::shared_ptr<Device>>& devices, const Mach
   return shards;
 }
 
-// Returns the shards that this process computes.
-ShardRange own_shards(size_t shards, const Team* team) {
-  return team == nullptr ? shards_of_process(shards, 1, 0) : shards_of_process(shards, team->processes(), team->rank());
-}
-
-// Returns the options of the machine of shard `number` of `shards`.
-MachineOptions options_of_shard(const MachineOptions& options, size_t shards, size_t number) {
-  MachineOptions result = options;
-  if (options.max_samples >= 1) result.max_samples = shard_range(options.max_samples, shards, 0).count;
-  result.shard = static_cast<uint32_t>(number);
-  return result;
-}
-
 // Throws TN_UNSUPPORTED for what several shards cannot compute. on: says on which devices.
 void check_divisible(const CompiledModel& model, const MachineOptions& options, const std::string& on) {
   const Graph& graph = model.calls->graph();
@@ -79,76 +66,94 @@ void check_divisible(const CompiledModel& model, const MachineOptions& options, 
   }
 }
 
-// Makes the machines of the shards of this process, which are divided among the devices in their order.
-std::vector<std::unique_ptr<DeviceMachine>> machines_on(const Topology& topology,
-                                                        const std::shared_ptr<ParameterSet>& set, Registry& registry,
-                                                        const std::vector<std::shared_ptr<Device>>& devices,
-                                                        const tn_parallel* parallel, const MachineOptions& options) {
-  const size_t shards = shards_of(devices, options);
-  const ShardRange own = own_shards(shards, options.team);
-  std::vector<std::unique_ptr<DeviceMachine>> machines;
-  for (size_t i = 0; i < devices.size(); ++i)
-    for (int64_t k = shard_range(own.count, devices.size(), i).count; k > 0; --k)
-      machines.push_back(std::make_unique<DeviceMachine>(
-          topology, set, registry, devices[i], parallel,
-          options_of_shard(options, shards, static_cast<size_t>(own.first) + machines.size())));
-  if (shards == 1) return machines;
-  const bool by_devices = options.shards == 0 && options.team == nullptr;
-  check_divisible(machines.front()->model(), options,
-                  by_devices ? "on several devices, " + listed(devices) : text("among ", shards, " shards"));
-  if (options.team != nullptr && !machines.front()->model().lowered.carried.empty())
-    fail(TN_UNSUPPORTED, SubjectName{"team"}, "states that are carried to the next minibatch are of one process; ",
-         options.team->processes(), " train");
-  return machines;
+// Makes the lanes of the shards of this process, which are divided among the devices in their order.
+std::vector<std::unique_ptr<Lane>> lanes_on(const std::vector<std::shared_ptr<Device>>& devices, const ShardRange& own,
+                                            bool results_only, ShardSums& sums,
+                                            const std::function<std::unique_ptr<DeviceMachine>(size_t)>& machine_on) {
+  std::vector<std::unique_ptr<Lane>> lanes;
+  auto shard = static_cast<size_t>(own.first);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const size_t end = shard + static_cast<size_t>(shard_range(own.count, devices.size(), i).count);
+    while (shard < end) {
+      std::unique_ptr<DeviceMachine> machine = machine_on(i);
+      const bool takes_all = results_only && machine->model().lowered.carried.empty();
+      const ShardSpan shards = {shard, takes_all ? end : shard + 1};
+      shard = shards.end;
+      lanes.push_back(std::make_unique<Lane>(std::move(machine), shards, sums));
+    }
+  }
+  return lanes;
 }
 
-std::vector<std::unique_ptr<RemoteShard>> shards_elsewhere(size_t shards, const Team* team) {
-  std::vector<std::unique_ptr<RemoteShard>> others;
+std::vector<std::unique_ptr<ShardRecord>> shards_elsewhere(size_t shards, const Team* team) {
+  std::vector<std::unique_ptr<ShardRecord>> others;
   for (int64_t process = 0; team != nullptr && process < team->processes(); ++process) {
     if (process == team->rank()) continue;
     for (int64_t i = shards_of_process(shards, team->processes(), process).count; i > 0; --i)
-      others.push_back(std::make_unique<RemoteShard>(process));
+      others.push_back(std::make_unique<ShardRecord>(text("lies in part in process ", process)));
   }
   return others;
 }
 
-// Returns all shards of a minibatch in their order.
-std::vector<Shard*> in_order(const std::vector<std::unique_ptr<DeviceMachine>>& machines,
-                             const std::vector<std::unique_ptr<RemoteShard>>& others, size_t first) {
+// Returns all shards of a minibatch in their order. first: the number of the first one of the lanes.
+std::vector<Shard*> in_order(const std::vector<std::unique_ptr<Lane>>& lanes,
+                             const std::vector<std::unique_ptr<ShardRecord>>& others, int64_t first) {
   std::vector<Shard*> shards;
   for (const auto& other : others) shards.push_back(other.get());
-  for (size_t i = 0; i < machines.size(); ++i)
-    shards.insert(shards.begin() + static_cast<std::ptrdiff_t>(first + i), machines[i].get());
+  std::vector<Shard*> own;
+  for (const auto& lane : lanes)
+    for (size_t i = 0; i < lane->count(); ++i) own.push_back(&lane->shard(i));
+  shards.insert(shards.begin() + first, own.begin(), own.end());
   return shards;
-}
-
-std::vector<DeviceMachine*> pointers(const std::vector<std::unique_ptr<DeviceMachine>>& machines) {
-  std::vector<DeviceMachine*> result;
-  for (const auto& machine : machines) result.push_back(machine.get());
-  return result;
 }
 
 }  // namespace
 
+Machine::Placement Machine::placement_of(const std::vector<std::shared_ptr<Device>>& devices,
+                                         const MachineOptions& options) {
+  const size_t shards = shards_of(devices, options);
+  const Team* const team = options.team;
+  return {shards,
+          shards_of_process(shards, team == nullptr ? 1 : team->processes(), team == nullptr ? 0 : team->rank())};
+}
+
 Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
                  const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
                  const MachineOptions& options)
+    : Machine(topology, set, registry, devices, parallel, options, placement_of(devices, options)) {}
+
+Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
+                 const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
+                 const MachineOptions& options, const Placement& placement)
     : max_samples_(options.max_samples),
       team_(options.team),
-      first_shard_(static_cast<size_t>(own_shards(shards_of(devices, options), team_).first)),
-      machines_(machines_on(topology, set, registry, devices, parallel, options)),
-      others_(shards_elsewhere(shards_of(devices, options), team_)),
-      shards_(in_order(machines_, others_, first_shard_), max_samples_, set->allocator()),
-      team_sum_(team_ == nullptr
-                    ? nullptr
-                    : std::make_unique<TeamSum>(*team_, pointers(machines_), first_shard_, shards_.count())),
-      step_(*machines_.front()) {}
+      own_(placement.own),
+      lanes_(lanes_on(devices, own_, options.results_only || !set->has_values(), sums_,
+                      [&](size_t device) {
+                        MachineOptions of_shard = options;
+                        if (max_samples_ >= 1)
+                          of_shard.max_samples = shard_range(max_samples_, placement.shards, 0).count;
+                        return std::make_unique<DeviceMachine>(topology, set, registry, devices[device], parallel,
+                                                               of_shard);
+                      })),
+      others_(shards_elsewhere(placement.shards, team_)),
+      shards_(in_order(lanes_, others_, own_.first), max_samples_, set->allocator()),
+      team_sum_(team_ == nullptr ? nullptr : std::make_unique<TeamSum>(*team_, first(), placement.shards)),
+      step_(first()) {
+  if (placement.shards == 1) return;
+  const bool by_devices = options.shards == 0 && team_ == nullptr;
+  check_divisible(model(), options,
+                  by_devices ? "on several devices, " + listed(devices) : text("among ", placement.shards, " shards"));
+  if (team_ != nullptr && !model().lowered.carried.empty())
+    fail(TN_UNSUPPORTED, SubjectName{"team"}, "states that are carried to the next minibatch are of one process; ",
+         team_->processes(), " train");
+}
 
 Machine::~Machine() = default;
 
 std::vector<std::shared_ptr<Device>> Machine::devices() const {
   std::vector<std::shared_ptr<Device>> result;
-  for (const auto& machine : machines_) result.push_back(machine->device());
+  for (const auto& lane : lanes_) result.insert(result.end(), lane->count(), lane->machine().device());
   return result;
 }
 
@@ -156,35 +161,48 @@ void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model(), std::numeric_limits<int64_t>::max()).check(arrays));
 }
 
-// Starts all machines, then waits for all. start, finish: called with the number of the shard.
-template <typename Start, typename Finish>
-void Machine::compute(const Start& start, const Finish& finish) {
-  for (size_t i = 0; i < machines_.size(); ++i) start(i);
-  for (size_t i = 0; i < machines_.size(); ++i) finish(i);
+// The most shards of a lane: each computes one of them in a round.
+size_t Machine::rounds() const {
+  size_t most = 0;
+  for (const auto& lane : lanes_) most = std::max(most, lane->count());
+  return most;
 }
 
-namespace {
+// Starts all machines that have a shard in this round, then waits for all. start, finish: called with the lane.
+template <typename Start, typename Finish>
+void Machine::compute(size_t round, const Start& start, const Finish& finish) {
+  const auto each = [&](const auto& work) {
+    for (const auto& lane : lanes_)
+      if (round < lane->count()) work(*lane);
+  };
+  each(start);
+  each(finish);
+}
 
-// The shards of a minibatch. One that has all samples has the arrays as they are.
-class Division {
+// The shards of a minibatch that this process computes. One that has all samples has the arrays as they are.
+class Machine::Division {
  public:
-  // Borrows everything. first: the number of the first machine's shard, of `shards`.
-  Division(const std::vector<std::unique_ptr<DeviceMachine>>& machines, size_t first, size_t shards,
-           const std::vector<ArrayView>& arrays, const MinibatchSizes& sizes) {
+  // Borrows everything. model: of all shards. own: of `shards`.
+  Division(const CompiledModel& model, const ShardRange& own, size_t shards, const std::vector<ArrayView>& arrays,
+           const MinibatchSizes& sizes)
+      : first_(static_cast<size_t>(own.first)) {
     const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
-    shards_.reserve(machines.size());
-    for (size_t i = 0; i < machines.size(); ++i) {
-      const ShardRange range = shard_range(samples, shards, first + i);
+    shards_.reserve(static_cast<size_t>(own.count));
+    for (size_t i = first_; i < first_ + static_cast<size_t>(own.count); ++i) {
+      const ShardRange range = shard_range(samples, shards, i);
+      const auto number = static_cast<uint32_t>(i);
       if (range.count == samples) {
-        shards_.push_back({arrays, sizes, sizes.symbols, 0});
+        shards_.push_back({number, arrays, sizes, sizes.symbols, 0});
       } else {
-        const Part& part = parts_.emplace_back(machines[i]->model(), arrays, range);
-        shards_.push_back({part.range.arrays(), part.sizes, sizes.symbols, range.first});
+        const Part& part = parts_.emplace_back(model, arrays, range);
+        shards_.push_back({number, part.range.arrays(), part.sizes, sizes.symbols, range.first});
       }
     }
   }
 
-  [[nodiscard]] const std::vector<DeviceMachine::Minibatch>& shards() const { return shards_; }
+  [[nodiscard]] const DeviceMachine::Minibatch& at(const Lane& lane, size_t place) const {
+    return shards_[lane.first() + place - first_];
+  }
 
  private:
   struct Part {
@@ -193,32 +211,81 @@ class Division {
     SampleRange range;
     MinibatchSizes sizes;
   };
+  size_t first_;
   std::list<Part> parts_;
   std::vector<DeviceMachine::Minibatch> shards_;
 };
 
-}  // namespace
+void Machine::begin_forward(const Division& division, int64_t samples) {
+  grow(division);
+  drop_outputs();
+  shards_.drop_copies();
+  shards_.cut_carried(samples);
+}
+
+void Machine::forward_round(const Division& division, size_t round, FeedMode mode) {
+  try {
+    compute(
+        round, [&](Lane& lane) { lane.machine().start_forward(division.at(lane, round), mode, version_); },
+        [&](Lane& lane) {
+          lane.machine().finish_forward();
+          lane.record(round);
+        });
+  } catch (...) {
+    for (const auto& lane : lanes_) {
+      lane->machine().abandon_forward();
+      lane->drop_outputs();
+    }
+    throw;
+  }
+}
 
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   require_own();
   if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
-  const Division division(machines_, first_shard_, shards_.count(), arrays, sizes);
-  const std::vector<DeviceMachine::Minibatch>& shards = division.shards();
-  grow(shards);
-  drop_outputs();
-  shards_.drop_copies();
-  shards_.cut_carried(sizes.symbols[TN_SYMBOL_SAMPLES]);
+  const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
+  const Division division(model(), own_, shards_.count(), arrays, sizes);
+  begin_forward(division, samples);
+  for (size_t round = 0; round < rounds(); ++round) forward_round(division, round, mode);
+  if (team_ != nullptr) share_results(samples);
+  values_ = rounds() == 1 ? Values::kForwarded : Values::kNone;
+}
+
+void Machine::forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+  if (rounds() == 1) {
+    forward(arrays, mode);
+    return backward();
+  }
+  check_trainable();
+  const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
+  const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
+  const Division division(model(), own_, shards_.count(), arrays, sizes);
+  begin_forward(division, samples);
   try {
-    compute([&](size_t i) { machines_[i]->start_forward(shards[i], mode, version_); },
-            [&](size_t i) { machines_[i]->finish_forward(); });
+    run_rounds(division, samples, mode);
   } catch (...) {
-    for (const auto& machine : machines_) machine->abandon_forward();
+    finish_work();
+    drop_outputs();
     throw;
   }
-  if (team_ != nullptr) share_results(sizes.symbols[TN_SYMBOL_SAMPLES]);
-  values_ = Values::kForwarded;
+}
+
+void Machine::run_rounds(const Division& division, int64_t samples, FeedMode mode) {
+  const ShardTree tree(samples, shards_.count());
+  const bool adds = step_.exist();
+  for (const auto& lane : lanes_) lane->clear_sums();
+  for (size_t round = 0; round < rounds(); ++round) {
+    for (const auto& lane : lanes_) lane->keep_last();
+    forward_round(division, round, mode);
+    if (samples > 0) backward_round(round, adds && round == 0, tree);
+  }
+  if (team_ != nullptr) share_results(samples);
+  if (samples == 0) return;
+  add_up(tree);
+  first().set_summed();
+  step_.set_accumulated();
 }
 
 void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode) {
@@ -228,19 +295,21 @@ void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedM
 }
 
 // Makes room for the rows of a minibatch. Changes nothing on failure, unless a machine before has lost its outputs.
-void Machine::grow(const std::vector<DeviceMachine::Minibatch>& shards) {
+void Machine::grow(const Division& division) {
   try {
-    for (size_t i = 0; i < shards.size(); ++i) machines_[i]->grow(shards[i].sizes.symbols, i == 0 && step_.exist());
+    for (size_t i = 0; i < lanes_.size(); ++i)
+      for (size_t place = 0; place < lanes_[i]->count(); ++place)
+        lanes_[i]->machine().grow(division.at(*lanes_[i], place).sizes.symbols, i == 0 && step_.exist());
   } catch (...) {
     const bool lost =
-        std::any_of(machines_.begin(), machines_.end(), [](const auto& machine) { return machine->samples() < 0; });
+        std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->machine().samples() < 0; });
     if (lost) drop_outputs();
     throw;
   }
 }
 
 void Machine::drop_outputs() {
-  for (const auto& machine : machines_) machine->drop_outputs();
+  for (const auto& lane : lanes_) lane->drop_outputs();
   for (const auto& other : others_) other->drop();
   values_ = Values::kNone;
   step_.forget_used();
@@ -263,18 +332,22 @@ void Machine::reset_carried() {
   shards_.reset_carried();
 }
 
-void Machine::check_backward() const {
+void Machine::check_trainable() const {
   require_own();
   if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (team_ != nullptr && step_.exist())
     fail(TN_UNSUPPORTED, "a second backward before an update cannot be divided among ", team_->processes(),
          " processes");
-  if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
   if (!step_.updated().empty()) {
     const std::string& name = *step_.updated().begin();
     fail(TN_MISUSE, SubjectName{name}, "backward would add to gradients of which parameter \"", name,
          "\" has been updated; end the step first");
   }
+}
+
+void Machine::check_backward() const {
+  check_trainable();
+  if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
 }
 
 void Machine::backward() {
@@ -287,21 +360,36 @@ void Machine::backward() {
 // The other machines write their gradients anew each time, to be added to those of the first.
 void Machine::run_backward() {
   const bool adds = step_.exist();
-  for (size_t i = 0; i < machines_.size(); ++i) machines_[i]->prepare_backward(adds && i == 0);
   values_ = Values::kOverwritten;
   if (samples() > 0) {
-    step_.drop();
-    try {
-      compute([&](size_t i) { machines_[i]->start_backward(adds && i == 0); },
-              [&](size_t i) { machines_[i]->finish_backward(); });
-      add_up();
-    } catch (...) {
-      for (const auto& machine : machines_) machine->access().finish();
-      throw;
-    }
+    const ShardTree tree(samples(), shards_.count());
+    for (const auto& lane : lanes_) lane->clear_sums();
+    backward_round(0, adds, tree);
+    add_up(tree);
     step_.set_accumulated();
   }
   values_ = Values::kDifferentiated;
+}
+
+// adds: the first machine, to the gradients so far. Drops them, once they begin to change.
+void Machine::backward_round(size_t round, bool adds, const ShardTree& tree) {
+  const auto adds_to = [&](const Lane& lane) { return adds && &lane == lanes_.front().get(); };
+  const auto each = [&](const auto& work) { compute(round, work, [](Lane&) {}); };
+  each([&](Lane& lane) { lane.machine().prepare_backward(adds_to(lane)); });
+  step_.drop();
+  try {
+    compute(
+        round, [&](Lane& lane) { lane.machine().start_backward(adds_to(lane)); },
+        [&](Lane& lane) { lane.machine().finish_backward(); });
+    each([&](Lane& lane) { lane.add(round, tree); });
+  } catch (...) {
+    finish_work();
+    throw;
+  }
+}
+
+void Machine::finish_work() noexcept {
+  for (const auto& lane : lanes_) lane->machine().access().finish();
 }
 
 // Gives the other processes what the shards of this one have measured, and takes what theirs have. samples: of the
@@ -314,11 +402,13 @@ void Machine::share_results(int64_t samples) {
   const auto numbers_of_process = static_cast<size_t>(most) * numbers;
   std::vector<double> all(static_cast<size_t>(processes) * numbers_of_process);
   double* to = all.data() + static_cast<size_t>(team_->rank()) * numbers_of_process;
-  for (const auto& machine : machines_) {
-    for (const double cost : machine->costs()) *to++ = cost;
-    for (const MetricUse& metric : metrics())
-      for (const double sum : machine->metric_state(metric.layer)) *to++ = sum;
-  }
+  for (const auto& lane : lanes_)
+    for (size_t i = 0; i < lane->count(); ++i) {
+      const Shard& shard = lane->shard(i);
+      for (const double cost : shard.costs()) *to++ = cost;
+      for (const MetricUse& metric : metrics())
+        for (const double sum : shard.metric_state(metric.layer)) *to++ = sum;
+    }
   team_->gather(std::as_writable_bytes(std::span(all)));
   size_t other = 0;
   for (int64_t process = 0; process < processes; ++process) {
@@ -328,7 +418,7 @@ void Machine::share_results(int64_t samples) {
     for (int64_t i = 0; i < range.count; ++i) {
       std::vector<double> costs(from, from + model().costs.size());
       from += costs.size();
-      std::vector<std::pair<LayerRef, std::vector<double>>> sums;
+      ShardRecord::MetricSums sums;
       for (const MetricUse& metric : metrics()) {
         sums.emplace_back(metric.layer, std::vector<double>(from, from + metric.state.size()));
         from += metric.state.size();
@@ -339,23 +429,37 @@ void Machine::share_results(int64_t samples) {
   }
 }
 
-// Adds up the gradients of all shards, and merges the next values of their buffers, in the first one: in a tree, whose
-// nodes of one level compute at the same time. Shards without samples, the last ones, have nothing to add.
-void Machine::add_up() {
-  const int64_t all = samples();
-  const ShardTree tree = tree_of(all, shards_.count());
-  const size_t end = first_shard_ + machines_.size();
-  for (const std::vector<ShardJoin>& level : tree.levels()) {
-    const auto each_own = [&](const auto& work) {
+// Adds up what the lanes have, as far as this process has both sides of a join, and then with the other processes, in
+// the first machine: nodes of one level of the tree are computed at the same time. Shards without samples, the last
+// ones, have nothing to add.
+void Machine::add_up(const ShardTree& tree) {
+  std::map<size_t, ShardValues*> nodes;  // by their first shard
+  for (const auto& lane : lanes_)
+    for (const SummedNode& node : lane->nodes()) nodes.emplace(node.first, node.values);
+  const auto first_shard = static_cast<size_t>(own_.first), end = first_shard + static_cast<size_t>(own_.count);
+  try {
+    for (const std::vector<ShardJoin>& level : tree.levels()) {
+      std::vector<ShardJoin> joins;
       for (const ShardJoin& join : level)
-        if (join.to >= first_shard_ && join.end <= end) work(join, *machines_[join.to - first_shard_]);
-    };
-    each_own([&](const ShardJoin& join, DeviceMachine& to) {
-      to.add(*machines_[join.from - first_shard_], share_of(join, all, shards_.count()));
-    });
-    each_own([](const ShardJoin&, DeviceMachine& to) { to.wait(); });
+        if (join.to >= first_shard && join.end <= end && nodes.contains(join.from)) joins.push_back(join);
+      for (const ShardJoin& join : joins) sums_.start(*nodes.at(join.to), *nodes.at(join.from), tree.share(join));
+      for (const ShardJoin& join : joins) {
+        nodes.at(join.to)->machine().wait();
+        nodes.erase(join.from);
+      }
+    }
+    if (team_sum_ != nullptr) {
+      for (const auto& node : nodes) node.second->machine().wait();
+      team_sum_->run(tree, nodes);
+      first().set_summed();
+    } else if (nodes.at(0) != &first()) {
+      copy_values(first(), *nodes.at(0));
+      first().wait();
+    }
+  } catch (...) {
+    finish_work();
+    throw;
   }
-  if (team_sum_ != nullptr) team_sum_->run(all);
 }
 
 std::vector<std::string> Machine::cost_names() const {
@@ -365,7 +469,7 @@ std::vector<std::string> Machine::cost_names() const {
 }
 
 ArrayView Machine::output(const LayerOutput& output) const {
-  if (machines_.size() > 1) check_divided(output);
+  if (lanes_.size() > 1) check_divided(output);
   return shards_.output(output);
 }
 
@@ -380,9 +484,9 @@ void Machine::check_divided(const LayerOutput& output) const {
 
 nlohmann::json Machine::describe() const {
   nlohmann::json result = first().describe();
-  if (machines_.size() == 1) return result;
+  if (own_.count == 1) return result;
   result["max_samples"] = max_samples_;
-  for (const auto& machine : machines_) result["devices"].push_back(machine->device()->name());
+  for (const auto& device : devices()) result["devices"].push_back(device->name());
   result["shard_samples"] = first().options().max_samples;
   return result;
 }

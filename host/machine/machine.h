@@ -1,6 +1,7 @@
 // The gradient machine: a topology bound to a ParameterSet and devices. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "host/machine/device_machine.h"
 #include "host/machine/feeds.h"
 #include "host/machine/set_gate.h"
+#include "host/machine/shards/lane.h"
 #include "host/machine/shards/shards.h"
 #include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
@@ -22,14 +24,14 @@ namespace tenon::host {
 
 using namespace core;
 
-class RemoteShard;
 class TeamSum;
 
 // Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes shards of the
 // minibatch, with the same parameters. A device that is in the list twice computes two shards. With a team each process
-// computes some of the shards; its calls of forward and backward are collective. The first shard of the process has the
-// sums of the gradients over all shards. Over a set without values a machine allocates no memory, and can be described
-// but not run.
+// computes some of the shards; its calls of forward, backward and step are collective. The first shard of the process
+// has the sums of the gradients over all shards. Where only results are wanted, one machine of a device computes its
+// shards one after another, except those that carry states. Over a set without values a machine allocates no memory,
+// and can be described but not run.
 class Machine {
  public:
   // TN_INVALID if max_samples is smaller than the list of devices, TN_UNSUPPORTED for what shards cannot compute.
@@ -57,6 +59,9 @@ class Machine {
   // (or one that widens to it) and shape of outputs[i]; those that are not given are 0. Checks all arrays before it
   // changes anything.
   void backward_from(const std::vector<LayerOutput>& outputs, const std::vector<ArrayView>& gradients);
+  // A forward and a backward, for any machine for training. If one of them fails, the gradients since the last update
+  // are dropped.
+  void forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
   // Replaces the gradient of a parameter since the last update by `values`, of its shape. Without a backward since the
   // last update, those of the others become 0. Throws TN_INVALID if the gradient is row-sparse.
   void set_gradient(const std::string& parameter, const ArrayView& values);
@@ -116,22 +121,43 @@ class Machine {
     kDifferentiated,  // outputs and gradients of data layers; the backward has succeeded
   };
 
-  [[nodiscard]] const DeviceMachine& first() const { return *machines_.front(); }
+  // Which shards a minibatch has, and which of them this process computes.
+  struct Placement {
+    size_t shards;
+    ShardRange own;
+  };
+  class Division;
+
+  Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
+          const std::vector<std::shared_ptr<Device>>& devices, const tn_parallel* parallel,
+          const MachineOptions& options, const Placement& placement);
+  [[nodiscard]] static Placement placement_of(const std::vector<std::shared_ptr<Device>>& devices,
+                                              const MachineOptions& options);
+
+  [[nodiscard]] DeviceMachine& first() const { return lanes_.front()->machine(); }
   [[nodiscard]] const CompiledModel& model() const { return first().model(); }
+  [[nodiscard]] size_t rounds() const;
+  void begin_forward(const Division& division, int64_t samples);
+  void forward_round(const Division& division, size_t round, FeedMode mode);
+  void run_rounds(const Division& division, int64_t samples, FeedMode mode);
   void share_results(int64_t samples);
-  void add_up();
+  void add_up(const ShardTree& tree);
   template <typename Start, typename Finish>
-  void compute(const Start& start, const Finish& finish);
-  void grow(const std::vector<DeviceMachine::Minibatch>& shards);
+  void compute(size_t round, const Start& start, const Finish& finish);
+  void grow(const Division& division);
+  void check_trainable() const;
   void check_backward() const;
   void run_backward();
+  void backward_round(size_t round, bool adds, const ShardTree& tree);
+  void finish_work() noexcept;
   void check_divided(const LayerOutput& output) const;
 
   int64_t max_samples_;
-  Team* team_;                                            // null: this process computes all shards
-  size_t first_shard_ = 0;                                // of this process
-  std::vector<std::unique_ptr<DeviceMachine>> machines_;  // by shard of this process
-  std::vector<std::unique_ptr<RemoteShard>> others_;      // of other processes: before, then behind those
+  Team* team_;                                        // null: this process computes all shards
+  ShardRange own_;                                    // the shards of this process
+  ShardSums sums_;                                    // of nodes of this process
+  std::vector<std::unique_ptr<Lane>> lanes_;          // of this process, in the order of their shards
+  std::vector<std::unique_ptr<ShardRecord>> others_;  // of other processes: before, then behind those
   mutable Shards shards_;
   std::unique_ptr<TeamSum> team_sum_;  // null without a team
   StepGradients step_;

@@ -55,6 +55,11 @@ void SparseGradient::resize(int64_t capacity) {
   values_ = values;
 }
 
+int64_t SparseGradient::capacity_for(int64_t added) const {
+  const int64_t most = std::min(height_, checked_add(count(), added, "rows"));
+  return most <= capacity() ? capacity() : std::min(height_, std::max(most, capacity() * 2));
+}
+
 void SparseGradient::copy(const SparseGradient& from) {
   const auto rows = static_cast<size_t>(from.count());
   access_.move(memory_.data(), from.memory_.data(), sizeof(int64_t));

@@ -30,6 +30,8 @@ class SparseGradient : base::NotCopied {
   void plan(int64_t capacity);
   // Allocates device memory for `capacity` rows, and copies the rows so far.
   void resize(int64_t capacity);
+  // Returns a capacity for as many rows more, all of which may be new ones: the present one if it suffices.
+  [[nodiscard]] int64_t capacity_for(int64_t added) const;
   // Drops all rows. After resize() only.
   void clear() { access_.zero(memory_.data(), sizeof(int64_t)); }
   // Copies the rows of another gradient of the same parameter. The capacity must suffice.

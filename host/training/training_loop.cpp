@@ -270,8 +270,7 @@ class Training {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
     at_minibatch(pass_, batch_, [this] {
       std::optional<SetWrite> step(inputs_.gate);
-      inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
-      inputs_.machine.backward();
+      inputs_.machine.forward_backward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
       if (updater_.calls_application()) {
         step.reset();
         updater_.prepare(inputs_.machine.step());

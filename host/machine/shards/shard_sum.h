@@ -1,7 +1,9 @@
-// The sum over two shards of a minibatch. SPDX-License-Identifier: Apache-2.0
+// The sum over two nodes of the tree of shards. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "host/compile/operand_call.h"
@@ -11,15 +13,15 @@ namespace tenon::host {
 
 using namespace core;
 
-// Adds the gradients of a shard to those of the machine of another one, and merges the next values of their buffers by
-// the rules that their layers state (TN_MERGE_*). The calls run on the device of the sum; what they do not reach in
-// place is copied through memory of the host. Borrows both.
+// Adds the gradients of a node of the tree of shards to those of another one, and merges the next values of their
+// buffers by the rules that their layers state (TN_MERGE_*). The calls run on the device of the sum; what they do not
+// reach in place is copied through memory of the host. Borrows both.
 class ShardSum {
  public:
-  ShardSum(DeviceMachine& to, DeviceMachine& from) : to_(to), from_(from) {}
+  ShardSum(ShardValues& to, ShardValues& from) : to_(to), machine_(to.machine()), from_(from) {}
 
-  // Enqueues the work, in the stream of the machine `to`. Both have run backward. share: the samples of `from` among
-  // those of both, the weight of its buffers in a mean.
+  // Enqueues the work, in the stream of `to`. share: the samples of `from` among those of both, the weight of its
+  // buffers in a mean.
   void start(double share);
 
  private:
@@ -32,22 +34,37 @@ class ShardSum {
   };
   void reserve_rows();
   void prepare();
-  void add_dense(const ShardTerms& terms);
-  void add_rows(size_t number, const ShardTerms::Rows& from);
-  void merge_buffers(const ShardTerms& terms);
+  void add_dense();
+  void add_rows(size_t number);
+  void merge_buffers();
   void* here(const void* from, uint64_t bytes, int64_t capacity = 1, const int64_t* rows = nullptr);
   void put_control(double share);
   static constexpr uint64_t kShareAt = 16, kSymbolsAt = 64;  // bytes into control_, which begins with tn_random
   static_assert(sizeof(tn_random) <= kShareAt);
   [[nodiscard]] int64_t& rows_of(size_t gradient) { return symbols_[TN_SYMBOL_FIRST_RAGGED + gradient]; }
 
-  DeviceMachine& to_;
-  DeviceMachine& from_;
+  ShardValues& to_;
+  DeviceMachine& machine_;  // of the sum
+  ShardValues& from_;
   std::shared_ptr<const MemoryId> to_id_, from_id_;  // for which the calls are prepared
   std::vector<int64_t> symbols_;  // the first ragged ones: rows of the row-sparse gradients of `from`
   std::vector<Copied> copied_;
   DeviceMemory control_, workspace_;  // control: tn_random, the share in the compute type, sizes by symbol
   std::vector<std::unique_ptr<OperandCall>> calls_;
+};
+
+// The sums of pairs of nodes, each prepared once.
+class ShardSums {
+ public:
+  // As ShardSum::start.
+  void start(ShardValues& to, ShardValues& from, double share) {
+    std::unique_ptr<ShardSum>& sum = by_pair_[{&to, &from}];
+    if (sum == nullptr) sum = std::make_unique<ShardSum>(to, from);
+    sum->start(share);
+  }
+
+ private:
+  std::map<std::pair<const ShardValues*, const ShardValues*>, std::unique_ptr<ShardSum>> by_pair_;
 };
 
 }  // namespace tenon::host

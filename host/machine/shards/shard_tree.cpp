@@ -5,12 +5,29 @@
 
 namespace tenon::host {
 
-ShardTree::ShardTree(size_t count) : count_(count) {
-  for (size_t step = 1; step < count; step *= 2) {
+ShardTree::ShardTree(int64_t samples, size_t shards)
+    : samples_(samples), shards_(shards), count_(static_cast<size_t>(std::min(samples, static_cast<int64_t>(shards)))) {
+  for (size_t step = 1; step < count_; step *= 2) {
     std::vector<ShardJoin>& level = levels_.emplace_back();
-    for (size_t from = step; from < count; from += 2 * step)
-      level.push_back({from - step, from, std::min(from + step, count)});
+    for (size_t from = step; from < count_; from += 2 * step)
+      level.push_back({from - step, from, std::min(from + step, count_)});
   }
+}
+
+const ShardJoin* ShardTree::join_of(const ShardSpan& to, const ShardSpan& from) const {
+  if (to.end != from.first) return nullptr;
+  for (size_t level = 0, step = 1; level < levels_.size(); ++level, step *= 2) {
+    if (to.end - to.first != step || to.first % (2 * step) != 0) continue;
+    const ShardJoin& join = levels_[level][to.first / (2 * step)];
+    return join.end == from.end ? &join : nullptr;
+  }
+  return nullptr;
+}
+
+double ShardTree::share(const ShardJoin& join) const {
+  const auto before = [&](size_t shard) { return shard_range(samples_, shards_, shard).first; };
+  return static_cast<double>(before(join.end) - before(join.from)) /
+         static_cast<double>(before(join.end) - before(join.to));
 }
 
 std::vector<ShardSpan> ShardTree::nodes_within(size_t first, size_t end) const {
@@ -24,16 +41,6 @@ std::vector<ShardSpan> ShardTree::nodes_within(size_t first, size_t end) const {
       nodes.erase(to + 1);
     }
   return nodes;
-}
-
-ShardTree tree_of(int64_t samples, size_t shards) {
-  return ShardTree(static_cast<size_t>(std::min(samples, static_cast<int64_t>(shards))));
-}
-
-double share_of(const ShardJoin& join, int64_t samples, size_t shards) {
-  const auto before = [&](size_t shard) { return shard_range(samples, shards, shard).first; };
-  return static_cast<double>(before(join.end) - before(join.from)) /
-         static_cast<double>(before(join.end) - before(join.to));
 }
 
 ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process) {

@@ -23,23 +23,26 @@ struct ShardSpan {
 // to 0, 6 to 4, ... The sum of each element is an expression that depends on `count` alone, whoever computes its parts.
 class ShardTree {
  public:
-  explicit ShardTree(size_t count);
+  // Of a minibatch of so many samples, divided among `shards`.
+  ShardTree(int64_t samples, size_t shards);
 
   [[nodiscard]] size_t count() const { return count_; }
+  [[nodiscard]] int64_t samples() const { return samples_; }
   // Those of one level are independent of each other.
   [[nodiscard]] const std::vector<std::vector<ShardJoin>>& levels() const { return levels_; }
+  // Returns the join that adds the sum of `from` to that of `to`; null: the tree has none.
+  [[nodiscard]] const ShardJoin* join_of(const ShardSpan& to, const ShardSpan& from) const;
+  // Returns the samples of the shards that a join adds, among those of the sum.
+  [[nodiscard]] double share(const ShardJoin& join) const;
   // Returns the largest nodes that have no other shards than [first, end), in their order.
   [[nodiscard]] std::vector<ShardSpan> nodes_within(size_t first, size_t end) const;
 
  private:
-  size_t count_;
+  int64_t samples_;
+  size_t shards_, count_;
   std::vector<std::vector<ShardJoin>> levels_;
 };
 
-// Returns the tree of a minibatch of so many samples, divided among `shards`.
-[[nodiscard]] ShardTree tree_of(int64_t samples, size_t shards);
-// Returns the samples of the shards that a join adds, among those of the sum.
-[[nodiscard]] double share_of(const ShardJoin& join, int64_t samples, size_t shards);
 // Returns the shards that a process computes.
 [[nodiscard]] ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process);
 

@@ -36,26 +36,25 @@ void add(tn_dtype compute, std::byte* to, const std::byte* from, uint64_t bytes)
 
 }  // namespace
 
-TeamSum::TeamSum(Team& team, std::vector<DeviceMachine*> machines, size_t first, size_t shards)
-    : team_(team), machines_(std::move(machines)), first_(first), shards_(shards) {
-  list_buffers();
+TeamSum::TeamSum(Team& team, DeviceMachine& machine, size_t shards)
+    : team_(team), machine_(machine), shards_(shards), buffers_(merged_buffers(machine)) {
+  for (const MergedBuffer& buffer : buffers_) buffer_bytes_ += buffer.bytes;
 }
 
-void TeamSum::run(int64_t samples) {
-  const ShardTree tree = tree_of(samples, shards_);
+void TeamSum::run(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) {
   const FloatingPointMode mode;
   if (tree.count() != with_samples_) list_nodes(tree);
-  read_own();
+  read_own(own);
   exchange_terms();
   exchange_rows();
-  join(tree, samples);
+  join(tree);
   exchange_sums();
   write_sums();
 }
 
 // Returns the bytes of the dense gradients that a process adds up: whole cache lines.
 ShardRange TeamSum::part(int64_t process) const {
-  const auto lines = static_cast<int64_t>(machines_.front()->dense_gradients().size() / kCacheLine);
+  const auto lines = static_cast<int64_t>(machine_.dense_gradients().size() / kCacheLine);
   const ShardRange range = shard_range(lines, static_cast<size_t>(team_.processes()), static_cast<size_t>(process));
   return {range.first * static_cast<int64_t>(kCacheLine), range.count * static_cast<int64_t>(kCacheLine)};
 }
@@ -72,48 +71,40 @@ void TeamSum::list_nodes(const ShardTree& tree) {
   }
 }
 
-void TeamSum::list_buffers() {
-  const DeviceMachine& machine = *machines_.front();
-  const std::vector<BufferUse>& uses = machine.model().lowered.buffers;
-  for (size_t i = 0; i < uses.size(); ++i) {
-    const ParameterEntry& entry = machine.set()->find(uses[i].name);
-    if (uses[i].next == kNoValue || machine.options().is_immutable(uses[i].name) || entry.count == 0) continue;
-    buffers_.push_back({i, buffer_bytes_, entry.count, entry.merge});
-    buffer_bytes_ += tn_dtype_storage(machine.options().compute, entry.count);
-  }
-}
-
-// Returns the dense gradients of the machine of an own node, where the host can change them.
-std::byte* TeamSum::dense_of(const Node& node) {
-  DeviceMachine& machine = machine_of(node);
-  const std::span<std::byte> dense = machine.dense_gradients();
-  if (machine.access().is_direct()) return dense.data();
-  std::vector<std::byte>& copy = staged_[&machine];
+// Returns dense gradients where the host can change them.
+std::byte* TeamSum::dense_of(ShardValues& values) {
+  const std::span<std::byte> dense = values.dense_gradients();
+  HostAccess& access = values.machine().access();
+  if (access.is_direct()) return dense.data();
+  std::vector<std::byte>& copy = staged_[&values];
   copy.resize(dense.size());
-  machine.access().read(copy.data(), dense.data(), dense.size());
+  access.read(copy.data(), dense.data(), dense.size());
   return copy.data();
 }
 
-void TeamSum::read_own() {
+void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
   for (const Node& node : nodes_) {
     if (!is_own(node)) continue;
-    DeviceMachine& machine = machine_of(node);
+    ShardValues& values = *own.at(node.first);
+    HostAccess& access = values.machine().access();
     Terms& terms = terms_[node.first];
-    terms.dense = dense_of(node);
+    terms.dense = dense_of(values);
     terms.counts.clear();
     terms.rows.clear();
     terms.buffers.resize(buffer_bytes_);
-    for (const MergedBuffer& buffer : buffers_)
-      machine.access().read(terms.buffers.data() + buffer.at,
-                            machine.model().calls->memory(machine.model().lowered.buffers[buffer.number].next),
-                            tn_dtype_storage(machine.options().compute, buffer.count));
-    for (const auto& gradient : machine.model().sparse_gradients) {
-      const SparseGradientView view = gradient->view();
+    std::byte* buffer_at = terms.buffers.data();
+    for (const MergedBuffer& buffer : buffers_) {
+      access.read(buffer_at, values.next_value(buffer.number), buffer.bytes);
+      buffer_at += buffer.bytes;
+    }
+    for (size_t i = 0; i < machine_.model().sparse_gradients.size(); ++i) {
+      const SparseGradient& gradient = values.sparse_gradient(i);
+      const SparseGradientView view = gradient.view();
       const auto* const ids = static_cast<const int64_t*>(view.ids.data);
-      const auto* const values = static_cast<const std::byte*>(view.values.data);
+      const auto* const rows = static_cast<const std::byte*>(view.values.data);
       const auto count = static_cast<size_t>(view.ids.shape[0]);
       terms.counts.push_back(view.ids.shape[0]);
-      terms.rows.push_back({{ids, ids + count}, {values, values + count * gradient->row_bytes()}});
+      terms.rows.push_back({{ids, ids + count}, {rows, rows + count * gradient.row_bytes()}});
     }
   }
 }
@@ -123,7 +114,7 @@ void TeamSum::read_own() {
 void TeamSum::exchange_terms() {
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
-  const size_t sparse = machines_.front()->model().sparse_gradients.size();
+  const size_t sparse = machine_.model().sparse_gradients.size();
   for (const Node& node : nodes_) {
     Terms& terms = terms_[node.first];
     if (is_own(node)) {
@@ -150,7 +141,7 @@ void TeamSum::exchange_terms() {
 }
 
 void TeamSum::exchange_rows() {
-  const auto& gradients = machines_.front()->model().sparse_gradients;
+  const auto& gradients = machine_.model().sparse_gradients;
   if (gradients.empty()) return;
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
@@ -176,18 +167,17 @@ void TeamSum::exchange_rows() {
   team_.exchange(outgoing, incoming);
 }
 
-void TeamSum::join(const ShardTree& tree, int64_t samples) {
-  const DeviceMachine& machine = *machines_.front();
-  const tn_dtype compute = machine.options().compute;
+void TeamSum::join(const ShardTree& tree) {
+  const tn_dtype compute = machine_.options().compute;
   const auto bytes = static_cast<uint64_t>(part(team_.rank()).count);
   for (const std::vector<ShardJoin>& level : tree.levels())
     for (const ShardJoin& step : level) {
       if (!terms_.contains(step.from)) continue;  // one process has added up both
       Terms &to = terms_[step.to], &from = terms_[step.from];
       add(compute, to.dense, from.dense, bytes);
-      join_buffers(to, from, share_of(step, samples, shards_));
+      join_buffers(to, from, tree.share(step));
       for (size_t i = 0; i < to.rows.size(); ++i) {
-        const uint64_t row = machine.model().sparse_gradients[i]->row_bytes();
+        const uint64_t row = machine_.model().sparse_gradients[i]->row_bytes();
         Rows &sums = to.rows[i], &terms = from.rows[i];
         std::unordered_map<int64_t, size_t> places;
         for (size_t k = 0; k < sums.ids.size(); ++k) places.emplace(sums.ids[k], k);
@@ -207,11 +197,12 @@ void TeamSum::join(const ShardTree& tree, int64_t samples) {
 
 // As the programs of ShardSum. share: the samples of `from` among those of both.
 void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
-  for (const MergedBuffer& buffer : buffers_)
-    in_type(machines_.front()->options().compute, [&](auto zero) {
+  uint64_t at = 0;  // bytes into the buffers
+  for (const MergedBuffer& buffer : buffers_) {
+    in_type(machine_.options().compute, [&](auto zero) {
       using Number = decltype(zero);
-      auto* const merged = reinterpret_cast<Number*>(to.buffers.data() + buffer.at);
-      const auto* const other = reinterpret_cast<const Number*>(from.buffers.data() + buffer.at);
+      auto* const merged = reinterpret_cast<Number*>(to.buffers.data() + at);
+      const auto* const other = reinterpret_cast<const Number*>(from.buffers.data() + at);
       const auto weight = static_cast<Number>(share);
       for (uint64_t i = 0; i < buffer.count; ++i) {
         if (buffer.merge == TN_MERGE_MEAN) {
@@ -225,15 +216,16 @@ void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
         }
       }
     });
+    at += buffer.bytes;
+  }
 }
 
 // Each process gives its part of the dense sums to the others.
 void TeamSum::exchange_sums() {
-  DeviceMachine& machine = *machines_.front();
-  std::byte* dense = machine.dense_gradients().data();
-  if (!machine.access().is_direct()) {
-    staged_[&machine].resize(machine.dense_gradients().size());
-    dense = staged_[&machine].data();
+  std::byte* dense = machine_.dense_gradients().data();
+  if (!machine_.access().is_direct()) {
+    staged_[&machine_].resize(machine_.dense_gradients().size());
+    dense = staged_[&machine_].data();
   }
   const ShardRange own = part(team_.rank());
   std::byte* const sums = dense + own.first;
@@ -251,16 +243,17 @@ void TeamSum::exchange_sums() {
 }
 
 void TeamSum::write_sums() {
-  DeviceMachine& machine = *machines_.front();
-  const std::span<std::byte> dense = machine.dense_gradients();
-  if (!machine.access().is_direct()) machine.access().write(dense.data(), staged_[&machine].data(), dense.size());
+  HostAccess& access = machine_.access();
+  const std::span<std::byte> dense = machine_.dense_gradients();
+  if (!access.is_direct()) access.write(dense.data(), staged_[&machine_].data(), dense.size());
   const Terms& sums = terms_.at(0);
-  for (const MergedBuffer& buffer : buffers_)
-    machine.access().write(machine.model().calls->memory(machine.model().lowered.buffers[buffer.number].next),
-                           sums.buffers.data() + buffer.at, tn_dtype_storage(machine.options().compute, buffer.count));
-  for (size_t i = 0; i < sums.rows.size(); ++i) machine.take_rows(i, sums.rows[i].ids, sums.rows[i].values.data());
-  machine.set_summed();
-  machine.access().wait();
+  const std::byte* buffer_at = sums.buffers.data();
+  for (const MergedBuffer& buffer : buffers_) {
+    access.write(machine_.next_value(buffer.number), buffer_at, buffer.bytes);
+    buffer_at += buffer.bytes;
+  }
+  for (size_t i = 0; i < sums.rows.size(); ++i) machine_.take_rows(i, sums.rows[i].ids, sums.rows[i].values.data());
+  access.wait();
 }
 
 }  // namespace tenon::host

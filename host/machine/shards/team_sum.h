@@ -21,11 +21,11 @@ using namespace core;
 // adds, in memory of its own where it cannot address that of the device.
 class TeamSum : base::NotCopied {
  public:
-  // Borrows the machines, of the shards from `first` on, of which there are `shards` in all.
-  TeamSum(Team& team, std::vector<DeviceMachine*> machines, size_t first, size_t shards);
-  // After all processes have run backward for a minibatch of so many samples, and after each has added up its own
-  // nodes. Collective.
-  void run(int64_t samples);
+  // Borrows the machine, the first one of the process. shards: of all processes.
+  TeamSum(Team& team, DeviceMachine& machine, size_t shards);
+  // After all processes have run backward for a minibatch, and after each has added up its own nodes, which it changes.
+  // own: by their first shard. Collective.
+  void run(const ShardTree& tree, const std::map<size_t, ShardValues*>& own);
 
  private:
   struct Node : ShardSpan {
@@ -44,36 +44,27 @@ class TeamSum : base::NotCopied {
     std::vector<int64_t> counts;      // rows, by row-sparse gradient
     std::vector<Rows> rows;           // by row-sparse gradient
   };
-  struct MergedBuffer {
-    size_t number;  // in Lowered::buffers
-    uint64_t at;    // bytes into Terms::buffers
-    uint64_t count;
-    int32_t merge;  // TN_MERGE_*
-  };
-
   [[nodiscard]] bool is_own(const Node& node) const { return node.process == team_.rank(); }
-  [[nodiscard]] DeviceMachine& machine_of(const Node& node) const { return *machines_[node.first - first_]; }
   [[nodiscard]] ShardRange part(int64_t process) const;
-  [[nodiscard]] std::byte* dense_of(const Node& node);
+  [[nodiscard]] std::byte* dense_of(ShardValues& values);
   void list_nodes(const ShardTree& tree);
-  void list_buffers();
-  void read_own();
+  void read_own(const std::map<size_t, ShardValues*>& own);
   void exchange_terms();
   void exchange_rows();
   void exchange_sums();
-  void join(const ShardTree& tree, int64_t samples);
+  void join(const ShardTree& tree);
   void join_buffers(Terms& to, const Terms& from, double share) const;
   void write_sums();
 
   Team& team_;
-  std::vector<DeviceMachine*> machines_;
-  size_t first_, shards_;
+  DeviceMachine& machine_;
+  size_t shards_;
   std::vector<MergedBuffer> buffers_;
   uint64_t buffer_bytes_ = 0;
   size_t with_samples_ = 0;        // the shards of which nodes_ are the nodes
   std::vector<Node> nodes_;        // of all processes
   std::map<size_t, Terms> terms_;  // by the first shard of the node; its room stays for the next step
-  std::map<DeviceMachine*, std::vector<std::byte>> staged_;  // dense gradients that the host cannot address
+  std::map<ShardValues*, std::vector<std::byte>> staged_;  // dense gradients that the host cannot address
 };
 
 }  // namespace tenon::host

@@ -34,20 +34,20 @@ std::string text_of(const std::vector<ShardSpan>& spans) {
 }
 
 TEST(ShardTree, AddsNeighboursFirst) {
-  EXPECT_EQ(text_of(ShardTree(1)), "");
-  EXPECT_EQ(text_of(ShardTree(4)), "0+1 2+3 | 0+2");
-  EXPECT_EQ(text_of(ShardTree(3)), "0+1 | 0+2");
-  EXPECT_EQ(text_of(ShardTree(7)), "0+1 2+3 4+5 | 0+2 4+6 | 0+4");
+  EXPECT_EQ(text_of(ShardTree(1, 1)), "");
+  EXPECT_EQ(text_of(ShardTree(4, 4)), "0+1 2+3 | 0+2");
+  EXPECT_EQ(text_of(ShardTree(3, 3)), "0+1 | 0+2");
+  EXPECT_EQ(text_of(ShardTree(7, 7)), "0+1 2+3 4+5 | 0+2 4+6 | 0+4");
 }
 
 TEST(ShardTree, NodesAreTheLargestSumsOfARange) {
-  const ShardTree tree(8);
+  const ShardTree tree(8, 8);
   EXPECT_EQ(text_of(tree.nodes_within(0, 8)), "[0,8)");
   EXPECT_EQ(text_of(tree.nodes_within(0, 3)), "[0,2)[2,3)");
   EXPECT_EQ(text_of(tree.nodes_within(3, 6)), "[3,4)[4,6)");
   EXPECT_EQ(text_of(tree.nodes_within(4, 8)), "[4,8)");
-  EXPECT_EQ(text_of(ShardTree(5).nodes_within(4, 8)), "[4,5)") << "the other shards have no samples";
-  EXPECT_EQ(text_of(ShardTree(4).nodes_within(5, 8)), "");
+  EXPECT_EQ(text_of(ShardTree(5, 5).nodes_within(4, 8)), "[4,5)") << "the other shards have no samples";
+  EXPECT_EQ(text_of(ShardTree(4, 4).nodes_within(5, 8)), "");
 }
 
 // The expression of the sum, as text, if each process adds up its own nodes and somebody the rest.
@@ -80,7 +80,8 @@ std::string expression(const ShardTree& tree, size_t processes) {
 TEST(ShardTree, TheSumDoesNotDependOnWhoAdds) {
   for (size_t shards = 1; shards <= 17; ++shards)
     for (size_t processes = 2; processes <= 9; ++processes)
-      EXPECT_EQ(expression(ShardTree(shards), processes), expression(ShardTree(shards), 1))
+      EXPECT_EQ(expression(ShardTree(static_cast<int64_t>(shards), shards), processes),
+                expression(ShardTree(static_cast<int64_t>(shards), shards), 1))
           << shards << " shards, " << processes << " processes";
 }
 

@@ -1,4 +1,4 @@
-// A shard that another process computes. SPDX-License-Identifier: Apache-2.0
+// What is known of a shard whose values no machine has any more. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -13,13 +13,16 @@ namespace tenon::host {
 
 using namespace core;
 
-// What this process knows of it: the numbers of the last forward. Its outputs lie in the other process.
-class RemoteShard final : public Shard {
+// The numbers that the last forward of a shard has measured. Its outputs lie in another process, or the next shard has
+// overwritten them.
+class ShardRecord final : public Shard {
  public:
-  explicit RemoteShard(int64_t process) : process_(process) {}
+  using MetricSums = std::vector<std::pair<LayerRef, std::vector<double>>>;
 
-  // metrics: the sums of each.
-  void set(int64_t samples, std::vector<double> costs, std::vector<std::pair<LayerRef, std::vector<double>>> metrics) {
+  // outputs: where they are, for messages: "lies in part in process 2".
+  explicit ShardRecord(std::string outputs) : outputs_(std::move(outputs)) {}
+
+  void set(int64_t samples, std::vector<double> costs, MetricSums metrics) {
     samples_ = carried_samples_ = samples;
     costs_ = std::move(costs);
     metrics_ = std::move(metrics);
@@ -40,23 +43,23 @@ class RemoteShard final : public Shard {
   }
   [[nodiscard]] ArrayView output(const LayerOutput& output) const override {
     const std::string name = output_name(output);
-    fail(TN_NOT_KEPT, SubjectName{name}, "the output of layer \"", name, "\" lies in part in process ", process_);
+    fail(TN_NOT_KEPT, SubjectName{name}, "the output of layer \"", name, "\" ", outputs_);
   }
   [[nodiscard]] ArrayView data_gradient(size_t) const override {
-    fail(TN_NOT_KEPT, "the gradient of a data layer lies in part in process ", process_);
+    fail(TN_NOT_KEPT, "the gradient of a data layer ", outputs_);
   }
 
-  // Machines with carried states are of one process.
+  // Only shards with a machine of their own have carried states.
   [[nodiscard]] CarriedStates carried() const override { return {carried_samples_, {}}; }
   void set_carried(const CarriedStates& carried) override { carried_samples_ = carried.samples; }
   void reset_carried() override { carried_samples_ = 0; }
 
  private:
-  int64_t process_;
+  std::string outputs_;
   int64_t samples_ = -1;
   int64_t carried_samples_ = 0;
   std::vector<double> costs_;
-  std::vector<std::pair<LayerRef, std::vector<double>>> metrics_;
+  MetricSums metrics_;
 };
 
 }  // namespace tenon::host
