@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <list>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "core/error.h"
@@ -150,12 +149,6 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
 }
 
 Machine::~Machine() = default;
-
-std::vector<std::shared_ptr<Device>> Machine::devices() const {
-  std::vector<std::shared_ptr<Device>> result;
-  for (const auto& lane : lanes_) result.insert(result.end(), lane->count(), lane->machine().device());
-  return result;
-}
 
 void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model(), std::numeric_limits<int64_t>::max()).check(arrays));
@@ -392,43 +385,6 @@ void Machine::finish_work() noexcept {
   for (const auto& lane : lanes_) lane->machine().access().finish();
 }
 
-// Gives the other processes what the shards of this one have measured, and takes what theirs have. samples: of the
-// minibatch.
-void Machine::share_results(int64_t samples) {
-  size_t numbers = model().costs.size();  // of a shard: its costs, then the sums of its metrics
-  for (const MetricUse& metric : metrics()) numbers += metric.state.size();
-  const int64_t processes = team_->processes();
-  const int64_t most = shards_of_process(shards_.count(), processes, 0).count;  // of a process
-  const auto numbers_of_process = static_cast<size_t>(most) * numbers;
-  std::vector<double> all(static_cast<size_t>(processes) * numbers_of_process);
-  double* to = all.data() + static_cast<size_t>(team_->rank()) * numbers_of_process;
-  for (const auto& lane : lanes_)
-    for (size_t i = 0; i < lane->count(); ++i) {
-      const Shard& shard = lane->shard(i);
-      for (const double cost : shard.costs()) *to++ = cost;
-      for (const MetricUse& metric : metrics())
-        for (const double sum : shard.metric_state(metric.layer)) *to++ = sum;
-    }
-  team_->gather(std::as_writable_bytes(std::span(all)));
-  size_t other = 0;
-  for (int64_t process = 0; process < processes; ++process) {
-    if (process == team_->rank()) continue;
-    const double* from = all.data() + static_cast<size_t>(process) * numbers_of_process;
-    const ShardRange range = shards_of_process(shards_.count(), processes, process);
-    for (int64_t i = 0; i < range.count; ++i) {
-      std::vector<double> costs(from, from + model().costs.size());
-      from += costs.size();
-      ShardRecord::MetricSums sums;
-      for (const MetricUse& metric : metrics()) {
-        sums.emplace_back(metric.layer, std::vector<double>(from, from + metric.state.size()));
-        from += metric.state.size();
-      }
-      others_[other++]->set(shard_range(samples, shards_.count(), static_cast<size_t>(range.first + i)).count,
-                            std::move(costs), std::move(sums));
-    }
-  }
-}
-
 // Adds up what the lanes have, as far as this process has both sides of a join, and then with the other processes, in
 // the first machine: nodes of one level of the tree are computed at the same time. Shards without samples, the last
 // ones, have nothing to add.
@@ -462,12 +418,6 @@ void Machine::add_up(const ShardTree& tree) {
   }
 }
 
-std::vector<std::string> Machine::cost_names() const {
-  std::vector<std::string> names;
-  for (const Cost& cost : model().costs) names.push_back(cost.name);
-  return names;
-}
-
 ArrayView Machine::output(const LayerOutput& output) const {
   if (lanes_.size() > 1) check_divided(output);
   return shards_.output(output);
@@ -480,15 +430,6 @@ void Machine::check_divided(const LayerOutput& output) const {
   const std::string name = output_name(output);
   fail(TN_UNSUPPORTED, SubjectName{name}, "the output of layer \"", name,
        "\" has no dimension of samples: each of the devices ", listed(devices()), " has one of its shard");
-}
-
-nlohmann::json Machine::describe() const {
-  nlohmann::json result = first().describe();
-  if (own_.count == 1) return result;
-  result["max_samples"] = max_samples_;
-  for (const auto& device : devices()) result["devices"].push_back(device->name());
-  result["shard_samples"] = first().options().max_samples;
-  return result;
 }
 
 }  // namespace tenon::host

@@ -178,12 +178,17 @@ std::string primitive_of(const json& call) {
   return outer + (loop == call.end() ? "" : "loop " + loop->dump() + ": ") + call.at("call").get<std::string>();
 }
 
-// "device cpu", or "devices cuda:0, cuda:1, each with at most 64 of the samples"
+// "device cpu", or "devices cuda:0, cuda:1, each with at most 64 of the samples", or "..., each with 4 shards of at
+// most 16 of the samples, one after another"
 std::string devices_of(const json& plan) {
   const auto devices = plan.find("devices");
   if (devices == plan.end()) return "device " + plain(plan.at("device").get<std::string>());
   const std::string names = base::joined(*devices, [](const json& name) { return plain(name.get<std::string>()); });
-  return "devices " + names + ", each with at most " + plan.at("shard_samples").dump() + " of the samples";
+  const std::string samples = "at most " + plan.at("shard_samples").dump() + " of the samples";
+  const std::string list = devices->size() == 1 ? "device " + names + ", with " : "devices " + names + ", each with ";
+  const auto in_turn = plan.find("shards_in_turn");
+  if (in_turn == plan.end()) return list + samples;
+  return list + in_turn->dump() + " shards of " + samples + ", one after another";
 }
 
 void print_plan(const json& plan) {
@@ -215,7 +220,7 @@ void print_plan(const json& plan) {
   Table bytes({"memory", ">bytes", ""});
   const json& parts = plan.at("bytes");
   for (const char* part :
-       {"parameters", "state", "control", "feeds", "gradients", "arena", "workspace", "row_sparse", "machine"})
+       {"parameters", "state", "control", "feeds", "gradients", "arena", "workspace", "row_sparse", "sums", "machine"})
     if (parts.contains(part)) {
       const auto size = parts.at(part).get<uint64_t>();
       bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
