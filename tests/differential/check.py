@@ -180,6 +180,7 @@ class Check:
         model.parameters = {name: values.get(name, each) for name, each in self.model.parameters.items()}
         model.buffers = {name: values.get(name, each) for name, each in self.model.buffers.items()}
         model.multipliers, model.reached = dict(self.model.multipliers), self.model.reached
+        model.looked_up = self.model.looked_up
         return model
 
     def _compare_outputs(self, named, found):

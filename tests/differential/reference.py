@@ -18,6 +18,7 @@ class Model:
     def __init__(self, seed):
         self.seed, self.parameters, self.buffers, self.multipliers = seed, {}, {}, {}
         self.reached = set()  # the parameters that a gradient flows to
+        self.looked_up = set()  # (parameter, layer) of the lookups that it flows to: those of no other read rows
 
     def parameter(self, name, shape, around):
         if name not in self.parameters:
@@ -44,7 +45,8 @@ class Run:
         self.program, self.model, self.training = program, model, training
         self.carried, self.left = carried or {}, {}
         self.tape = ad.Tape(dtype)
-        self.values, self.used, self.new_buffers, self.costs, self.rows = {}, {}, {}, {}, {}
+        self.values, self.used, self.new_buffers, self.costs = {}, {}, {}, {}
+        self.lookups, self.rows = {}, {}  # rows: by parameter, once there are gradients; None: all
         for node in program.nodes:
             if node.type == "data":
                 self.values[node.name] = self._feed(node, feeds[node.name])
@@ -109,6 +111,15 @@ class Run:
         reached = {name for name, each in found.items() if each is not None}
         # A layer that no sample of this minibatch needs has gradients of 0.
         self.model.reached = self.model.reached or reached
+        flows = {
+            (name, layer) for name, each in self.lookups.items() for layer, (var, _) in each.items() if var.gradient is not None
+        }
+        self.model.looked_up = self.model.looked_up or flows
+        for name, lookups in self.lookups.items():
+            if name in self.rows:  # a layer reads all of it
+                continue
+            read = [rows for layer, (_, rows) in lookups.items() if (name, layer) in self.model.looked_up]
+            self.rows[name] = {int(row) for rows in read for row in np.ravel(rows)}
         return {
             name: np.asarray(found[name], np.float64) if name in reached else np.zeros(self.model.parameters[name].shape)
             for name in self.model.reached
@@ -119,21 +130,23 @@ class Call:
     """What a formula asks of its layer."""
 
     def __init__(self, run, node):
-        self._run, self.training, self.tape = run, run.training, run.tape
+        self._run, self._node, self.training, self.tape = run, node.name, run.training, run.tape
         self._prefix = node.attributes.get("parameter_name", node.name)
         self._options = node.attributes.get("param", {})
 
     def parameter(self, suffix, shape, around=0.0, rows=None):
         """Returns a parameter. around: the middle of its first values; rows: those that are read of a table."""
         name, run = f"{self._prefix}.{suffix}", self._run
-        sparse = rows is not None and self._options.get(suffix, {}).get("sparse", True)
-        known = run.rows.setdefault(name, set())
-        run.rows[name] = known | {int(row) for row in np.ravel(rows)} if sparse and known is not None else None
         if name not in run.used:
             run.used[name] = run.tape.constant(run.model.parameter(name, tuple(shape), around))
             run.model.multipliers.setdefault(name, {})
         run.model.multipliers[name].update(self._options.get(suffix, {}))
-        return run.used[name]
+        if rows is None or not self._options.get(suffix, {}).get("sparse", True):
+            run.rows[name] = None
+            return run.used[name]
+        lookup = run.used[name].then(run.used[name].value, lambda gradient: gradient)
+        run.lookups.setdefault(name, {})[self._node] = lookup, rows
+        return lookup
 
     def buffer(self, suffix, shape, value):
         return self._run.model.buffer(f"{self._prefix}.{suffix}", tuple(shape), value)

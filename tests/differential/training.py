@@ -53,7 +53,7 @@ def train(program, data, model, dtype, nudge=None):
             result.parameters[name] = np.nextafter(each, dtype(1e30) * draw.choice((-1, 1), each.shape).astype(dtype))
     copy = Model(program.seed)
     copy.parameters, copy.buffers, copy.multipliers = result.parameters, dict(model.buffers), dict(model.multipliers)
-    copy.reached = model.reached
+    copy.reached, copy.looked_up = model.reached, model.looked_up
     updates = Updates(program.updater, copy.parameters, model.multipliers, program.immutable)
     left = {}
     for chosen in minibatches(program):
