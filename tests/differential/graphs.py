@@ -285,7 +285,10 @@ def _compare(graph, model, seed):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(file, options)
-    wanted = session.run(None, {each.name: feeds[each.name] for each in session.get_inputs()})
+    try:
+        wanted = session.run(None, {each.name: feeds[each.name] for each in session.get_inputs()})
+    except onnxruntime.capi.onnxruntime_pybind11_state.Fail:  # it moves a Transpose behind a Resize, which it refuses then
+        return "", True
     try:
         loaded = tenon.onnx.load(file, channels_first=bool(seed % 2))
     except tenon.error.UnsupportedError:

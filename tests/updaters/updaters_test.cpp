@@ -183,6 +183,19 @@ TEST(Ftrl, FollowsTheFormula) {
   expect_follows(ftrl(0.1, 0, 0), "ftrl", {{"learning_rate", 0.1}});
   expect_follows(ftrl(0.1, 0.3, 0.2), "ftrl", {{"learning_rate", 0.1}, {"l1_strength", 0.3}, {"l2_strength", 0.2}});
 }
+// Also where the square of the gradient is smaller than every float: the first value of the element is forgotten.
+TEST(Ftrl, TakesATinyGradientForOne) {
+  const UpdateModel model(1);
+  std::vector<std::vector<float>> weights;
+  for (size_t i = 0; i < UpdateModel::kShapes.size(); ++i) {
+    const size_t count = model.get(i).size();
+    model.set(i, std::vector<float>(count, 0.5F));
+    weights.emplace_back(count, 1e-21F);
+  }
+  model.step(model.updater("ftrl", {{"learning_rate", 0.1}}), weights);
+  for (size_t i = 0; i < weights.size(); ++i)
+    for (const double value : model.get(i)) EXPECT_LT(std::abs(value), 1e-20);
+}
 
 TEST(Proximal, FollowsTheFormula) {
   expect_follows(proximal_sgd(0.1, 0, 0), "proximal_sgd", {{"learning_rate", 0.1}});

@@ -136,7 +136,7 @@ struct Ftrl {
     const Float inverse = 1 / select(rate > 0, rate, 1.0);
     const Float n_next = n + g * g;
     const Float z_next = z + g - (sqrt(n_next) - sqrt(n)) * inverse * p;
-    const tn::Logical moves = rate > 0 && n_next > 0;
+    const tn::Logical moves = rate > 0 && (n > 0 || g != 0);  // g * g of a tiny gradient is 0
     update.state_next(n, select(moves, n_next, n));
     update.state_next(z, select(moves, z_next, z));
     Float divisor = (attributes.number("beta") + sqrt(n_next)) * inverse;
