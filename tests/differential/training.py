@@ -81,11 +81,12 @@ def _reference_feeds(program, data, chosen):
 
 
 def noisy_step(program, wide, narrow):
-    """Returns the first step in which an updater divides gradients by sizes that are rounding errors."""
+    """Returns the first step in which an updater divides gradients by sizes that are rounding errors, or one of the trainings
+    has left all bounds."""
     if program.updater["type"] not in NORMALISING:
         return len(wide.costs)
-    for step, (a, b) in enumerate(zip(wide.gradients, narrow.gradients, strict=True)):
+    for step, (a, b) in enumerate(zip(wide.gradients, narrow.gradients, strict=False)):
         for name, gradient in a.items():
             if (np.abs(gradient - b[name]) > 0.02 * np.abs(gradient)).any():
                 return step
-    return len(wide.costs)
+    return min(len(wide.costs), len(wide.gradients), len(narrow.gradients))
