@@ -32,10 +32,17 @@ def huber(call, x, label, delta=1.0):
     return _total(ad.where(ad.above(size, delta), (size - delta / 2) * delta, error * error * 0.5))
 
 
+def _log(probability):
+    """Costs take a probability of less than 1e-30 for 1e-30."""
+    bounded = np.maximum(probability.value, 1e-30)
+    probability.tape.kink(np.where(probability.value < 1e-29, 1e-29, 1.0))
+    return probability.then(np.log(bounded), lambda gradient: gradient / bounded)
+
+
 def cross_entropy(call, x, label, from_logits=False, label_smoothing=0.0):
     """label: numbers of classes, or a distribution of the shape of x."""
     classes = x.shape[-1]
-    logarithms = log_softmax(call, x) if from_logits else ad.log(x)
+    logarithms = log_softmax(call, x) if from_logits else _log(x)
     if label.value.dtype.kind == "i":
         shares = np.eye(classes)[label.value]
     else:
@@ -48,7 +55,7 @@ def binary_cross_entropy(call, x, label, from_logits=False, positive_weight=1.0)
     if from_logits:
         yes, no = -ad.softplus(-x), -ad.softplus(x)
     else:
-        yes, no = ad.log(x), ad.log(1 - x)
+        yes, no = _log(x), _log(1 - x)
     return _total(-(label * yes * positive_weight + (1 - label) * no))
 
 
@@ -67,7 +74,7 @@ def sum_cost(call, x):
 
 
 def kl_divergence(call, x, label, from_logits=False):
-    logarithms = log_softmax(call, x) if from_logits else ad.log(x)
+    logarithms = log_softmax(call, x) if from_logits else _log(x)
     return _total(label * (ad.log(label) - logarithms))
 
 
