@@ -82,6 +82,8 @@ tn_status tn_team_inspect(tn_host* host, tn_team team, tn_team_info* info, tn_er
     result.processes = held->team->processes();
     result.comm = held->team->comm().c_str();
     result.refused = held->team->refused();
+    result.step = held->team->step();
+    result.waits_for = held->team->waits_for();
     api::give(info, "info", result);
   });
 }

@@ -80,7 +80,8 @@ void Team::fail_all(const std::exception_ptr& error) {
     const std::lock_guard lock(mutex_);
     if (error_ == nullptr) error_ = error;
     posted_.clear();
-    unfinished_ = 0;
+    begun_.clear();
+    unfinished_.clear();
   }
   changed_.notify_all();
 }
@@ -104,13 +105,14 @@ void Team::serve(Communicator& comm) {
 
 void Team::begin_posted(Communicator& comm) {
   while (true) {
-    Piece piece;
+    Place place;
     {
       const std::lock_guard lock(mutex_);
       if (posted_.empty()) return;
-      piece = posted_.front();
+      place = posted_.front();
       posted_.pop_front();
     }
+    const Piece& piece = *place;
     uint64_t request = 0;
     try {
       request = piece.is_send ? comm.send(piece.peer, 0, piece.data, piece.bytes)
@@ -119,7 +121,7 @@ void Team::begin_posted(Communicator& comm) {
       if (error.code() == TN_IO) fail_lost(piece.peer);
       throw;
     }
-    if (!begun_.emplace(request, piece.peer).second)
+    if (!begun_.emplace(request, place).second)
       fail(TN_PLUGIN_FAULT, ComponentName{comm.who()}, "two unfinished requests have the number ", request);
   }
 }
@@ -138,7 +140,8 @@ void Team::take(const tn_comm_event& event) {
   if (event.kind != TN_COMM_DONE || begun == begun_.end())
     fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event of kind ", event.kind,
          " has the request ", event.request, ", which is not an unfinished one");
-  const int32_t peer = begun->second;
+  const Place place = begun->second;
+  const int32_t peer = place->peer;
   begun_.erase(begun);
   if (event.status == TN_IO) fail_lost(peer);
   if (event.status != TN_OK)
@@ -146,27 +149,33 @@ void Team::take(const tn_comm_event& event) {
          " do not exchange the same bytes: they run different jobs");
   {
     const std::lock_guard lock(mutex_);
-    if (--unfinished_ > 0) return;
+    unfinished_.erase(place);
+    if (!unfinished_.empty()) return;
   }
   changed_.notify_all();
 }
 
-// ---- the calling thread
+// ---- other threads
 
-void Team::post(std::vector<Piece> pieces) {
+int64_t Team::waits_for() const {
+  const std::lock_guard lock(mutex_);
+  return unfinished_.empty() ? -1 : unfinished_.front().peer;
+}
+
+void Team::post(std::list<Piece> pieces) {
   std::unique_lock lock(mutex_);
   if (error_ != nullptr) std::rethrow_exception(error_);
-  unfinished_ += pieces.size();
-  posted_.insert(posted_.end(), pieces.begin(), pieces.end());
+  for (auto piece = pieces.begin(); piece != pieces.end(); ++piece) posted_.push_back(piece);
+  unfinished_.splice(unfinished_.end(), pieces);
   if (comm_ != nullptr) comm_->wake();
   changed_.notify_all();
-  changed_.wait(lock, [this] { return unfinished_ == 0 || error_ != nullptr; });
+  changed_.wait(lock, [this] { return unfinished_.empty() || error_ != nullptr; });
   if (error_ != nullptr) std::rethrow_exception(error_);
 }
 
 void Team::exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) {
   const uint64_t most = std::min(kPiece, world_.most_bytes);
-  std::vector<Piece> pieces;
+  std::list<Piece> pieces;
   const auto cut = [&](bool is_send, int64_t peer, void* data, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += most)
       pieces.push_back(

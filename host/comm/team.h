@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,13 @@ class Team : base::NotCopied {
   // Connections and messages of strangers that were dropped so far.
   [[nodiscard]] uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
+  // What this process does, for any thread. step: of the training that uses the team, by its number of updates; -1:
+  // none does.
+  void set_step(int64_t step) noexcept { step_.store(step, std::memory_order_relaxed); }
+  [[nodiscard]] int64_t step() const { return step_.load(std::memory_order_relaxed); }
+  // The process whose bytes this one waits for, or that does not take those of this one; -1: there is none.
+  [[nodiscard]] int64_t waits_for() const;
+
   // Bytes for another process, or of it. Both sides know how many.
   struct Outgoing {
     int64_t to;
@@ -62,13 +70,14 @@ class Team : base::NotCopied {
     void* data;
     uint64_t bytes;
   };
+  using Place = std::list<Piece>::iterator;
   void run(const Values& attributes, const tn_services* services, const JoinOptions& options);
   void serve(Communicator& comm);
   void begin_posted(Communicator& comm);
   void take(const tn_comm_event& event);
   [[noreturn]] void fail_lost(int32_t peer) const;
   void fail_all(const std::exception_ptr& error);
-  void post(std::vector<Piece> pieces);
+  void post(std::list<Piece> pieces);
 
   const CommType& type_;
   const uint32_t epoch_;
@@ -76,16 +85,17 @@ class Team : base::NotCopied {
   volatile int32_t cancel_ = 0;
   tn_comm_world world_ = {};
   std::atomic<uint64_t> refused_{0};
+  std::atomic<int64_t> step_{-1};
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;  // for both sides
-  std::deque<Piece> posted_;         // not begun yet
-  uint64_t unfinished_ = 0;          // pieces that are posted or begun
+  std::list<Piece> unfinished_;      // that a caller waits for: those that it receives, then those that it sends
+  std::deque<Place> posted_;         // of these, that are not begun yet
   bool joined_ = false, leaving_ = false;
-  std::exception_ptr error_;           // why the team is broken; null: it is not
-  Communicator* comm_ = nullptr;       // while the thread serves, for wake
-  std::map<uint64_t, int32_t> begun_;  // peers by request; of the thread alone, as the next
-  std::vector<int32_t> lost_;          // processes, in the order in which they were lost
+  std::exception_ptr error_;         // why the team is broken; null: it is not
+  Communicator* comm_ = nullptr;     // while the thread serves, for wake
+  std::map<uint64_t, Place> begun_;  // by request; of the thread alone, as the next
+  std::vector<int32_t> lost_;        // processes, in the order in which they were lost
   std::thread thread_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/not_copied.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/training/averages.h"
@@ -120,7 +121,7 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 }
 
 // One training run, with the state that events report.
-class Training {
+class Training : base::NotCopied {
  public:
   Training(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts)
@@ -153,6 +154,9 @@ class Training {
     }
     if (averages_ != nullptr && resumed() == nullptr) begin_averages();
     reach(pass_, batch_);
+  }
+  ~Training() {
+    if (inputs_.team != nullptr) inputs_.team->set_step(-1);
   }
 
   void run() {
@@ -239,7 +243,10 @@ class Training {
   }
 
   // Notes the place between the minibatches that are done and the next one.
-  void reach(int64_t pass, int64_t batch) { place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()}; }
+  void reach(int64_t pass, int64_t batch) {
+    place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()};
+    if (inputs_.team != nullptr) inputs_.team->set_step(static_cast<int64_t>(inputs_.machine.set()->updates()));
+  }
   [[nodiscard]] LoopState state() const {
     return {place_,
             inputs_.clock.now() - pass_began_,

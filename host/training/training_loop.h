@@ -149,6 +149,7 @@ struct LoopInputs {
   // Set by other threads: end the loop. null: nothing does.
   const std::atomic<bool>* cancel = nullptr;
   const std::atomic<bool>* ending = nullptr;  // of the host
+  Team* team = nullptr;                       // gets the steps of a training; null: there is none
 
   [[nodiscard]] bool is_cancelled() const { return is_set(cancel) || is_set(ending); }
 

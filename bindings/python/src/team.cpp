@@ -22,6 +22,8 @@ nb::dict info(const Team& team) {
   result["comm"] = info.comm;
   result["epoch"] = info.epoch;
   result["refused"] = info.refused;
+  result["step"] = info.step;
+  result["waits_for"] = info.waits_for;
   return result;
 }
 

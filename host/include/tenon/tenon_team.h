@@ -20,8 +20,8 @@ typedef struct tn_team_info {
   int64_t processes; /* of the team */
   const char* comm;  /* the type of the communicator */
   uint64_t refused;  /* connections and messages of strangers that were dropped so far */
-  int64_t step;      /* that a training with the team does: how many it has ended so far, tests apart; -1: none runs */
-  int64_t waits_for; /* the process whose bytes this one waits for; -1: for none */
+  int64_t step;      /* of the training that uses the team: updates of its parameters so far; -1: none runs */
+  int64_t waits_for; /* the process whose bytes this one waits for, or that does not take its own; -1: none */
 } tn_team_info;
 
 /* Returns when all processes are there. TN_NOT_FOUND: no plugin has the communicator; TN_IO names the processes that

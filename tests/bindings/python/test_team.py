@@ -15,7 +15,7 @@ import pytest
 
 import tenon
 from conftest import needs_communicator
-from models import classifier, labels, pixels
+from models import classifier, labels, pixels, samples
 from tenon._base import host as hosts
 from tenon._base import launcher
 
@@ -112,6 +112,41 @@ def test_a_team_trains(tmp_path):
     assert together(work, tmp_path) == [bits(alone)] * 2
 
 
+def test_any_thread_sees_the_step_and_for_whom_a_process_waits(tmp_path):
+    needs_engine()
+    model = classifier()
+    tenon.parameters.create([model.cost, model.accuracy]).save(tmp_path / "model.safetensors")
+    waits, seen = threading.Event(), []
+
+    def work(rank, team):
+        assert (team.step, team.waits_for) == (-1, -1)
+
+        def reader():
+            for number, sample in enumerate(samples()):
+                if rank == 1 and number == 100:
+                    waits.wait(60)
+                yield sample
+
+        def watch():
+            until = time.monotonic() + 60
+            while (team.step, team.waits_for) != (2, 1) and time.monotonic() < until:
+                time.sleep(0.01)
+            seen.append((team.step, team.waits_for))
+            waits.set()
+
+        observer = threading.Thread(target=watch)
+        if rank == 0:
+            observer.start()
+        mine = tenon.load(tmp_path / "model.safetensors")
+        tenon.train(mine.outputs, mine, reader, updater="adam", batch_size=50, shards=2, team=team)
+        if rank == 0:
+            observer.join()
+        assert (team.step, team.waits_for) == (-1, -1)
+
+    together(work, tmp_path)
+    assert seen == [(2, 1)]
+
+
 def test_a_team_of_one_and_one_that_was_left(tmp_path):
     needs_engine()
     (tmp_path / "secret").write_bytes(bytes(20))
@@ -120,7 +155,7 @@ def test_a_team_of_one_and_one_that_was_left(tmp_path):
     assert bits(trained(team=team, shards=2)[1]) == bits(trained(shards=2)[1])
     team.leave()
     team.leave()
-    assert (team.rank, team.processes, team.comm, team.refused) == (0, 1, ENGINE, 0)
+    assert (team.rank, team.processes, team.comm, team.refused, team.step) == (0, 1, ENGINE, 0, -1)
     with pytest.raises(tenon.error.MisuseError, match="the team was left"):
         trained(team=team)
 

@@ -129,6 +129,65 @@ TEST(Team, GathersAndBroadcasts) {
               Each(""));
 }
 
+// Waits until something is so, at most half a minute.
+bool comes(const std::function<bool()>& so) {
+  for (int i = 0; i < 30'000 && !so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return so();
+}
+
+TEST(Team, AnyThreadSeesForWhomAProcessWaits) {
+  Ranks ranks(3);
+  std::atomic<bool> is_seen{false};
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    EXPECT_EQ(team.waits_for(), -1);
+    std::thread observer;
+    if (team.rank() == 0)
+      observer = std::thread([&] {
+        EXPECT_TRUE(comes([&] { return team.waits_for() == 2; })) << "the bytes of process 1 are there";
+        is_seen = true;
+      });
+    if (team.rank() == 2) {
+      EXPECT_TRUE(comes([&] { return is_seen.load(); }));
+    }
+    std::vector<int32_t> all(3);
+    team.gather(std::as_writable_bytes(std::span(all)));
+    EXPECT_EQ(team.waits_for(), -1);
+    if (observer.joinable()) observer.join();
+  }),
+              Each(""));
+}
+
+TEST(Team, AnyThreadSeesWhoDoesNotTakeItsBytes) {
+  Ranks ranks(2);
+  std::atomic<bool> is_seen{false};
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    std::vector<std::byte> bytes(1U << 20U);  // more than the communicator takes without its receiver
+    if (team.rank() == 1) {
+      EXPECT_TRUE(comes([&] { return is_seen.load(); }));
+      team.broadcast(bytes);
+      return;
+    }
+    std::thread observer([&] {
+      EXPECT_TRUE(comes([&] { return team.waits_for() == 1; }));
+      is_seen = true;
+    });
+    team.broadcast(bytes);
+    observer.join();
+  }),
+              Each(""));
+}
+
+TEST(Team, WaitsForNobodyOnceItIsBroken) {
+  Ranks ranks(2);
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    if (team.rank() == 1) return;
+    std::vector<int32_t> all(2);
+    EXPECT_THROW(team.gather(std::as_writable_bytes(std::span(all))), Error);
+    EXPECT_EQ(team.waits_for(), -1);
+  });
+  EXPECT_THAT(errors, ElementsAre("", ""));
+}
+
 void gather_for_ever(Team& team) {
   std::vector<int32_t> all(static_cast<size_t>(team.processes()));
   while (true) team.gather(std::as_writable_bytes(std::span(all)));

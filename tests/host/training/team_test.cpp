@@ -68,6 +68,7 @@ struct Outcome {
   Bytes parameters;
   std::vector<double> costs;  // of the events of process 0
   std::string error;
+  int64_t step_in_the_end = 0;  // as the team says; 0 without one
 };
 
 class Process {
@@ -105,6 +106,7 @@ class Process {
     } catch (const std::exception& error) {
       outcome.error = error.what();
     }
+    if (team_) outcome.step_in_the_end = team_.info().step;
     add_parameters(outcome.parameters, options.parameters);
     return outcome;
   }
@@ -251,6 +253,66 @@ TEST(Team, OneProcessWritesCheckpointsFromWhichAnyNumberResumes) {
     EXPECT_EQ(each.error, "");
     EXPECT_EQ(each.parameters, whole.parameters);
   }
+}
+
+// The samples, of which number 9 is there when the test says so.
+struct HeldSamples {
+  std::shared_ptr<std::atomic<bool>> released;
+  [[nodiscard]] static int64_t size() { return Samples::size(); }
+  void read(int64_t index, Sample& sample) const {
+    for (int i = 0; index == 9 && !*released && i < 30'000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Samples::read(index, sample);
+  }
+};
+
+// Process 0 does 2 steps of minibatches of 4 samples, then waits for process 1, which has no third one.
+TEST(Team, AnyThreadSeesTheStepAndForWhomAProcessWaits) {
+  const auto released = std::make_shared<std::atomic<bool>>(false);
+  std::thread observer;
+  tn_team_info seen = {};
+  Job job{dense};
+  job.change = [&](TrainOptions& options, const Host& host, int64_t rank) {
+    options.reader = host.reader(schema(), Samples()).batch(4);
+    if (rank == 1) options.reader = host.reader(schema(), HeldSamples{released}).batch(4);
+    if (rank == 1) return;
+    EXPECT_EQ(options.team.info().step, -1) << "no training has begun";
+    observer = std::thread([&seen, released, team = options.team] {
+      for (int i = 0; i < 30'000 && (seen.step != 2 || seen.waits_for != 1); ++i) {
+        seen = team.info();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      *released = true;
+    });
+  };
+  const std::vector<Outcome> all = together(job, 2, {});
+  observer.join();
+  EXPECT_EQ(seen.step, 2) << "samples 0 to 7";
+  EXPECT_EQ(seen.waits_for, 1);
+  EXPECT_EQ(all[0].error, "");
+  EXPECT_EQ(all[0].step_in_the_end, -1);
+}
+
+TEST(Team, StepsOfATeamOfOneGoOnAfterAResume) {
+  const TemporaryFolder folder;
+  std::vector<int64_t> steps;
+  Job job{dense};
+  const auto train = [&](uint32_t start, int64_t passes) {
+    job.change = [&, start, passes](TrainOptions& options, const Host&, int64_t) {
+      options.passes = passes;
+      options.checkpoint.emplace();
+      options.checkpoint->folder = folder.file("ck");
+      options.checkpoint->start = start;
+      options.handler = [&steps, team = options.team](Event& event) {
+        if (event.kind() == TN_END_ITERATION) steps.push_back(team.info().step);
+      };
+    };
+    for (const Outcome& each : together(job, 1, {})) EXPECT_EQ(each.error, "");
+  };
+  train(TN_START_FRESH, 1);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4));
+  train(TN_START_RESUME, 2);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
 // ---- what goes wrong

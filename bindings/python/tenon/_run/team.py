@@ -83,9 +83,24 @@ class Team:
     @property
     def refused(self) -> int:
         """The connections and messages of strangers that were dropped so far."""
-        if self._core is not None:
-            self._info = self._core.info()
-        return int(self._info["refused"])
+        return self._now("refused")
+
+    @property
+    def step(self) -> int:
+        """The step of the training that uses the team, by the updates of its parameters so far; -1 if none does. Any thread
+        may ask, such as one that watches a training."""
+        return self._now("step")
+
+    @property
+    def waits_for(self) -> int:
+        """The number of the process whose bytes this one waits for, or that does not take its own; -1 if there is none."""
+        return self._now("waits_for")
+
+    def _now(self, member: str) -> int:
+        core = self._core  # another thread may leave the team
+        if core is not None:
+            self._info = core.info()
+        return int(self._info[member])
 
     def leave(self) -> None:
         """Leaves the team, if that was not done yet. MisuseError while a training uses it."""
