@@ -336,18 +336,28 @@ std::optional<Cause> Launcher::end_of(size_t process) const {
 std::optional<Cause> Launcher::fault_now() const {
   const std::optional<Fault> fault = team_.watch().fault(Clock::now());
   if (!fault) return std::nullopt;
-  const Progress& progress = team_.watch().progress(fault->process);
+  const Progress progress = team_.watch().progress(fault->process);
   const std::string name = team_.name(fault->process), since = seconds_text(fault->since);
   if (!fault->stuck) return Cause{kLostExit, name + " has said nothing for " + since + " at " + progress.text(), false};
-  const bool may_wait = progress.layer.empty() && team_.processes().size() > 1;
-  const std::string state = may_wait ? " is stuck, or waits for another process: " : " is stuck: ";
-  Cause cause{kStuckExit, name + state + progress.text() + " for " + since, false, progress.step};
+  Cause cause{kStuckExit, name + " is stuck: " + progress.text() + " for " + since, false, progress.step};
   if (progress.step == stuck_at_) {
     cause.text += ", as before the training was started again";
     cause.exit = cli::kInternal;
     cause.permanent = true;
   }
+  cause.text += waits_text(fault->process);
   return cause;
+}
+
+std::string Launcher::waits_text(size_t process) const {
+  const int64_t other = team_.watch().progress(process).waits_for;
+  if (other >= 0 && other < static_cast<int64_t>(team_.processes().size()))
+    return "; it waits for " + team_.name(static_cast<size_t>(other)) + ", as all wait for one another";
+  const std::vector<size_t> others = team_.watch().waiting_for(process);
+  if (others.empty()) return "";
+  return "; " +
+         (others.size() == 1 ? team_.name(others[0]) + " waits" : std::to_string(others.size()) + " processes wait") +
+         " for it";
 }
 
 int Launcher::exit_of_training() const {

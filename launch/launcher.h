@@ -45,6 +45,8 @@ class Launcher : base::NotCopied {
   [[nodiscard]] std::optional<Cause> find_cause();
   [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
   [[nodiscard]] std::optional<Cause> fault_now() const;
+  // Returns what a message says of the processes that wait for one that is stuck.
+  [[nodiscard]] std::string waits_text(size_t process) const;
   // The exit code of a training whose processes have all ended by themselves.
   [[nodiscard]] int exit_of_training() const;
   // Ends all processes.

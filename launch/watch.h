@@ -15,6 +15,7 @@ namespace tenon::launch {
 struct Progress {
   int64_t step = 0;
   std::string phase, layer;
+  int64_t waits_for = -1;  // the process whose bytes it waits for; -1: none
 
   bool operator==(const Progress& other) const = default;
   // Returns "step 12, phase train, layer hidden", as far as they are known.
@@ -46,9 +47,12 @@ class Watch {
   // Takes a time out of the account in which the launcher itself did not run, or kept the processes waiting.
   void forgive(Clock::duration time);
 
-  [[nodiscard]] const Progress& progress(size_t process) const { return states_[process].progress; }
-  // Returns the first process that is silent; if none is, the one that is stuck at the lowest step, for which the
-  // others wait.
+  // Returns what a process last said, with the phase of process 0 if it trains, which alone tells steps from tests.
+  [[nodiscard]] Progress progress(size_t process) const;
+  // Returns the processes that wait for this one.
+  [[nodiscard]] std::vector<size_t> waiting_for(size_t process) const;
+  // Returns the first process that is silent; if none is, the one that is stuck at the lowest step. A process that
+  // waits for another one is not stuck, unless all wait for one another.
   [[nodiscard]] std::optional<Fault> fault(Clock::time_point now) const;
   // Returns how long a process may stay at its step.
   [[nodiscard]] Clock::duration patience(size_t process) const;
@@ -57,9 +61,11 @@ class Watch {
   struct State {
     bool watched = true, spoke = false;
     Progress progress;
-    Clock::time_point heard, moved;
+    Clock::time_point heard, moved;     // moved: with any change
+    Clock::time_point placed;           // since when it has its step, phase and layer
     std::deque<Clock::duration> steps;  // the last ones
   };
+  [[nodiscard]] bool waits_for_a_running_one(size_t process) const;
 
   WatchOptions options_;
   std::vector<State> states_;

@@ -73,10 +73,14 @@ Control::Control(base::Descriptor socket, Handlers handlers)
 
 Control::~Control() { leave(); }
 
-void Control::set_phase(const std::string& phase, const std::string& layer) {
+void Control::change(const Change& change) {
   const std::scoped_lock lock(mutex_);
-  phase_ = phase;
-  layer_ = layer;
+  change(state_);
+}
+
+void Control::set_refresh(Change refresh) {
+  const std::scoped_lock lock(mutex_);
+  refresh_ = std::move(refresh);
 }
 
 void Control::done(int code) noexcept {
@@ -143,12 +147,14 @@ void Control::handle(const std::string& line) {
 
 void Control::add_beat() {
   if (!unsent_.empty()) return;  // the launcher does not read: one line is enough
-  json beat = {{"step", step_.load()}};
+  State state;
   {
     const std::scoped_lock lock(mutex_);
-    beat["phase"] = phase_;
-    beat["layer"] = layer_;
+    if (refresh_) refresh_(state_);
+    state = state_;
   }
+  const json beat = {
+      {"step", state.step}, {"phase", state.phase}, {"layer", state.layer}, {"waits_for", state.waits_for}};
   unsent_ = beat.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -20,8 +20,8 @@ constexpr int kLostExit = 200;   // another process, or the launcher, is lost
 constexpr int kStuckExit = 201;  // no step was done for too long
 
 // Tells the launcher twice a second what the training does, on a thread of its own, which blocks all signals but those
-// of crashes. Each line of the channel is a JSON object: {"step":3,"phase":"train","layer":"hidden"} and, at the end,
-// {"done":0} to the launcher; {"stop":"signal 2"} from it.
+// of crashes. Each line of the channel is a JSON object: {"step":3,"phase":"train","layer":"hidden","waits_for":1} and,
+// at the end, {"done":0} to the launcher; {"stop":"signal 2"} from it.
 class Control : base::NotCopied {
  public:
   // Called on the thread of the object. They may not destroy it.
@@ -41,11 +41,20 @@ class Control : base::NotCopied {
   // The launcher takes a process that ends without done() for lost.
   ~Control();
 
-  // step: of the training, or any other number that changes with each piece of work, such as a minibatch of a test.
-  void set_step(int64_t step) noexcept { step_ = step; }
-  // phase: "train" while steps are done, which then may not take too long; else "start", "test", "checkpoint", "save".
-  // layer: what is computed, if known.
-  void set_phase(const std::string& phase, const std::string& layer = {});
+  // What the process does.
+  struct State {
+    int64_t step = 0;  // of the training, or any other number that changes with each piece of work
+    // "train" while steps are done, which then may not take too long; else "start", "test", "checkpoint", "save". Of
+    // processes above 0 "train" may be a test or a checkpoint, too: the phase of process 0 counts.
+    std::string phase = "start";
+    std::string layer;       // that is computed; empty: unknown
+    int64_t waits_for = -1;  // the process whose bytes this one waits for; -1: none
+  };
+  using Change = std::function<void(State& state)>;
+  void change(const Change& change);
+  // refresh: is called before each line, on the thread of the object; it may not throw, nor call the object. Empty:
+  // none is. Returns when the one before is not running any more.
+  void set_refresh(Change refresh);
   // Says that the process is about to end with this exit code; waits at most a second. Nothing is told after it.
   void done(int code) noexcept;
 
@@ -63,9 +72,9 @@ class Control : base::NotCopied {
   const base::Descriptor socket_;
   base::Descriptor wake_, woken_;  // a pipe, closed to wake the thread
   const Handlers handlers_;
-  std::atomic<int64_t> step_ = 0;
   std::mutex mutex_;
-  std::string phase_ = "start", layer_;
+  State state_;
+  Change refresh_;
   std::atomic<bool> ends_ = false;
   std::atomic<int> code_ = -1;  // of done()
   std::string received_, unsent_;

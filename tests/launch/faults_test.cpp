@@ -114,6 +114,25 @@ TEST_F(LaunchFaults, AStuckProcessIsNamedWithItsStepAndLayer) {
   EXPECT_TRUE(none_left());
 }
 
+TEST_F(LaunchFaults, AProcessThatHangsAloneIsNamedAndNotThoseThatWaitForIt) {
+  actions("2@* hang 4;0@* wait 1 3;1@* wait 2 3");
+  steps(5);
+  setenv("TEST_CHECKPOINTS", "", 1);
+  const Outcome outcome = launch("--processes 3 --stall 1");
+  EXPECT_EQ(outcome.exit, 70);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("process 2 is stuck: step 4, phase train, layer hidden for"),
+                                   HasSubstr("; process 1 waits for it"), Not(HasSubstr("process 0 is stuck"))));
+}
+
+TEST_F(LaunchFaults, ProcessesThatAllWaitAreNamedAsSuch) {
+  actions("0@* wait 1 3;1@* wait 0 3");
+  setenv("TEST_CHECKPOINTS", "", 1);
+  const Outcome outcome = launch("--processes 2 --stall 1 --restarts 0");
+  EXPECT_EQ(outcome.exit, 201);
+  EXPECT_THAT(outcome.error, testing::ContainsRegex("process [01] is stuck: step 3, phase train for .*; it waits for "
+                                                    "process [01], as all wait for one another"));
+}
+
 TEST_F(LaunchFaults, PermanentExitCodesAreNotStartedAgain) {
   for (const int code : {64, 74, 78}) {
     write("log", "");

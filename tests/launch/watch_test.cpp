@@ -1,6 +1,7 @@
 // Who is lost or stuck, by times that the test states. SPDX-License-Identifier: Apache-2.0
 #include "launch/watch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tenon_tests {
@@ -90,6 +91,77 @@ TEST_F(WatchTest, TheLowestStepIsTheCauseOfAllThatWait) {
   }
   ASSERT_TRUE(watch.fault(now));
   EXPECT_EQ(watch.fault(now)->process, 1U);
+}
+
+TEST_F(WatchTest, AProcessThatWaitsIsNotTheCause) {
+  begin(4, 5s);
+  beat({0, 1, 2, 3}, 6);
+  for (int i = 0; i < 12; ++i) {
+    watch.beat(0, {6, "train", "", 1}, now);
+    watch.beat(1, {6, "train", "", 3}, now);
+    watch.beat(2, {6, "train", "", 3}, now);
+    watch.beat(3, {7, "train", "", -1}, now);  // in the next step, with what the others lack
+    now += 500ms;
+  }
+  const auto fault = watch.fault(now);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->process, 3U);
+  EXPECT_THAT(watch.waiting_for(3), testing::ElementsAre(1, 2));
+  for (int i = 0; i < 2; ++i) {
+    watch.beat(3, {8 + i, "train", "", -1}, now);
+    now += 4s;
+    for (const size_t each : {0, 1, 2, 3}) watch.beat(each, watch.progress(each), now);
+    EXPECT_FALSE(watch.fault(now)) << "it is slow: the others wait long, and are not stuck";
+  }
+}
+
+TEST_F(WatchTest, ACircleOfProcessesThatWaitIsStuck) {
+  begin(3, 5s);
+  for (int i = 0; i < 12; ++i) {
+    watch.beat(0, {6, "train", "", 1}, now);
+    watch.beat(1, {6, "train", "", 2}, now);
+    watch.beat(2, {6, "train", "", 1}, now);
+    now += 500ms;
+  }
+  ASSERT_TRUE(watch.fault(now));
+  EXPECT_EQ(watch.fault(now)->process, 0U);
+}
+
+TEST_F(WatchTest, AProcessThatWaitsForOneThatHasEndedIsJudgedItself) {
+  begin(2, 5s);
+  for (int i = 0; i < 12; ++i) {
+    watch.beat(0, {6, "train", "", 1}, now);
+    watch.beat(1, {6, "train", "", -1}, now);
+    now += 500ms;
+  }
+  EXPECT_EQ(watch.fault(now)->process, 1U);
+  watch.drop(1);
+  EXPECT_EQ(watch.fault(now)->process, 0U);
+}
+
+TEST_F(WatchTest, ThePhaseOfProcess0CountsForAllThatTrain) {
+  begin(2, 5s);
+  beat({0, 1}, 6);
+  for (int i = 0; i < 100; ++i) {
+    watch.beat(0, {6, "test", "", 1}, now);
+    watch.beat(1, {6, "train", "", -1}, now);
+    now += 500ms;
+    EXPECT_FALSE(watch.fault(now)) << "a test may take long";
+  }
+  EXPECT_EQ(watch.progress(1).phase, "test");
+  watch.drop(0);
+  EXPECT_EQ(watch.progress(1).phase, "train") << "process 0 has ended";
+}
+
+TEST_F(WatchTest, ATransferIsAMove) {
+  begin(2, 5s);
+  beat({0, 1}, 6);
+  for (int i = 0; i < 20; ++i) {
+    watch.beat(0, {6, "train", "hidden", i % 4 == 0 ? 1 : -1}, now);
+    watch.beat(1, {6 + i, "train", "hidden", -1}, now);
+    now += 500ms;
+    EXPECT_FALSE(watch.fault(now)) << i;
+  }
 }
 
 TEST_F(WatchTest, TimeOfALauncherThatDidNotRunIsForgiven) {

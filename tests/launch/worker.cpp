@@ -42,7 +42,7 @@ std::vector<Action> actions() {
     std::string who;
     Action action;
     words >> who >> action.name;
-    if (action.name == "exit") words >> action.value;
+    if (action.name == "exit" || action.name == "wait") words >> action.value;
     words >> action.step;
     const bool any = who == variable("TENON_TEAM_RANK") + "@*" || who == "*@*";
     if (who == own || any) result.push_back(action);
@@ -98,7 +98,12 @@ void act(const Action& action, Control& control) {
   if (action.name == "flood")
     for (int i = 0; i < 40'000; ++i) std::cout << "line " << i << " of a long text that fills pipes\n";
   if (action.name == "hang") {
-    control.set_phase("train", "hidden");
+    control.change([](Control::State& state) { state.layer = "hidden"; });
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  if (action.name == "wait") {  // for the process of that number
+    const auto other = std::atoll(action.value.c_str());
+    control.change([other](Control::State& state) { state.waits_for = other; });
     for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   if (action.name == "linger") {  // says that it is done, but does not end
@@ -150,9 +155,9 @@ int main(int argc, char** argv) {
   const std::string steps = variable("TEST_STEPS"), folder = variable("TEST_CHECKPOINTS");
   const int64_t count = steps.empty() ? 5 : std::atoll(steps.c_str());
   const bool first = variable("TENON_TEAM_RANK") == "0";
-  control->set_phase("train");
+  control->change([](Control::State& state) { state.phase = "train"; });
   for (int64_t step = checkpoint_step(folder) + 1; step <= count && signal == 0; ++step) {
-    control->set_step(step);
+    control->change([step](Control::State& state) { state.step = step; });
     for (const Action& action : list)
       if (action.step == step) act(action, *control);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

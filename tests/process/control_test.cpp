@@ -68,15 +68,26 @@ class ControlTest : public testing::Test {
 
 TEST_F(ControlTest, TellsStepPhaseAndEnd) {
   Control control(std::move(worker), {});
-  EXPECT_EQ(line(), json({{"step", 0}, {"phase", "start"}, {"layer", ""}}));
-  control.set_step(7);
-  control.set_phase("train", "hidden\n");
+  EXPECT_EQ(line(), json({{"step", 0}, {"phase", "start"}, {"layer", ""}, {"waits_for", -1}}));
+  control.change([](Control::State& state) { state = {7, "train", "hidden\n", 2}; });
   json beat = line();
   for (int i = 0; i < 3 && beat["step"] != 7; ++i) beat = line();
-  EXPECT_EQ(beat, json({{"step", 7}, {"phase", "train"}, {"layer", "hidden\n"}}));
+  EXPECT_EQ(beat, json({{"step", 7}, {"phase", "train"}, {"layer", "hidden\n"}, {"waits_for", 2}}));
   control.done(78);
   while (beat.contains("step")) beat = line();
   EXPECT_EQ(beat, json({{"done", 78}}));
+}
+
+TEST_F(ControlTest, AsksForItsStateBeforeEachLine) {
+  Control control(std::move(worker), {});
+  control.set_refresh([step = int64_t{100}](Control::State& state) mutable { state.step = ++step; });
+  json beat = line();
+  for (int i = 0; i < 3 && beat["step"] == 0; ++i) beat = line();
+  EXPECT_EQ(beat["step"], 101);
+  EXPECT_EQ(line()["step"], 102);
+  control.set_refresh({});
+  beat = line();
+  EXPECT_EQ(line()["step"], beat["step"]);
 }
 
 TEST_F(ControlTest, EndsWithoutAWordIfNothingIsDone) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/not_copied.h"
 #include "base/temporary.h"
 #include "base/text.h"
 #include "host/cli/cli.h"
@@ -106,7 +107,7 @@ bool has_checkpoint(const std::string& folder) {
   return false;
 }
 
-class Training {
+class Training : base::NotCopied {
  public:
   // team: in which this process was started, if it was. control: of its launcher; null: there is none.
   Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team,
@@ -166,12 +167,15 @@ class Training {
     keep_values(set);
     if (team) join(*team);
   }
+  ~Training() {
+    if (control_ != nullptr) control_->set_refresh({});
+  }
 
   int run() {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
-      if (control_ != nullptr) tell_launcher(event.kind());
+      if (control_ != nullptr) tell_phase(event.kind());
       best_ = event.best();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
@@ -226,6 +230,18 @@ class Training {
       console_.note(processes + " shards, one for each process; shards = " + processes +
                     " in the job gives the same bits on any number of them");
     console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
+    if (control_ != nullptr)
+      control_->set_refresh([this](process::Control::State& state) { tell_step(options_.team.info(), state); });
+  }
+  // Processes above 0 get no events.
+  void tell_step(const tn_team_info& info, process::Control::State& state) const {
+    if (info.step >= 0) state.step = info.step;
+    state.waits_for = info.waits_for;
+    if (leads_) return;
+    if (info.step >= 0)
+      state.phase = "train";
+    else if (state.phase == "train")
+      state.phase = "save";
   }
   [[nodiscard]] int64_t samples_of_pass() const {
     const int64_t batches = job_.training.pass_batches;
@@ -278,11 +294,12 @@ class Training {
   }
 
   // A step has a deadline, a test and what follows the last step have none.
-  void tell_launcher(int32_t event) {
-    if (event == TN_END_ITERATION) control_->set_step(++steps_);
-    if (event == TN_BEGIN_ITERATION) control_->set_phase("train");
-    if (event == TN_END_ITERATION || event == TN_END_PASS) control_->set_phase("test");
-    if (event == TN_END_TRAINING) control_->set_phase("save");
+  void tell_phase(int32_t event) const {
+    control_->change([event](process::Control::State& state) {
+      if (event == TN_BEGIN_ITERATION) state.phase = "train";
+      if (event == TN_END_ITERATION || event == TN_END_PASS) state.phase = "test";
+      if (event == TN_END_TRAINING) state.phase = "save";
+    });
   }
 
   // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
@@ -395,7 +412,6 @@ class Training {
   Topology topology_;
   Report report_;
   std::optional<OpenReader> test_;
-  int64_t steps_ = 0;                 // of this process, told to its launcher
   std::optional<TestResult> tested_;  // of the parameters as they are
   std::optional<BestMeasurement> best_;
   Layers outputs_;
