@@ -198,9 +198,12 @@ class Temporary : base::NotCopied {
 
 class SystemOutput final : public FileSystem::Output {
  public:
-  // anew: whether a file of this name is an error when the file is renamed.
-  SystemOutput(const std::filesystem::path& path, bool anew)
-      : anew_(anew), path_(refuse_special(destination(path))), made_(without_leftovers(path_)) {
+  // anew: whether a file of this name is an error when the file is renamed. check: called before that; may be empty.
+  SystemOutput(const std::filesystem::path& path, bool anew, std::function<void()> check)
+      : anew_(anew),
+        check_(std::move(check)),
+        path_(refuse_special(destination(path))),
+        made_(without_leftovers(path_)) {
     struct stat old = {}, made = {};
     const bool replaces =
         ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode) && ::fstat(made_.file(), &made) == 0;
@@ -222,9 +225,10 @@ class SystemOutput final : public FileSystem::Output {
     require_whole();
     if (uninterrupted([&] { return ::fsync(made_.file()); }) != 0) fail_broken("write it to the disk");
     if (made_.close() != 0) fail_broken("close it");
-    if (made_.rename(path_, anew_) != 0)
-      fail_broken(anew_ && errno == EEXIST ? "create it" : "rename the finished file to it");
     whole_ = false;
+    if (check_) check_();
+    if (made_.rename(path_, anew_) != 0)
+      fail_system(path_, anew_ && errno == EEXIST ? "create it" : "rename the finished file to it", errno);
     if (!base::sync_folder(base::folder_of(path_)))
       fail_system(path_, "write its folder to the disk, after it was replaced", errno);
   }
@@ -251,6 +255,7 @@ class SystemOutput final : public FileSystem::Output {
   }
 
   const bool anew_;
+  const std::function<void()> check_;
   std::filesystem::path path_;
   Temporary made_;
   uint64_t written_ = 0;  // bytes
@@ -263,10 +268,10 @@ class SystemFiles final : public FileSystem, public FolderFiles {
     return std::make_unique<SystemInput>(path);
   }
   std::unique_ptr<Output> replace(const std::filesystem::path& path) override {
-    return std::make_unique<SystemOutput>(path, false);
+    return std::make_unique<SystemOutput>(path, false, nullptr);
   }
-  std::unique_ptr<Output> create(const std::filesystem::path& path) override {
-    return std::make_unique<SystemOutput>(path, true);
+  std::unique_ptr<Output> create(const std::filesystem::path& path, bool anew, std::function<void()> check) override {
+    return std::make_unique<SystemOutput>(path, anew, std::move(check));
   }
   void remove_leftovers(const std::filesystem::path& folder) override { remove_temporaries(folder, "."); }
   std::unique_ptr<FolderFiles::Lock> lock(const std::filesystem::path& path) override { return lock_file(path); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "core/system.h"
@@ -12,9 +13,11 @@ namespace tenon::core {
 class FolderFiles {
  public:
   virtual ~FolderFiles() = default;
-  // As FileSystem::replace for a file that must not exist: commit() throws TN_IO if there is one, and leaves it as it
-  // is.
-  virtual std::unique_ptr<FileSystem::Output> create(const std::filesystem::path& path) = 0;
+  // As FileSystem::replace. anew: the file must not exist: commit() throws TN_IO if there is one, and leaves it as it
+  // is. check: is called by commit() directly before the file gets its name, when it is complete on the disk; if it
+  // throws, the file never appears. Empty: nothing is called.
+  virtual std::unique_ptr<FileSystem::Output> create(const std::filesystem::path& path, bool anew,
+                                                     std::function<void()> check) = 0;
   // Removes the temporary files that processes of this user left in a folder on this machine when they were killed.
   virtual void remove_leftovers(const std::filesystem::path& folder) = 0;
 

@@ -227,10 +227,11 @@ struct Saving {
       : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
         description(resume_description(arguments, run, *run.reader, updaters, averages)),
-        checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages, best,
-                     arguments.test != nullptr, topology, host.registry,
-                     run.team == nullptr || run.team->team->rank() == 0, description},
-                    checkpoint_options(options)) {}
+        checkpoints(
+            {*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages, best,
+             arguments.test != nullptr, topology, host.registry, run.team == nullptr || run.team->team->rank() == 0,
+             run.team == nullptr ? 0 : run.team->team->epoch(), description},
+            checkpoint_options(options)) {}
 
   // Checks before a resume, which changes the parameters.
   static tn_checkpoint_options checked(const tn_checkpoint_options& arguments, const TestResult& measured) {

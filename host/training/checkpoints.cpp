@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "core/bounded_json.h"
 #include "core/error.h"
 #include "core/folder.h"
 #include "host/training/data_digest.h"
@@ -28,19 +29,41 @@ constexpr const char* kBest = "best.safetensors";
 constexpr const char* kBestAverage = "best-average.safetensors";
 constexpr const char* kLock = ".training.lock";
 
-// Files in which a name must be new.
-class NewFiles final : public FileSystem {
+// Files that get their names as FolderFiles::create says.
+class GuardedFiles final : public FileSystem {
  public:
-  explicit NewFiles(FileSystem& of) : of_(of) {}
+  GuardedFiles(FileSystem& of, bool anew, std::function<void()> check)
+      : of_(of), anew_(anew), check_(std::move(check)) {}
   std::unique_ptr<InputFile> open(const fs::path& path) override { return of_.open(path); }
   std::unique_ptr<Output> replace(const fs::path& path) override {
     auto* const files = dynamic_cast<FolderFiles*>(&of_);
-    return files == nullptr ? of_.replace(path) : files->create(path);
+    return files == nullptr ? of_.replace(path) : files->create(path, anew_, check_);
   }
 
  private:
   FileSystem& of_;
+  const bool anew_;
+  const std::function<void()> check_;
 };
+
+// Throws TN_REFUSED if the file "epoch", which a launcher writes beside the checkpoints at each start
+// (docs/launching.md), is of a later start than this process. epoch: of this start; 0: no launcher counts them.
+void require_epoch(FileSystem& files, const fs::path& folder, uint32_t epoch) {
+  std::error_code unknown;
+  const fs::path path = folder / "epoch";
+  if (epoch == 0 || !fs::exists(path, unknown)) return;
+  constexpr uint64_t kMost = 1 << 16;  // bytes
+  const std::unique_ptr<InputFile> file = files.open(path);
+  std::string content(std::min(file->size(), kMost), '\0');
+  file->read(0, content.data(), content.size());
+  const nlohmann::json record = bounded_json(content);
+  if (!record.is_object() || !record.contains("epoch") || !record["epoch"].is_number_unsigned())
+    fail(TN_BAD_DATA, SubjectName{path.string()}, path.string(), ": it is not the epoch of a training");
+  const uint64_t present = record["epoch"];
+  if (present > epoch)
+    fail(TN_REFUSED, SubjectName{folder.string()}, folder.string(), ": the training was started again, as epoch ",
+         present, "; this process is of epoch ", epoch, ", which may not write checkpoints any more");
+}
 
 void check(const CheckpointOptions& options) {
   const auto refuse = [](const char* field, const auto&... parts) {
@@ -333,8 +356,9 @@ void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) 
 template <typename Write>
 void Checkpoints::write_own(const std::string& name, const Write& write) {
   if (lock_ != nullptr) lock_->require();
-  NewFiles anew(training_.files);
-  write(own_.contains(name) ? training_.files : anew, options_.folder / name);
+  GuardedFiles files(training_.files, !own_.contains(name),
+                     [this] { require_epoch(training_.files, options_.folder, training_.epoch); });
+  write(files, options_.folder / name);
   own_.insert(name);
 }
 

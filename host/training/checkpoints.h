@@ -55,6 +55,7 @@ struct CheckpointedTraining {
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
   Registry& registry;         // of the types of layers and updaters
   bool writes;                // false: another process of the team writes them; this one reads alone
+  uint32_t epoch;             // of the start of this process; an older one may not write. 0: starts are not counted
   const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology
 };
 
@@ -103,7 +104,7 @@ class Checkpoints {
   void note(const RunChanges& changes, const TrainingPlace& place, const std::string& before);
   void write_file(const std::string& name, const LoopState& state);
   // Writes a file by `write`, which gets the files to write with: the file replaces another one of the name only if
-  // this training wrote that, or found it when it began.
+  // this training wrote that, or found it when it began. Throws TN_REFUSED if the training was started again since.
   template <typename Write>
   void write_own(const std::string& name, const Write& write);
   void remove_oldest(const TrainingPlace& newest);

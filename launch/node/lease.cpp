@@ -83,9 +83,8 @@ Lease::Lease(fs::path folder, Holder holder, uint32_t last) : folder_(std::move(
 }
 
 Lease::~Lease() {
-  if (epoch_ == 0) return;
   try {
-    write(true);
+    if (is_held()) write(true);
   } catch (const std::exception&) {  // the folder is gone: nobody can read it
   }
 }
@@ -159,13 +158,28 @@ void Lease::write(bool ended) const {
   }
 }
 
+bool Lease::is_held() const {
+  const Record record = record_of(file());
+  return epoch_ > 0 && record.epoch == epoch_ && record.holder == holder_;
+}
+
 uint32_t Lease::begin_epoch() {
+  if (begun_ && !is_held()) {
+    const Record record = record_of(file());
+    throw Failure(cli::kRefused, record.holder.job + " was started again, as epoch " + std::to_string(record.epoch) +
+                                     " on " + record.holder.host + "; this start is of epoch " +
+                                     std::to_string(epoch_));
+  }
   ++epoch_;
+  begun_ = true;
   write(false);
   return epoch_;
 }
 
-void Lease::renew() const noexcept { utimensat(AT_FDCWD, file().c_str(), nullptr, 0); }
+void Lease::renew() const noexcept try {
+  if (is_held()) utimensat(AT_FDCWD, file().c_str(), nullptr, 0);
+} catch (const std::exception&) {  // the file is not readable now
+}
 
 Lease::Checkpoint Lease::newest_checkpoint(const fs::path& folder) {
   static const std::regex name("checkpoint(-(0|[1-9][0-9]{0,17})){2}\\.safetensors");

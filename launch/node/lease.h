@@ -32,7 +32,8 @@ class Lease : base::NotCopied {
   // Writes that the training has ended.
   ~Lease();
 
-  // Begins the next epoch: it is on the disk when the function returns. Throws Failure(kIo).
+  // Begins the next epoch: it is on the disk when the function returns. Throws Failure: kIo, and kRefused if another
+  // holder has begun one since, because this one was stopped or cut off for long.
   uint32_t begin_epoch();
   // Is called at least every 3 seconds.
   void renew() const noexcept;
@@ -50,13 +51,16 @@ class Lease : base::NotCopied {
   [[nodiscard]] bool try_lock();
   [[nodiscard]] bool is_fresh() const;
   void write(bool ended) const;
+  // Whether the last epoch is that of this holder.
+  [[nodiscard]] bool is_held() const;
   [[nodiscard]] std::filesystem::path file() const { return folder_ / "epoch"; }
 
   const std::filesystem::path folder_;
   const Holder holder_;
   base::Descriptor lock_;
   bool locks_ = true;
-  uint32_t epoch_ = 0;
+  uint32_t epoch_ = 0;  // the last one that is known
+  bool begun_ = false;  // whether this object has begun it
 };
 
 }  // namespace tenon::launch

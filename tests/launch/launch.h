@@ -63,6 +63,25 @@ class LaunchTest : public ProgramTest {
   }
   [[nodiscard]] std::vector<std::string> words(size_t start) const { return notes("start").at(start).at("words"); }
 
+  [[nodiscard]] bool has_checkpoint() const {
+    std::error_code none;
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(path("ck"), none))
+      if (entry.path().filename().string().rfind("checkpoint-", 0) == 0) return true;
+    return false;
+  }
+  // Returns the process with this number of the training in the folder of the test; 0 without it.
+  [[nodiscard]] pid_t process(const std::string& rank) const {
+    for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator("/proc")) {
+      std::error_code gone;
+      const std::filesystem::path folder = std::filesystem::read_symlink(entry.path() / "cwd", gone);
+      if (gone || folder != std::filesystem::path(path(".")).parent_path().lexically_normal()) continue;
+      std::ifstream file(entry.path() / "environ", std::ios::binary);
+      for (std::string variable; std::getline(file, variable, '\0');)
+        if (variable == "TENON_TEAM_RANK=" + rank) return std::atoi(entry.path().filename().c_str());
+    }
+    return 0;
+  }
+
   static bool is_alive(pid_t id) {
     std::ifstream file("/proc/" + std::to_string(id) + "/stat");
     std::string number, name, state;

@@ -89,6 +89,28 @@ TEST_F(LeaseTest, TheSameLauncherTakesItsLeaseOverWhereItsEpochIs) {
                                        "\", whose epoch is 1: the machines do not share this folder"));
 }
 
+TEST_F(LeaseTest, AnOlderHolderHarmsNothing) {
+  const fs::file_time_type past = fs::file_time_type::clock::now() - std::chrono::seconds(5);
+  {
+    Lease lease(folder, holder(1), 0);
+    EXPECT_EQ(lease.begin_epoch(), 1U);
+    change({{"epoch", 2}, {"process", 2}, {"host", "node8"}, {"kernel", "another"}});  // this one was stopped meanwhile
+    fs::last_write_time(folder / "epoch", past);
+    lease.renew();
+    EXPECT_EQ(fs::last_write_time(folder / "epoch"), past) << "it is not its own";
+    try {
+      lease.begin_epoch();
+      ADD_FAILURE() << "has begun an epoch beside another one";
+    } catch (const tenon::cli::Failure& failure) {
+      EXPECT_EQ(failure.exit(), 77);
+      EXPECT_STREQ(failure.what(), "/jobs/a.toml was started again, as epoch 2 on node8; this start is of epoch 1");
+    }
+  }
+  EXPECT_EQ(record().at("epoch"), 2);
+  EXPECT_EQ(record().at("process"), 2);
+  EXPECT_EQ(record().at("ended"), false);
+}
+
 TEST_F(LeaseTest, TheNewestCheckpointIsTheLastThatWasWritten) {
   fs::create_directory(folder);
   EXPECT_EQ(Lease::newest_checkpoint(folder).path, "");

@@ -1,5 +1,6 @@
 // Real trainings by several processes, of which one is lost: the model is that of one process, byte for byte.
 // SPDX-License-Identifier: Apache-2.0
+#include "launch/node/lease.h"
 #include "tests/launch/launch.h"
 
 namespace tenon_tests {
@@ -21,23 +22,20 @@ class LaunchTrainings : public LaunchTest {
     EXPECT_EQ(run("train job.toml --set save=one.safetensors --set checkpoint.folder=one --threads 1").exit, 0);
     EXPECT_NE(read("one.safetensors"), "");
   }
-  [[nodiscard]] bool has_checkpoint() const {
-    std::error_code none;
-    for (const fs::directory_entry& entry : fs::directory_iterator(path("ck"), none))
-      if (entry.path().filename().string().rfind("checkpoint-", 0) == 0) return true;
-    return false;
+  // Returns the names of the checkpoints that are whole.
+  [[nodiscard]] std::set<std::string> checkpoints() const {
+    std::set<std::string> names;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path("ck")))
+      if (entry.path().filename().string().starts_with("checkpoint-")) names.insert(entry.path().filename().string());
+    return names;
   }
-  // Returns the process with this number of the training in the folder of the test; 0 without it.
-  [[nodiscard]] pid_t process(const std::string& rank) const {
-    for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-      std::error_code gone;
-      const fs::path folder = fs::read_symlink(entry.path() / "cwd", gone);
-      if (gone || folder != fs::path(path(".")).parent_path().lexically_normal()) continue;
-      std::ifstream file(entry.path() / "environ", std::ios::binary);
-      for (std::string variable; std::getline(file, variable, '\0');)
-        if (variable == "TENON_TEAM_RANK=" + rank) return std::atoi(entry.path().filename().c_str());
-    }
-    return 0;
+  // Returns the state of a process as /proc has it: 'T' for one that is stopped.
+  static char state_of(pid_t id) {
+    std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+    std::string number, name;
+    char state = 0;
+    file >> number >> name >> state;
+    return state;
   }
   // Trains with three processes, one of which gets a signal after the first checkpoint.
   void expect_same_model(const std::string& rank, int signal, const std::string& reason) {
@@ -84,6 +82,39 @@ TEST_F(LaunchTrainings, AnInterruptedOneGoesOn) {
   const Outcome outcome = launch("--processes 3 --threads 1 --resume");
   EXPECT_EQ(outcome.exit, 0) << outcome.error;
   EXPECT_TRUE(read("model.safetensors") == read("one.safetensors"));
+}
+
+// As a process whose machine was cut off: another machine takes the lease, and starts the training again.
+TEST_F(LaunchTrainings, AProcessOfAnOlderStartWritesNothing) {
+  const tenon::launch::Holder first = {path("job.toml"), "node7", 1, "2026-11-29 14:02:11 UTC"};
+  { (void)tenon::launch::Lease(path("ck"), first, 0).begin_epoch(); }
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"RANK", "0"}, {"PROCESSES", "1"}, {"COMM", "zmq"}, {"ADDRESS", "ipc://" + path("team")}, {"EPOCH", "1"}})
+    setenv(("TENON_TEAM_" + name).c_str(), value.c_str(), 1);
+  Child child([&] {
+    become({"/bin/sh", "-c",
+            "cd '" + path(".") + "' && exec '" + std::string(program()) +
+                "' train job.toml --threads 1 >output 2>&1 </dev/null"});
+  });
+  for (const char* const name : {"RANK", "PROCESSES", "COMM", "ADDRESS", "EPOCH"})
+    unsetenv((std::string("TENON_TEAM_") + name).c_str());
+  ASSERT_TRUE(comes([&] { return has_checkpoint() || child.has_ended(); }));
+  child.send(SIGSTOP);
+  ASSERT_TRUE(comes([&] { return state_of(child.id()) == 'T' || child.has_ended(); }));
+  ASSERT_FALSE(child.has_ended()) << read("output");
+  const std::set<std::string> before = checkpoints();
+  {
+    tenon::launch::Lease lease(path("ck"), {path("job.toml"), "node8", 2, "2026-11-29 14:03:00 UTC"}, 0);
+    EXPECT_EQ(lease.begin_epoch(), 2U);
+    child.send(SIGCONT);
+    EXPECT_EQ(exit_of(child), 77) << read("output");
+    EXPECT_EQ(epoch().at("epoch"), 2);
+  }
+  EXPECT_THAT(read("output"), HasSubstr("the training was started again, as epoch 2; this process is of epoch 1, "
+                                        "which may not write checkpoints any more"));
+  EXPECT_EQ(checkpoints(), before);
+  for (const char* const model : {"model.safetensors", "model.safetensors.partial"})
+    EXPECT_FALSE(fs::exists(path(model))) << model;
 }
 
 TEST_F(LaunchTrainings, MistakesOfTheJobAreSaidOnce) {

@@ -332,6 +332,7 @@ class Training : base::NotCopied {
       failed(failure.exit(), failure.what());
     } catch (const Error& error) {
       if (is_of_lost_process(error)) throw Failure(process::kLostExit, error.what());
+      if (error.code() == TN_REFUSED) throw Failure(kRefused, error.what());  // its epoch is over: it saves nothing
       failed(exit_code(error.code()), error.what());
     }
   }
