@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/launchers.h"
 #include "base/text.h"
 #include "base/whole_number.h"
 #include "host/cli/cli.h"
@@ -99,13 +100,13 @@ bool is_permanent(int exit) {
 }
 
 // Refuses to start processes inside of a process that is one of several already.
-void check_alone() {
-  if (std::getenv("TENON_TEAM_RANK") != nullptr)
-    throw Failure(cli::kBadConfig, "this process is one of several that tenon has started: leave out --processes");
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* const size = std::getenv(name); size != nullptr && std::strtol(size, nullptr, 10) > 1)
-      throw Failure(cli::kBadConfig, std::string("this process is one of ") + size + " that mpiexec has started (" +
-                                         name + "): leave out --processes and --nodes");
+void check_alone() try {
+  if (const auto place = base::launched_place())
+    throw Failure(cli::kBadConfig, "this process is one of " + std::to_string(place->processes) + " that " +
+                                       place->launcher + " has started (" + place->processes_name +
+                                       "): leave out --processes and --nodes");
+} catch (const std::invalid_argument& error) {
+  throw Failure(cli::kUsage, error.what());
 }
 
 }  // namespace

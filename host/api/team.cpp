@@ -2,9 +2,10 @@
 #include <tenon/tenon_team.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
+#include "base/launchers.h"
 #include "host/api/api.h"
 #include "host/api/held_team.h"
 #include "host/comm/secret.h"
@@ -16,9 +17,12 @@ namespace {
 
 // Returns the communicator of the MPI whose launcher has started this process, else "zmq".
 std::string default_comm() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "openmpi";
-  if (std::getenv("PMI_RANK") != nullptr || std::getenv("PMI_SIZE") != nullptr) return "mpich";
-  return "zmq";
+  try {
+    const auto place = tenon::base::place_by_mpi();
+    return place ? place->comm : "zmq";
+  } catch (const std::invalid_argument& error) {
+    fail(TN_INVALID, SubjectName{"comm"}, error.what());
+  }
 }
 
 Values attributes_of(const char* text) {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/whole_number.h"
+#include "base/launchers.h"
 #include "host/cli/options.h"
 
 namespace tenon::cli {
@@ -22,52 +22,26 @@ std::string text_of(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-int64_t number_of(const char* variable, int64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') return otherwise;
-  const int64_t number = base::whole_number<int64_t>(text).value_or(-1);
-  if (number < 0) throw Failure(kUsage, std::string(variable) + " is \"" + text + "\"; expected a number");
-  return number;
-}
-
-// The variables of a launcher.
-struct Launcher {
-  const char* name;
-  const char* comm;
-  const char *rank, *processes, *local;
-};
-
-std::optional<JoinedTeam> started_by(const Launcher& launcher) {
-  const int64_t processes = number_of(launcher.processes, 0);
-  if (processes == 0) return std::nullopt;
-  JoinedTeam team;
-  team.started_by = launcher.name;
-  team.options.comm = launcher.comm;
-  team.options.processes = processes;
-  team.options.rank = number_of(launcher.rank, 0);
-  team.local = std::max<int64_t>(number_of(launcher.local, 1), 1);
-  return team;
-}
-
 }  // namespace
 
-std::optional<JoinedTeam> team_of_environment() {
-  if (auto team = started_by({"tenon", "", "TENON_TEAM_RANK", "TENON_TEAM_PROCESSES", "TENON_TEAM_LOCAL"})) {
-    team->options.comm = text_of("TENON_TEAM_COMM");
-    team->options.address = text_of("TENON_TEAM_ADDRESS");
-    team->options.listen = text_of("TENON_TEAM_LISTEN");
-    team->options.secret = text_of("TENON_TEAM_SECRET");
-    team->options.epoch = static_cast<uint32_t>(number_of("TENON_TEAM_EPOCH", 0));
-    return team;
-  }
-  constexpr Launcher kLaunchers[] = {
-      {"Open MPI", "openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"MPICH", "mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
-  for (const Launcher& launcher : kLaunchers) {
-    std::optional<JoinedTeam> team = started_by(launcher);
-    if (team && team->options.processes > 1) return team;
-  }
-  return std::nullopt;
+std::optional<JoinedTeam> team_of_environment() try {
+  const auto place = base::launched_place();
+  if (!place) return std::nullopt;
+  JoinedTeam team;
+  team.started_by = place->launcher;
+  team.local = place->local;
+  team.options.comm = place->comm;
+  team.options.processes = place->processes;
+  team.options.rank = place->rank;
+  if (!place->by_tenon) return team;
+  team.options.comm = text_of("TENON_TEAM_COMM");
+  team.options.address = text_of("TENON_TEAM_ADDRESS");
+  team.options.listen = text_of("TENON_TEAM_LISTEN");
+  team.options.secret = text_of("TENON_TEAM_SECRET");
+  team.options.epoch = static_cast<uint32_t>(base::environment_number("TENON_TEAM_EPOCH", 0));
+  return team;
+} catch (const std::invalid_argument& error) {
+  throw Failure(kUsage, error.what());
 }
 
 int supervised(const std::function<int(process::Control* control)>& work) {

@@ -63,13 +63,15 @@ TEST_F(LaunchMistakes, Places) {
 }
 
 TEST_F(LaunchMistakes, InsideOfATeam) {
-  setenv("TENON_TEAM_RANK", "1", 1);
-  EXPECT_THAT(refused(78, "--processes 2"), HasSubstr("this process is one of several that tenon has started"));
-  unsetenv("TENON_TEAM_RANK");
-  setenv("PMI_SIZE", "4", 1);
-  EXPECT_THAT(refused(78, "--processes 2"),
-              AllOf(HasSubstr("one of 4 that mpiexec has started"), HasSubstr("PMI_SIZE")));
-  unsetenv("PMI_SIZE");
+  for (const auto& [variable, launcher] : std::map<std::string, std::string>{
+           {"TENON_TEAM_PROCESSES", "tenon"}, {"PMI_SIZE", "MPICH"}, {"OMPI_COMM_WORLD_SIZE", "Open MPI"}}) {
+    setenv(variable.c_str(), "4", 1);
+    EXPECT_THAT(refused(78, "--processes 2"), HasSubstr("this process is one of 4 that " + launcher + " has started (" +
+                                                        variable + "): leave out --processes"));
+    setenv(variable.c_str(), "four", 1);
+    EXPECT_THAT(refused(64, "--processes 2"), HasSubstr(variable + " is \"four\"; expected a number"));
+    unsetenv(variable.c_str());
+  }
 }
 
 TEST_F(LaunchMistakes, TrainHandsOver) {

@@ -1,4 +1,5 @@
 // Teams of processes that train together. SPDX-License-Identifier: Apache-2.0
+#include "base/launchers.h"
 #include "core.h"
 #include "team_options.h"
 
@@ -27,6 +28,15 @@ nb::dict info(const Team& team) {
   return result;
 }
 
+// Returns launcher, communicator, rank, processes, those on this machine, and the epoch, -1 if the launcher is not
+// Tenon's; None if this process was started alone.
+nb::object launched_place() {
+  const auto place = tenon::base::launched_place();
+  if (!place) return nb::none();
+  const int64_t epoch = place->by_tenon ? tenon::base::environment_number("TENON_TEAM_EPOCH", 0) : -1;
+  return nb::make_tuple(place->launcher, place->comm, place->rank, place->processes, place->local, epoch);
+}
+
 // Unlike the end of the last copy, says why the team cannot be left.
 void leave(Team& team) {
   unlocked([&] {
@@ -39,6 +49,7 @@ void leave(Team& team) {
 
 void bind_team(nb::module_& module) {
   nb::class_<Team>(module, "Team").def("__init__", join).def("info", info).def("leave", leave);
+  module.def("launched_place", launched_place);
 }
 
 }  // namespace tenon_python
