@@ -18,6 +18,7 @@
 #include "base/whole_number.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
+#include "launch/node/world.h"
 #include "launch/texts.h"
 #include "launch/words.h"
 #include "process/control.h"
@@ -109,6 +110,20 @@ void check_alone() try {
   throw Failure(cli::kUsage, error.what());
 }
 
+// The launcher of an MPI starts processes on this machine, or on another one, under the agent there; on several ones
+// it starts them itself.
+void check_mpi(const std::string& comm, const std::vector<Node>& nodes, const std::string& job) {
+  if (nodes.size() < 2 || !World::connects(comm)) return;
+  std::string command, hosts;
+  for (const Node& node : nodes) base::append(hosts, node.host() + ":" + std::to_string(node.processes), ",");
+  for (const std::string& word : World::launcher_of(comm, processes_of(nodes), hosts)) base::append(command, word, " ");
+  throw Failure(cli::kBadConfig,
+                "--comm " + comm +
+                    ": tenon starts the processes of an MPI on one machine; on several ones that is for "
+                    "the launcher of the MPI: " +
+                    command + " tenon train " + job);
+}
+
 }  // namespace
 
 Launcher::Launcher(const cli::TrainCommand& command)
@@ -119,6 +134,7 @@ Launcher::Launcher(const cli::TrainCommand& command)
       holder_(holder_of(job_)),
       team_(nodes_of(command), signals_, output_, watch_of(command.arguments.launch)) {
   check_alone();
+  check_mpi(command.arguments.launch.comm, team_.nodes(), command.options.operand(0));
   const int64_t count = processes_of(team_.nodes());
   shards_ = job_.shards > 0 ? job_.shards : count * job_.devices;
   if (job_.shards == 0 && shards_ > 1)

@@ -15,6 +15,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/launchers.h"
 #include "base/temporary.h"
 #include "base/usable_cores.h"
 #include "host/cli/cli.h"
@@ -24,6 +25,7 @@
 #include "launch/node/job_place.h"
 #include "launch/node/lease.h"
 #include "launch/node/worker.h"
+#include "launch/node/world.h"
 #include "launch/texts.h"
 
 namespace tenon::launch {
@@ -57,16 +59,20 @@ int free_port(int port) {
 class Agent {
  public:
   Agent() : channel_(take(STDIN_FILENO, "/dev/null"), take(STDOUT_FILENO, nullptr), kLongestCommand) {}
+  // Of one process of a World, with this rank.
+  Agent(base::Descriptor socket, int64_t rank)
+      : channel_(std::move(socket), base::Descriptor(), kLongestCommand), rank_(rank) {}
 
   int run() {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    channel_.send({{"hello",
-                    {{"version", TENON_VERSION},
-                     {"host", host},
-                     {"cores", base::usable_cores().count},
-                     {"program", worker_program()}}}});
-    while (open_ || !workers_.empty()) turn();
+    json hello = {{"version", TENON_VERSION},
+                  {"host", host},
+                  {"cores", base::usable_cores().count},
+                  {"program", worker_program()}};
+    if (rank_) hello["rank"] = *rank_;
+    channel_.send({{"hello", hello}});
+    while (open_ || !workers_.empty() || world_) turn();
     return cli::kDone;
   }
 
@@ -98,6 +104,7 @@ class Agent {
     waits.push_back({signals_.descriptor(), POLLIN, [this] { take_signals(); }});
     const bool reads = open_ && !paused_ && channel_.unsent() < kMostUnsent;
     for (const Running& each : workers_) each.worker->add_waits(waits, reads);
+    if (world_) world_->add_waits(waits, reads || !open_);  // which says how its processes have ended
     wait_for(waits, Clock::now() + kTick);
     const Clock::time_point now = Clock::now();
     if (lease_ && now >= renewal_) {
@@ -107,6 +114,7 @@ class Agent {
     if (silence_ > Clock::duration::zero() && now - heard_ > silence_) lose("the launcher is silent");
     if (kill_at_ && now >= *kill_at_)
       for (const Running& each : workers_) each.worker->send(SIGKILL);
+    if (kill_at_ && world_ && now >= *kill_at_ + kGrace) world_->kill();  // its agents have killed theirs
     collect();
   }
 
@@ -135,12 +143,14 @@ class Agent {
       return true;
     };
     workers_.erase(std::remove_if(workers_.begin(), workers_.end(), ended), workers_.end());
-    if (workers_.empty()) kill_at_.reset();
+    if (world_ && world_->has_ended()) world_.reset();
+    if (workers_.empty() && !world_) kill_at_.reset();
   }
 
   void end(const std::string& reason) {
     if (kill_at_) return;
     kill_at_ = Clock::now() + kGrace;
+    if (world_) world_->send({{"end", reason}});
     for (const Running& each : workers_) each.worker->stop(reason);
     for (const Running& each : workers_) each.worker->send(SIGTERM);
   }
@@ -152,6 +162,7 @@ class Agent {
       start(command["start"]);
     } else if (command.contains("stop")) {
       for (const Running& each : workers_) each.worker->stop(command["stop"]);
+      if (world_) world_->send(command);
     } else if (command.contains("end")) {
       end(command["end"]);
     } else if (command.contains("pause")) {
@@ -192,6 +203,19 @@ class Agent {
   }
 
   void start(const json& plan) {
+    heard_ = Clock::now();
+    silence_ = std::chrono::seconds(plan.at("silence").get<int64_t>());
+    if (!rank_ && World::connects(plan.at("comm"))) {
+      world_.emplace(plan, folder_->file("world"), signals_, [this](const json& line) {
+        if (open_) channel_.send(line);
+      });
+    } else {
+      start_workers(plan);
+    }
+  }
+
+  void start_workers(const json& plan) {
+    const int64_t first = plan.at("first"), count = plan.at("count");
     WorkerStart start;
     start.program = worker_program();
     start.words = plan.at("words").get<std::vector<std::string>>();
@@ -199,13 +223,10 @@ class Agent {
     start.secret = bytes_of(plan.at("secret").get<std::string>());
     start.environment = {{"TENON_TEAM_PROCESSES", std::to_string(plan.at("processes").get<int64_t>())},
                          {"TENON_TEAM_COMM", plan.at("comm")},
-                         {"TENON_TEAM_ADDRESS", plan.at("address")},
+                         {"TENON_TEAM_ADDRESS", rank_ ? "" : plan.at("address").get<std::string>()},
                          {"TENON_TEAM_LISTEN", plan.value("listen", "")},
-                         {"TENON_TEAM_LOCAL", std::to_string(plan.at("count").get<int64_t>())},
+                         {"TENON_TEAM_LOCAL", std::to_string(plan.value("local", count))},
                          {"TENON_TEAM_EPOCH", std::to_string(plan.at("epoch").get<int64_t>())}};
-    const int64_t first = plan.at("first"), count = plan.at("count");
-    heard_ = Clock::now();
-    silence_ = std::chrono::seconds(plan.at("silence").get<int64_t>());
     for (int64_t rank = first; rank < first + count; ++rank) {
       start.environment["TENON_TEAM_RANK"] = std::to_string(rank);
       const auto tell = [this, rank](const char* what, const json& value) {
@@ -229,10 +250,18 @@ class Agent {
   std::optional<Lease> lease_;
   std::optional<Clock::time_point> kill_at_;
   std::vector<Running> workers_;
+  const std::optional<int64_t> rank_;  // of the one process, as an agent of a World
+  std::optional<World> world_;         // of an MPI, whose processes are not workers of this agent
 };
 
 }  // namespace
 
 int run_agent() { return Agent().run(); }
+
+int run_agent_of_world(const std::string& socket, const std::string& comm) {
+  const std::optional<base::LaunchedPlace> place = base::place_by_mpi(comm);
+  if (!place) throw Failure(cli::kBadConfig, "this process was not started by the launcher of \"" + comm + "\"");
+  return Agent(World::connect(socket), place->rank).run();
+}
 
 }  // namespace tenon::launch

@@ -2,6 +2,8 @@
 // print, and ends them when the launcher asks for it or is lost. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 namespace tenon::launch {
 
 // Serves a launcher over standard input and output until it ends, and returns the exit code of the program. Lines of
@@ -15,5 +17,8 @@ namespace tenon::launch {
 // To the launcher: {"hello": {...}} first; {"process": 2, ...} with "control", a line of the process, with "out" or
 // "err", what it prints, or with "end", how it has ended.
 int run_agent();
+// Likewise for an agent that the launcher of an MPI has started, with one process, over the socket of a World. comm: of
+// that MPI.
+int run_agent_of_world(const std::string& socket, const std::string& comm);
 
 }  // namespace tenon::launch

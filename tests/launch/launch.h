@@ -105,6 +105,17 @@ class LaunchTest : public ProgramTest {
       return true;
     });
   }
+  // Whether the launcher ends, too, with its agents and all that these have started in the folder of the test.
+  [[nodiscard]] bool nothing_left() const {
+    return comes([&] {
+      for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator("/proc")) {
+        std::error_code gone;
+        const std::filesystem::path folder = std::filesystem::read_symlink(entry.path() / "cwd", gone);
+        if (!gone && folder == std::filesystem::path(path(".")).parent_path().lexically_normal()) return false;
+      }
+      return true;
+    });
+  }
   static int exit_of(Child& child) {
     const int status = child.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

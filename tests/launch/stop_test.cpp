@@ -36,7 +36,7 @@ TEST_F(LaunchStop, EndsTheTrainingOnASignal) {
     const std::vector<json> stops = notes("stop");
     ASSERT_EQ(stops.size(), 3U);
     for (const json& stop : stops) EXPECT_EQ(stop.at("reason"), "signal " + std::to_string(signal));
-    EXPECT_TRUE(none_left());
+    EXPECT_TRUE(nothing_left());
     EXPECT_EQ(epoch().at("ended"), true);
   }
 }
@@ -49,7 +49,7 @@ TEST_F(LaunchStop, TheSecondSignalEndsProcessesThatIgnoreTheFirst) {
   EXPECT_FALSE(child.has_ended());
   child.send(SIGINT);
   EXPECT_EQ(exit_of(child), 130) << read("output");
-  EXPECT_TRUE(none_left());
+  EXPECT_TRUE(nothing_left());
 }
 
 TEST_F(LaunchStop, AKilledLauncherLeavesNothingBehind) {
@@ -58,7 +58,7 @@ TEST_F(LaunchStop, AKilledLauncherLeavesNothingBehind) {
   const pid_t started = agent();
   child.send(SIGKILL);
   child.wait();
-  EXPECT_TRUE(none_left());
+  EXPECT_TRUE(nothing_left());
   EXPECT_TRUE(comes([&] { return !is_alive(started); }));
 }
 
@@ -70,7 +70,7 @@ TEST_F(LaunchStop, AKilledAgentIsReplaced) {
   EXPECT_THAT(read("output"), HasSubstr("is lost at step"));
   child.send(SIGTERM);
   EXPECT_EQ(exit_of(child), 128 + SIGTERM) << read("output");
-  EXPECT_TRUE(none_left());
+  EXPECT_TRUE(nothing_left());
 }
 
 TEST_F(LaunchStop, TheSecondStartOfARunningJobIsRefused) {

@@ -12,4 +12,7 @@ tenon_test(launch/stop_test)
 tenon_test(launch/trainings_test)
 tenon_test(launch/watch_test)
 tenon_test(launch/words_test)
+if(NOT TENON_SANITIZE) # as comms/mpi_test
+  tenon_test(launch/mpi_test)
+endif()
 add_dependencies(tests_launch tenon_launch launch_worker)

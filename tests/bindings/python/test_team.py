@@ -272,7 +272,7 @@ def test_a_launcher_with_other_processes(environment):
 
 def test_an_mpi_has_its_own_launcher(environment):
     needs_communicator("mpich")
-    refused(tenon.error.UnsupportedError, 'comm "mpich" .*: mpirun -n 3 python', processes=3, comm="mpich")
+    refused(tenon.error.UnsupportedError, 'comm "mpich" .*: mpiexec.mpich -n 3 .*python', processes=3, comm="mpich")
 
 
 def test_one_process_trains_alone(environment):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -43,9 +44,10 @@ def _lead(train: Callable[[Team], None], processes: int, comm: str, place: str) 
     """Trains as process 0, and starts the others."""
     command = _command()
     if "one_per_process" in _host.host().describe("comm", comm)["traits"]:
+        starter = f"mpiexec.{comm}" if comm in ("mpich", "openmpi") else "mpiexec"
         raise error.UnsupportedError(
             f'dist_train: comm "{comm}" connects only the processes that its own launcher has started: '
-            f"mpirun -n {processes} python train.py",
+            f"{starter} -n {processes} {shlex.join(command)}",
             "dist_train",
             "comm",
         )
