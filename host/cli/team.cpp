@@ -33,11 +33,22 @@ std::optional<JoinedTeam> team_of_environment() try {
   team.options.comm = place->comm;
   team.options.processes = place->processes;
   team.options.rank = place->rank;
-  if (!place->by_tenon) return team;
-  team.options.comm = text_of("TENON_TEAM_COMM");
+  if (!place->by_tenon && place->address.empty()) return team;
   team.options.address = text_of("TENON_TEAM_ADDRESS");
   team.options.listen = text_of("TENON_TEAM_LISTEN");
   team.options.secret = text_of("TENON_TEAM_SECRET");
+  if (place->by_tenon) {
+    team.options.comm = text_of("TENON_TEAM_COMM");
+  } else if (team.options.address.empty()) {
+    team.options.address = place->address;
+  }
+  if (!place->by_tenon && team.options.secret.empty())
+    throw Failure(kUsage,
+                  place->launcher + " has started " + std::to_string(place->processes) + " processes (" +
+                      place->processes_name +
+                      ") without PMI: they train together if TENON_TEAM_SECRET is the "
+                      "path of a file of 16 random bytes or more, which only its owner may read, and each alone "
+                      "with TENON_TEAM_PROCESSES=1");
   team.options.epoch = static_cast<uint32_t>(base::environment_number("TENON_TEAM_EPOCH", 0));
   return team;
 } catch (const std::invalid_argument& error) {

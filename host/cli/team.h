@@ -18,9 +18,8 @@ struct JoinedTeam {
   [[nodiscard]] bool leads() const { return options.rank == 0; }
 };
 
-// Reads the environment; the first that is set counts: that of tenon's launcher (TENON_TEAM_*), that of Open MPI's
-// (OMPI_COMM_WORLD_*), that of MPICH's and other PMI ones (PMI_RANK, PMI_SIZE). Empty if the process was started alone.
-// Throws Failure(kUsage) for numbers that are none.
+// Reads the environment: base::launched_place, and TENON_TEAM_*. Empty if the process was started alone. Throws
+// Failure(kUsage) for numbers that are none, and for processes of srun without a secret.
 [[nodiscard]] std::optional<JoinedTeam> team_of_environment();
 
 // Runs `work`, which returns or throws an exit code, and tells the code to the launcher that supervises this process,

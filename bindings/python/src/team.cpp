@@ -28,13 +28,14 @@ nb::dict info(const Team& team) {
   return result;
 }
 
-// Returns launcher, communicator, rank, processes, those on this machine, and the epoch, -1 if the launcher is not
-// Tenon's; None if this process was started alone.
-nb::object launched_place() {
+using Place = std::tuple<std::string, std::string, int64_t, int64_t, int64_t, std::string, int64_t>;
+// Returns launcher, communicator, rank, processes, those on this machine, address, and the epoch, -1 if the launcher is
+// not Tenon's; None if this process was started alone.
+std::optional<Place> launched_place() {
   const auto place = tenon::base::launched_place();
-  if (!place) return nb::none();
+  if (!place) return std::nullopt;
   const int64_t epoch = place->by_tenon ? tenon::base::environment_number("TENON_TEAM_EPOCH", 0) : -1;
-  return nb::make_tuple(place->launcher, place->comm, place->rank, place->processes, place->local, epoch);
+  return Place(place->launcher, place->comm, place->rank, place->processes, place->local, place->address, epoch);
 }
 
 // Unlike the end of the last copy, says why the team cannot be left.

@@ -32,22 +32,22 @@ class Start:
 
 
 def of_environment() -> Start | None:
-    """Returns what the first launcher that is found has said: Tenon's, Open MPI's, MPICH's and others with its variables;
-    None if the process was started alone. InvalidError for a number that is none."""
+    """Returns what the first launcher that is found has said: Tenon's, Open MPI's, MPICH's and others with its variables,
+    srun; None if the process was started alone. InvalidError for a number that is none."""
     try:
         place = _core.launched_place()
     except ValueError as failure:
         raise error.InvalidError(str(failure), "dist_train", str(failure).split(" ", 1)[0]) from None
     if place is None:
         return None
-    by, comm, rank, processes, local, epoch = place
-    if epoch < 0:
+    by, comm, rank, processes, local, address, epoch = place
+    if epoch < 0 and not address:
         return Start(by, rank, processes, local, comm)
     stated = {name: os.environ.get(PREFIX + name, "") for name in ("COMM", "ADDRESS", "LISTEN", "SECRET")}
     parent = os.environ.get(PARENT, "")
     return Start(
-        by, rank, processes, local, stated["COMM"], stated["ADDRESS"], stated["LISTEN"], stated["SECRET"], epoch,
-        int(parent.removeprefix("fd:")) if parent else -1,
+        by, rank, processes, local, comm or stated["COMM"], stated["ADDRESS"] or address, stated["LISTEN"], stated["SECRET"],
+        max(epoch, 0), int(parent.removeprefix("fd:")) if parent else -1,
     )  # fmt: skip
 
 

@@ -110,6 +110,14 @@ def _follow(train: Callable[[Team], None], start: _launcher.Start, comm: str, pl
 
 def _options(start: _launcher.Start, comm: str) -> dict[str, Any]:
     """Returns the arguments of Team for a process that a launcher has started."""
+    if start.by == "srun" and start.address and not start.secret:
+        raise error.InvalidError(
+            f"dist_train: srun has started {start.processes} processes without PMI: they train together if TENON_TEAM_SECRET "
+            "is the path of a file of 16 random bytes or more, which only its owner may read, and each alone with "
+            "TENON_TEAM_PROCESSES=1",
+            "dist_train",
+            "TENON_TEAM_SECRET",
+        )
     given = {"comm": comm or start.comm, "rank": start.rank, "processes": start.processes, "address": start.address,
              "listen": start.listen, "secret": start.secret or None, "epoch": start.epoch}  # fmt: skip
     if start.by == "tenon" and start.rank != 0:  # programs that this process runs from now on are not of the team
