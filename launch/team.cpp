@@ -153,10 +153,10 @@ void Team::control(size_t process, const json& line) {
   }
   const auto step = member<int64_t>(line, "step");
   if (!step) return;
-  constexpr size_t kMostName = 200;
+  constexpr size_t kMostName = 400;
   const auto text = [&](const char* key) { return member<std::string>(line, key).value_or("").substr(0, kMostName); };
   const int64_t waits_for = member<int64_t>(line, "waits_for").value_or(-1);
-  watch_.beat(process, {*step, text("phase"), text("layer"), waits_for}, Clock::now());
+  watch_.beat(process, {*step, text("phase"), text("call"), waits_for}, Clock::now());
 }
 
 bool Team::all_ended() const {

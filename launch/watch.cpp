@@ -18,7 +18,7 @@ constexpr const char* kTrain = "train";
 std::string Progress::text() const {
   std::string result = "step " + std::to_string(step);
   if (!phase.empty()) result += ", phase " + phase;
-  if (!layer.empty()) result += ", layer " + layer;
+  if (!call.empty()) result += ", " + call;
   return result;
 }
 
@@ -29,12 +29,13 @@ void Watch::begin(Clock::time_point now) {
 void Watch::beat(size_t process, const Progress& progress, Clock::time_point now) {
   State& state = states_[process];
   state.heard = now;
+  if (state.progress.call.empty()) state.progress.call = progress.call;  // that becomes known is no move
   if (state.spoke && progress == state.progress) return;
   if (state.spoke && progress.step != state.progress.step && state.progress.phase == kTrain) {
     state.steps.push_back(now - state.placed);
     if (state.steps.size() > kSteps) state.steps.pop_front();
   }
-  const auto place = [](const Progress& each) { return std::tie(each.step, each.phase, each.layer); };
+  const auto place = [](const Progress& each) { return std::tie(each.step, each.phase); };
   if (!state.spoke || place(progress) != place(state.progress)) state.placed = now;
   state.spoke = true;
   state.progress = progress;

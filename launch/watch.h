@@ -14,11 +14,11 @@ namespace tenon::launch {
 // What a process last said of itself.
 struct Progress {
   int64_t step = 0;
-  std::string phase, layer;
-  int64_t waits_for = -1;  // the process whose bytes it waits for; -1: none
+  std::string phase, call;  // of a plugin; empty: unknown
+  int64_t waits_for = -1;   // the process whose bytes it waits for; -1: none
 
   bool operator==(const Progress& other) const = default;
-  // Returns "step 12, phase train, layer hidden", as far as they are known.
+  // Returns "step 12, phase train, layer "hidden" of plugin ...", as far as they are known.
   [[nodiscard]] std::string text() const;
 };
 
@@ -62,7 +62,7 @@ class Watch {
     bool watched = true, spoke = false;
     Progress progress;
     Clock::time_point heard, moved;     // moved: with any change
-    Clock::time_point placed;           // since when it has its step, phase and layer
+    Clock::time_point placed;           // since when it has its step and phase
     std::deque<Clock::duration> steps;  // the last ones
   };
   [[nodiscard]] bool waits_for_a_running_one(size_t process) const;

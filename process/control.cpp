@@ -154,7 +154,7 @@ void Control::add_beat() {
     state = state_;
   }
   const json beat = {
-      {"step", state.step}, {"phase", state.phase}, {"layer", state.layer}, {"waits_for", state.waits_for}};
+      {"step", state.step}, {"phase", state.phase}, {"call", state.call}, {"waits_for", state.waits_for}};
   unsent_ = beat.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -20,8 +20,8 @@ constexpr int kLostExit = 200;   // another process, or the launcher, is lost
 constexpr int kStuckExit = 201;  // no step was done for too long
 
 // Tells the launcher twice a second what the training does, on a thread of its own, which blocks all signals but those
-// of crashes. Each line of the channel is a JSON object: {"step":3,"phase":"train","layer":"hidden","waits_for":1} and,
-// at the end, {"done":0} to the launcher; {"stop":"signal 2"} from it.
+// of crashes. Each line of the channel is a JSON object: {"step":3,"phase":"train","call":"","waits_for":1} and, at
+// the end, {"done":0} to the launcher; {"stop":"signal 2"} from it.
 class Control : base::NotCopied {
  public:
   // Called on the thread of the object. They may not destroy it.
@@ -47,7 +47,7 @@ class Control : base::NotCopied {
     // "train" while steps are done, which then may not take too long; else "start", "test", "checkpoint", "save". Of
     // processes above 0 "train" may be a test or a checkpoint, too: the phase of process 0 counts.
     std::string phase = "start";
-    std::string layer;       // that is computed; empty: unknown
+    std::string call;        // of a plugin, that takes long: "layer \"hidden\" of plugin ..."; empty: unknown
     int64_t waits_for = -1;  // the process whose bytes this one waits for; -1: none
   };
   using Change = std::function<void(State& state)>;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/node/lease.h"
 #include "tests/launch/launch.h"
+#include "tests/support/paths.h"
 
 namespace tenon_tests {
 
@@ -115,6 +116,22 @@ TEST_F(LaunchTrainings, AProcessOfAnOlderStartWritesNothing) {
   EXPECT_EQ(checkpoints(), before);
   for (const char* const model : {"model.safetensors", "model.safetensors.partial"})
     EXPECT_FALSE(fs::exists(path(model))) << model;
+}
+
+TEST_F(LaunchTrainings, APluginThatNeverReturnsIsNamedWithItsProcess) {
+  ASSERT_EQ(shell("mkdir plugins && cp '" + test_plugin_folder() + "/layers/ends.so' plugins/").exit, 0);
+  std::string text = job();
+  const std::string score = "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]";
+  ASSERT_NE(text.find(score), std::string::npos);
+  text.replace(text.find(score), score.size(),
+               "[[layer]]\nname = \"odd\"\ninputs = [\"hidden\"]\ntype = \"test_ends\"\nin = \"run\"\n" +
+                   score.substr(0, score.find("hidden")) + "odd\"]");
+  write("job.toml", text);
+  const Outcome outcome = launch("--processes 2 --threads 1 --plugins plugins --stall 8");
+  EXPECT_EQ(outcome.exit, 201) << outcome.error;
+  EXPECT_THAT(outcome.error,
+              testing::ContainsRegex("process 1 is stuck: step 0, phase train, layer \"odd\" .* of plugin "
+                                     "\"tenon.test.ends\": run .* for .* s; process 0 waits for it"));
 }
 
 TEST_F(LaunchTrainings, MistakesOfTheJobAreSaidOnce) {

@@ -24,7 +24,7 @@ class WatchTest : public testing::Test {
   }
   // All processes of the list are at this step; then half a second passes.
   void beat(std::initializer_list<size_t> processes, int64_t step, const char* phase = "train") {
-    for (const size_t process : processes) watch.beat(process, {step, phase, "hidden"}, now);
+    for (const size_t process : processes) watch.beat(process, {step, phase, "layer hidden"}, now);
     now += 500ms;
   }
 
@@ -153,12 +153,22 @@ TEST_F(WatchTest, ThePhaseOfProcess0CountsForAllThatTrain) {
   EXPECT_EQ(watch.progress(1).phase, "train") << "process 0 has ended";
 }
 
+TEST_F(WatchTest, ACallThatBecomesKnownIsNoMove) {
+  begin(1, 5s);
+  for (int i = 0; i < 12; ++i) {
+    watch.beat(0, {6, "train", i < 5 ? "" : "layer hidden"}, now);
+    now += 500ms;
+  }
+  ASSERT_TRUE(watch.fault(now));
+  EXPECT_EQ(watch.progress(0).text(), "step 6, phase train, layer hidden");
+}
+
 TEST_F(WatchTest, ATransferIsAMove) {
   begin(2, 5s);
   beat({0, 1}, 6);
   for (int i = 0; i < 20; ++i) {
-    watch.beat(0, {6, "train", "hidden", i % 4 == 0 ? 1 : -1}, now);
-    watch.beat(1, {6 + i, "train", "hidden", -1}, now);
+    watch.beat(0, {6, "train", "layer hidden", i % 4 == 0 ? 1 : -1}, now);
+    watch.beat(1, {6 + i, "train", "layer hidden", -1}, now);
     now += 500ms;
     EXPECT_FALSE(watch.fault(now)) << i;
   }

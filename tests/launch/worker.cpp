@@ -98,7 +98,7 @@ void act(const Action& action, Control& control) {
   if (action.name == "flood")
     for (int i = 0; i < 40'000; ++i) std::cout << "line " << i << " of a long text that fills pipes\n";
   if (action.name == "hang") {
-    control.change([](Control::State& state) { state.layer = "hidden"; });
+    control.change([](Control::State& state) { state.call = "layer hidden"; });
     for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   if (action.name == "wait") {  // for the process of that number

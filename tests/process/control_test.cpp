@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
+#include "process/thread_probe.h"
 #include "tests/support/child.h"
 
 namespace tenon_tests {
@@ -68,11 +71,11 @@ class ControlTest : public testing::Test {
 
 TEST_F(ControlTest, TellsStepPhaseAndEnd) {
   Control control(std::move(worker), {});
-  EXPECT_EQ(line(), json({{"step", 0}, {"phase", "start"}, {"layer", ""}, {"waits_for", -1}}));
+  EXPECT_EQ(line(), json({{"step", 0}, {"phase", "start"}, {"call", ""}, {"waits_for", -1}}));
   control.change([](Control::State& state) { state = {7, "train", "hidden\n", 2}; });
   json beat = line();
   for (int i = 0; i < 3 && beat["step"] != 7; ++i) beat = line();
-  EXPECT_EQ(beat, json({{"step", 7}, {"phase", "train"}, {"layer", "hidden\n"}, {"waits_for", 2}}));
+  EXPECT_EQ(beat, json({{"step", 7}, {"phase", "train"}, {"call", "hidden\n"}, {"waits_for", 2}}));
   control.done(78);
   while (beat.contains("step")) beat = line();
   EXPECT_EQ(beat, json({{"done", 78}}));
@@ -88,6 +91,28 @@ TEST_F(ControlTest, AsksForItsStateBeforeEachLine) {
   control.set_refresh({});
   beat = line();
   EXPECT_EQ(line()["step"], beat["step"]);
+}
+
+thread_local const char* place = "another thread";
+
+TEST(ThreadProbe, AsksTheThreadThatMadeIt) {
+  place = "the first thread";
+  const tenon::process::ThreadProbe probe(
+      [](char* text, uint64_t size) { return static_cast<uint64_t>(std::snprintf(text, size, "in %s", place)); });
+  const auto ask = [&] {
+    std::string answer;
+    std::thread([&] { answer = probe.ask(); }).join();
+    return answer;
+  };
+  EXPECT_EQ(ask(), "in the first thread");
+  sigset_t urgent;
+  sigemptyset(&urgent);
+  sigaddset(&urgent, SIGURG);
+  pthread_sigmask(SIG_BLOCK, &urgent, nullptr);
+  EXPECT_EQ(ask(), "") << "it does not answer";
+  place = "the first thread, later";
+  pthread_sigmask(SIG_UNBLOCK, &urgent, nullptr);
+  EXPECT_EQ(ask(), "in the first thread, later");
 }
 
 TEST_F(ControlTest, EndsWithoutAWordIfNothingIsDone) {

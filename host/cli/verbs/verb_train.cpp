@@ -32,6 +32,7 @@
 #include "host/cli/training.h"
 #include "host/cli/verbs/train_arguments.h"
 #include "host/cli/verbs/verbs.h"
+#include "process/thread_probe.h"
 
 namespace tenon::cli {
 
@@ -230,13 +231,20 @@ class Training : base::NotCopied {
       console_.note(processes + " shards, one for each process; shards = " + processes +
                     " in the job gives the same bits on any number of them");
     console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
-    if (control_ != nullptr)
-      control_->set_refresh([this](process::Control::State& state) { tell_step(options_.team.info(), state); });
+    if (control_ == nullptr) return;
+    probe_.emplace(tn_plugin_call);
+    control_->set_refresh([this](process::Control::State& state) { tell_step(options_.team.info(), state); });
   }
   // Processes above 0 get no events.
-  void tell_step(const tn_team_info& info, process::Control::State& state) const {
+  void tell_step(const tn_team_info& info, process::Control::State& state) {
     if (info.step >= 0) state.step = info.step;
     state.waits_for = info.waits_for;
+    constexpr int kLong = 10;  // lines, which are half a second apart
+    const bool is_still = info.step == told_step_ && info.waits_for < 0;
+    still_ = is_still ? still_ + 1 : 0;
+    told_step_ = info.step;
+    if (still_ == 0) state.call = "";
+    if (still_ > 0 && still_ % kLong == 0) state.call = probe_->ask();
     if (leads_) return;
     if (info.step >= 0)
       state.phase = "train";
@@ -413,7 +421,10 @@ class Training : base::NotCopied {
   Topology topology_;
   Report report_;
   std::optional<OpenReader> test_;
-  std::optional<TestResult> tested_;  // of the parameters as they are
+  std::optional<process::ThreadProbe> probe_;  // with a control
+  int64_t told_step_ = -1;                     // these two are of the control's thread
+  int still_ = 0;                              // lines with the same step, while nobody is waited for
+  std::optional<TestResult> tested_;           // of the parameters as they are
   std::optional<BestMeasurement> best_;
   Layers outputs_;
   TrainOptions options_;
