@@ -2,11 +2,11 @@
 #include "host/comm/team.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/error.h"
 #include "host/threads/own_thread.h"
 #include "host/threads/signals_blocked.h"
+#include "host/threads/spin.h"
 
 namespace tenon::host {
 
@@ -14,6 +14,9 @@ namespace {
 
 constexpr int64_t kProgressUs = 50'000;                 // of one wait for events
 constexpr auto kIdle = std::chrono::milliseconds(200);  // between two looks at the world without transfers
+constexpr std::chrono::microseconds kEager{200};        // that a caller looks without sleeping
+constexpr std::chrono::microseconds kPolling{1000};     // likewise the thread, for events that a caller waits for
+constexpr uint64_t kFewBytes = 4096;                    // that a communicator takes without their receiver
 constexpr uint64_t kPiece = uint64_t{4} << 20U;         // bytes of a message at most: others overtake what is long
 
 }  // namespace
@@ -27,7 +30,7 @@ Team::Team(const CommType& type, const Values& attributes, const tn_services* se
   }
   std::unique_lock lock(mutex_);
   while (!joined_ && error_ == nullptr) {
-    changed_.wait_for(lock, kIdle);
+    ended_.wait_for(lock, kIdle);
     if (ending_ != nullptr && ending_->load(std::memory_order_relaxed)) cancel_ = 1;
   }
   if (error_ == nullptr) return;
@@ -41,9 +44,8 @@ Team::~Team() {
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
-    if (comm_ != nullptr) comm_->wake();
+    call_thread();
   }
-  changed_.notify_all();
   thread_.join();
 }
 
@@ -60,7 +62,7 @@ void Team::run(const Values& attributes, const tn_services* services, const Join
       comm_ = &comm;
       joined_ = true;
     }
-    changed_.notify_all();
+    ended_.notify_all();
     try {
       serve(comm);
     } catch (...) {
@@ -82,25 +84,50 @@ void Team::fail_all(const std::exception_ptr& error) {
     posted_.clear();
     begun_.clear();
     unfinished_.clear();
+    is_broken_ = true;
   }
-  changed_.notify_all();
+  ended_.notify_all();
 }
 
 // Carries out what is posted until the team is left. Throws if a process is lost that it needs.
 void Team::serve(Communicator& comm) {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      if (leaving_) return;
-      if (posted_.empty() && begun_.empty())
-        changed_.wait_for(lock, kIdle, [this] { return leaving_ || !posted_.empty(); });
-      if (leaving_) return;
-    }
+  while (!begun_.empty() || park()) {
     begin_posted(comm);
-    for (const tn_comm_event& event : comm.progress(begun_.empty() ? 0 : kProgressUs)) take(event);
+    for (const tn_comm_event& event : progress(comm)) take(event);
     if (begun_.empty()) refused_.store(comm.world().refused, std::memory_order_relaxed);
     if (ending_ != nullptr && ending_->load(std::memory_order_relaxed)) fail(TN_CANCELLED, "the host ends");
   }
+}
+
+// Waits, without transfers, until there are some, or until it is time to look at the world. Returns false if the team
+// is left.
+bool Team::park() {
+  std::unique_lock lock(mutex_);
+  activity_ = Activity::kParked;
+  called_.wait_for(lock, kIdle, [this] { return leaving_ || !posted_.empty(); });
+  activity_ = Activity::kBusy;
+  return !leaving_ || !posted_.empty();
+}
+
+// A caller that waits leaves its core to the thread, which then looks without pauses for a moment.
+std::span<const tn_comm_event> Team::progress(Communicator& comm) {
+  if (is_called_.exchange(false)) at_ = std::chrono::steady_clock::now();
+  const bool is_eager = awaited_ != nullptr && std::chrono::steady_clock::now() < at_ + kPolling;
+  int64_t timeout_us = 0;
+  if (!is_eager && !begun_.empty()) {
+    const std::lock_guard lock(mutex_);
+    if (posted_.empty() && !is_called_) activity_ = Activity::kInProgress, timeout_us = kProgressUs;
+  }
+  const std::span<const tn_comm_event> events = comm.progress(timeout_us);
+  if (timeout_us > 0) {
+    const std::lock_guard lock(mutex_);
+    activity_ = Activity::kBusy;
+  }
+  if (!events.empty())
+    at_ = std::chrono::steady_clock::now();
+  else if (is_eager && !yield_briefly())
+    at_ = {};
+  return events;
 }
 
 void Team::begin_posted(Communicator& comm) {
@@ -115,8 +142,8 @@ void Team::begin_posted(Communicator& comm) {
     const Piece& piece = *place;
     uint64_t request = 0;
     try {
-      request = piece.is_send ? comm.send(piece.peer, 0, piece.data, piece.bytes)
-                              : comm.receive(piece.peer, 0, piece.data, piece.bytes);
+      request = piece.is_send ? comm.send(piece.peer, piece.channel, piece.data, piece.bytes)
+                              : comm.receive(piece.peer, piece.channel, piece.data, piece.bytes);
     } catch (const Error& error) {
       if (error.code() == TN_IO) fail_lost(piece.peer);
       throw;
@@ -149,44 +176,83 @@ void Team::take(const tn_comm_event& event) {
          " do not exchange the same bytes: they run different jobs");
   {
     const std::lock_guard lock(mutex_);
+    const std::shared_ptr<Group> group = std::move(place->group);
     unfinished_.erase(place);
-    if (!unfinished_.empty()) return;
+    if (--group->unfinished > 0) return;
   }
-  changed_.notify_all();
+  ended_.notify_all();
 }
 
 // ---- other threads
 
 int64_t Team::waits_for() const {
   const std::lock_guard lock(mutex_);
-  return unfinished_.empty() ? -1 : unfinished_.front().peer;
+  const Group* const awaited = awaited_;
+  const auto piece = std::find_if(unfinished_.begin(), unfinished_.end(),
+                                  [=](const Piece& each) { return each.group.get() == awaited; });
+  return awaited == nullptr || piece == unfinished_.end() ? -1 : piece->peer;
 }
 
-void Team::post(std::list<Piece> pieces) {
-  std::unique_lock lock(mutex_);
-  if (error_ != nullptr) std::rethrow_exception(error_);
-  for (auto piece = pieces.begin(); piece != pieces.end(); ++piece) posted_.push_back(piece);
-  unfinished_.splice(unfinished_.end(), pieces);
-  if (comm_ != nullptr) comm_->wake();
-  changed_.notify_all();
-  changed_.wait(lock, [this] { return unfinished_.empty() || error_ != nullptr; });
+// Lets the thread see what has changed. The caller holds the mutex.
+void Team::call_thread() {
+  is_called_ = true;
+  if (activity_ == Activity::kParked) called_.notify_one();
+  if (activity_ == Activity::kInProgress && comm_ != nullptr) comm_->wake();
+}
+
+void Team::throw_if_broken() {
+  const std::lock_guard lock(mutex_);
   if (error_ != nullptr) std::rethrow_exception(error_);
 }
 
-void Team::exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) {
+void Team::post(const std::shared_ptr<Group>& group, std::span<const Outgoing> outgoing,
+                std::span<const Incoming> incoming, uint32_t channel) {
   const uint64_t most = std::min(kPiece, world_.most_bytes);
   std::list<Piece> pieces;
   const auto cut = [&](bool is_send, int64_t peer, void* data, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += most)
-      pieces.push_back(
-          {is_send, static_cast<int32_t>(peer), static_cast<std::byte*>(data) + at, std::min(most, bytes - at)});
+      pieces.push_back({is_send, static_cast<int32_t>(peer), channel, static_cast<std::byte*>(data) + at,
+                        std::min(most, bytes - at), group});
   };
   for (const Incoming& each : incoming) cut(false, each.from, each.data, each.bytes);
   for (const Outgoing& each : outgoing) cut(true, each.to, const_cast<void*>(each.data), each.bytes);
-  post(std::move(pieces));
+  group->unfinished = pieces.size();
+  const std::lock_guard lock(mutex_);
+  if (error_ != nullptr) {
+    group->unfinished = 0;
+    std::rethrow_exception(error_);
+  }
+  if (pieces.empty()) return;
+  for (auto piece = pieces.begin(); piece != pieces.end(); ++piece) posted_.push_back(piece);
+  unfinished_.splice(unfinished_.end(), pieces);
+  call_thread();
 }
 
-void Team::gather(std::span<std::byte> all) {
+Team::Transfers Team::begin(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming, uint32_t channel) {
+  auto group = std::make_shared<Group>();
+  post(group, outgoing, incoming, channel);
+  return {*this, std::move(group)};
+}
+
+// Returns when the transfers have ended, or when the communicator is closed.
+void Team::wait(const Group& group) {
+  awaited_ = &group;
+  {
+    const std::lock_guard lock(mutex_);
+    call_thread();
+  }
+  if (!yield_until([&] { return is_over(group); }, kEager)) {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return is_over(group); });
+  }
+  awaited_ = nullptr;
+}
+
+void Team::exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) {
+  begin(outgoing, incoming, 0).wait();
+}
+
+Team::Transfers Team::begin_gather(std::span<std::byte> all) {
   const uint64_t bytes = all.size() / static_cast<uint64_t>(processes());
   const auto part = [&](int64_t process) { return all.data() + static_cast<uint64_t>(process) * bytes; };
   std::vector<Outgoing> outgoing;
@@ -196,16 +262,22 @@ void Team::gather(std::span<std::byte> all) {
     outgoing.push_back({other, part(rank()), bytes});
     incoming.push_back({other, part(other), bytes});
   }
-  exchange(outgoing, incoming);
+  return begin(outgoing, incoming, 0);
 }
 
+void Team::gather(std::span<std::byte> all) { begin_gather(all).wait(); }
+
 void Team::broadcast(std::span<std::byte> bytes) {
+  if (rank() != 0) {
+    const Incoming incoming{0, bytes.data(), bytes.size()};
+    return exchange({}, {&incoming, 1});
+  }
+  auto group = std::make_shared<Group>();
+  group->own.assign(bytes.begin(), bytes.end());
   std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  if (rank() != 0) incoming.push_back({0, bytes.data(), bytes.size()});
-  for (int64_t other = 1; rank() == 0 && other < processes(); ++other)
-    outgoing.push_back({other, bytes.data(), bytes.size()});
-  exchange(outgoing, incoming);
+  for (int64_t other = 1; other < processes(); ++other) outgoing.push_back({other, group->own.data(), bytes.size()});
+  post(group, outgoing, {}, 0);
+  if (bytes.size() > kFewBytes) Transfers(*this, std::move(group)).wait();
 }
 
 }  // namespace tenon::host

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <thread>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -31,6 +32,28 @@ bool spin_until(Ready ready) {
     }
   } while (std::chrono::steady_clock::now() < until);
   return false;
+}
+
+// Leaves the core to other threads once. Returns false if one of them has computed meanwhile: who goes on like this
+// gets the core back after a whole slice of time each time, and does better to sleep.
+inline bool yield_briefly() {
+  constexpr std::chrono::microseconds kBriefly{50};
+  const auto before = std::chrono::steady_clock::now();
+  std::this_thread::yield();
+  return std::chrono::steady_clock::now() - before < kBriefly;
+}
+
+// Looks for `ready()` for `limit` at most, for waits of which the end may need this core: leaves it again and again,
+// while nobody computes there.
+template <typename Ready>
+bool yield_until(const Ready& ready, std::chrono::microseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  bool goes_on = true;
+  while (!ready()) {
+    if (!goes_on || std::chrono::steady_clock::now() >= until) return false;
+    goes_on = yield_briefly();
+  }
+  return true;
 }
 
 }  // namespace tenon::host

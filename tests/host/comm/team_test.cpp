@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "host/comm/secret.h"
-#include "tests/support/loop_comm.h"
+#include "tests/support/loop_team.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
@@ -26,54 +26,8 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The ranks of a world, each in a thread.
-class Ranks {
- public:
-  explicit Ranks(int32_t count, LoopScript script = {}) : count_(count), world_(count, std::move(script)) {
-    type_.plugin = "test.loop";
-    type_.description.type = world_.type()->description->type;
-    type_.table = *world_.type();
-  }
-  // Returns what each rank reports: "" if `work` returns.
-  std::vector<std::string> run(const std::function<void(Team&)>& work) {
-    std::vector<std::string> errors(static_cast<size_t>(count_));
-    std::vector<std::thread> threads;
-    for (int32_t rank = 0; rank < count_; ++rank)
-      threads.emplace_back([&, rank] {
-        try {
-          JoinOptions join;
-          join.rank = rank;
-          join.ranks = count_;
-          join.silence_ms = 200;
-          Team team(type_, {}, nullptr, join, &ending_);
-          work(team);
-        } catch (const Error& error) {
-          errors[static_cast<size_t>(rank)] = error.what();
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_THAT(world_.misuses(), ElementsAre());
-    return errors;
-  }
-  [[nodiscard]] LoopWorld& world() { return world_; }
-  [[nodiscard]] std::atomic<bool>& ending() { return ending_; }
-
- private:
-  int32_t count_;
-  LoopWorld world_;
-  CommType type_;
-  std::atomic<bool> ending_{false};
-};
-
-LoopScript disordered() {
-  LoopScript script;
-  script.most_delay_us = 200;
-  script.idle_one_in = 2;
-  return script;
-}
-
 TEST(Team, KnowsItsPlace) {
-  Ranks ranks(3);
+  LoopTeam ranks(3);
   std::atomic<int64_t> sum{0};
   EXPECT_THAT(ranks.run([&](Team& team) {
     EXPECT_EQ(team.processes(), 3);
@@ -84,7 +38,7 @@ TEST(Team, KnowsItsPlace) {
 }
 
 TEST(Team, ExchangesBytesInTheirOrderWhateverOvertakes) {
-  Ranks ranks(3, disordered());
+  LoopTeam ranks(3, disordered());
   EXPECT_THAT(ranks.run([&](Team& team) {
     for (const uint64_t bytes : {0UL, 1UL, 5000UL, (9UL << 20U) + 7}) {
       std::vector<std::vector<unsigned char>> first(3), second(3), sent(3);
@@ -114,7 +68,7 @@ TEST(Team, ExchangesBytesInTheirOrderWhateverOvertakes) {
 }
 
 TEST(Team, GathersAndBroadcasts) {
-  Ranks ranks(4, disordered());
+  LoopTeam ranks(4, disordered());
   EXPECT_THAT(ranks.run([&](Team& team) {
     for (int32_t round = 0; round < 20; ++round) {
       std::vector<int32_t> all(4);
@@ -136,7 +90,7 @@ bool comes(const std::function<bool()>& so) {
 }
 
 TEST(Team, AnyThreadSeesForWhomAProcessWaits) {
-  Ranks ranks(3);
+  LoopTeam ranks(3);
   std::atomic<bool> is_seen{false};
   EXPECT_THAT(ranks.run([&](Team& team) {
     EXPECT_EQ(team.waits_for(), -1);
@@ -158,7 +112,7 @@ TEST(Team, AnyThreadSeesForWhomAProcessWaits) {
 }
 
 TEST(Team, AnyThreadSeesWhoDoesNotTakeItsBytes) {
-  Ranks ranks(2);
+  LoopTeam ranks(2);
   std::atomic<bool> is_seen{false};
   EXPECT_THAT(ranks.run([&](Team& team) {
     std::vector<std::byte> bytes(1U << 20U);  // more than the communicator takes without its receiver
@@ -178,7 +132,7 @@ TEST(Team, AnyThreadSeesWhoDoesNotTakeItsBytes) {
 }
 
 TEST(Team, WaitsForNobodyOnceItIsBroken) {
-  Ranks ranks(2);
+  LoopTeam ranks(2);
   const std::vector<std::string> errors = ranks.run([](Team& team) {
     if (team.rank() == 1) return;
     std::vector<int32_t> all(2);
@@ -186,6 +140,85 @@ TEST(Team, WaitsForNobodyOnceItIsBroken) {
     EXPECT_EQ(team.waits_for(), -1);
   });
   EXPECT_THAT(errors, ElementsAre("", ""));
+}
+
+// What goes from each of two processes to the other.
+struct Both {
+  explicit Both(const Team& team) : other(1 - team.rank()), sent(300'000, std::byte{7}), received(sent.size()) {}
+  [[nodiscard]] Team::Transfers begin(Team& team, uint32_t channel) {
+    const Team::Outgoing outgoing{other, sent.data(), sent.size()};
+    const Team::Incoming incoming{other, received.data(), received.size()};
+    return team.begin({&outgoing, 1}, {&incoming, 1}, channel);
+  }
+  int64_t other;
+  std::vector<std::byte> sent, received;
+};
+
+TEST(Team, TransfersOfSeveralChannelsGoOnWhileTheirProcessDoesOtherThings) {
+  LoopTeam ranks(2, disordered());
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    for (int round = 0; round < 10; ++round) {
+      Both first(team), second(team);
+      const bool in_order = team.rank() == 0;
+      Team::Transfers one = in_order ? first.begin(team, 1) : second.begin(team, 2);
+      Team::Transfers two = in_order ? second.begin(team, 2) : first.begin(team, 1);
+      std::vector<int64_t> all(2, round);
+      team.gather(std::as_writable_bytes(std::span(all)));
+      two.wait();
+      one = std::move(two);  // waits for what it replaces
+      EXPECT_TRUE(one.are_done());
+      for (const Both* each : {&first, &second}) EXPECT_EQ(each->received, each->sent);
+    }
+  }),
+              Each(""));
+}
+
+TEST(Team, BeginsWithoutItsPeer) {
+  LoopTeam ranks(2);
+  std::atomic<bool> has_begun{false};
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    Both both(team);
+    if (team.rank() == 1)
+      while (!has_begun) std::this_thread::yield();
+    const Team::Transfers transfers = both.begin(team, 3);
+    has_begun = true;
+  }),
+              Each(""));
+}
+
+TEST(Team, TransfersEndBeforeTheirMemory) {
+  LoopTeam ranks(2, disordered());
+  EXPECT_THAT(ranks.run([&](Team& team) {
+    Both both(team);
+    { const Team::Transfers transfers = both.begin(team, 1); }
+    EXPECT_EQ(both.received, both.sent);
+  }),
+              Each(""));
+}
+
+TEST(Team, TransfersFailWithAProcessThatIsLost) {
+  LoopTeam ranks(2);
+  const std::vector<std::string> errors = ranks.run([](Team& team) {
+    if (team.rank() == 1) return;
+    Both both(team);
+    Team::Transfers transfers = both.begin(team, 1);
+    EXPECT_THROW(transfers.wait(), Error);
+    EXPECT_FALSE(transfers.are_done());
+    transfers.wait();
+  });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("process 1 is lost"), ""));
+}
+
+TEST(Team, ALeaderThatLeavesHasToldTheOthers) {
+  LoopTeam ranks(3, disordered());
+  EXPECT_THAT(ranks.run([](Team& team) {
+    for (int32_t round = 0; round < 20; ++round) {
+      int32_t number = team.rank() == 0 ? round : -1;
+      team.broadcast(std::as_writable_bytes(std::span(&number, 1)));
+      EXPECT_EQ(number, round);
+    }
+  }),
+              Each(""));
 }
 
 void gather_for_ever(Team& team) {
@@ -196,7 +229,7 @@ void gather_for_ever(Team& team) {
 TEST(Team, NamesAProcessThatIsLost) {
   LoopScript script;
   script.faults = {{LoopFault::Kind::kLose, 2, 30, {}}};
-  Ranks ranks(3, script);
+  LoopTeam ranks(3, script);
   const std::vector<std::string> errors = ranks.run(gather_for_ever);
   EXPECT_THAT(errors[0], HasSubstr("process 2 is lost"));
   EXPECT_THAT(errors[1], HasSubstr("process 2 is lost"));
@@ -204,7 +237,7 @@ TEST(Team, NamesAProcessThatIsLost) {
 }
 
 TEST(Team, NamesAProcessThatLeaves) {
-  Ranks ranks(3);
+  LoopTeam ranks(3);
   const std::vector<std::string> errors = ranks.run([](Team& team) {
     if (team.rank() != 1) gather_for_ever(team);
   });
@@ -212,7 +245,7 @@ TEST(Team, NamesAProcessThatLeaves) {
 }
 
 TEST(Team, StaysBroken) {
-  Ranks ranks(2);
+  LoopTeam ranks(2);
   const std::vector<std::string> errors = ranks.run([](Team& team) {
     if (team.rank() == 1) return;
     EXPECT_THROW(gather_for_ever(team), Error);
@@ -222,7 +255,7 @@ TEST(Team, StaysBroken) {
 }
 
 TEST(Team, OtherSizesAreAnotherJob) {
-  Ranks ranks(2);
+  LoopTeam ranks(2);
   const std::vector<std::string> errors = ranks.run([](Team& team) {
     std::vector<std::byte> bytes(team.rank() == 0 ? 8 : 9);
     team.broadcast(bytes);
@@ -233,7 +266,7 @@ TEST(Team, OtherSizesAreAnotherJob) {
 }
 
 TEST(Team, EndsWithTheHost) {
-  Ranks ranks(2);
+  LoopTeam ranks(2);
   std::thread timer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ranks.ending() = true;
