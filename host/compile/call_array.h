@@ -3,10 +3,12 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "core/graph/work.h"
 #include "host/compile/aligned_operands.h"
 #include "host/compile/checks.h"
+#include "host/compile/final_parts.h"
 #include "host/compile/host_tables.h"
 #include "host/compile/loop_calls.h"
 #include "host/compile/lowering/captures.h"
@@ -63,6 +66,12 @@ class CallArray : base::NotCopied {
   // Runs the calls of the phase in order. execution.errors must be that of `errors`, execution.symbols and stream those
   // of seal. Those of kOnce are to run before a forward if the values that they read have changed.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
+  // Cuts a section of memory of values into the parts of which the backward is done at the same call.
+  [[nodiscard]] std::vector<FinalPart> final_parts(std::span<const std::byte> section) const;
+  // The same for the backward, on a device that has computed when a run returns: calls `final` for each part of
+  // final_parts() as soon as it is final, between two calls.
+  void run_backward(const tn_execution& execution, ErrorSink& errors, const std::vector<FinalPart>& parts,
+                    const std::function<void(const FinalPart&)>& final);
 
   // The same, with a wait after each call: names the component of a failure that comes later than its run. The sizes
   // that calls write are to be as before the run.
