@@ -97,6 +97,7 @@ void DeviceMachine::replace_model(CompiledModel larger, bool keeps_gradients) {
   access_->drop_views();
   memory_id_ = std::move(memory_id);
   symbols_ = std::move(symbols);
+  final_parts_.clear();
   drop_outputs();
 }
 
@@ -203,12 +204,13 @@ void DeviceMachine::prepare_backward(bool adds) {
   bring_residents(model_.memory);  // the application may have set some since the forward
 }
 
-void DeviceMachine::start_backward(bool adds) {
+void DeviceMachine::start_backward(bool adds, const Final& final) {
   if (samples_ == 0) return;
   const uint8_t request = adds ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
   for (const ParameterUse& use : model_.lowered.parameters)
     if (use.gradient != kNoValue) model_.calls->request(use.gradient, request);
-  start(Phase::kBackward);
+  if (final != nullptr && final_parts_.empty()) final_parts_ = model_.calls->final_parts(dense_gradients());
+  start(Phase::kBackward, final);
 }
 
 void DeviceMachine::finish_backward() {
@@ -282,10 +284,14 @@ tn_execution DeviceMachine::execution() const {
   return execution;
 }
 
-void DeviceMachine::start(Phase phase) {
+void DeviceMachine::start(Phase phase, const Final& final) {
   const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   try {
-    model_.calls->run(phase, execution(), errors_);
+    if (final == nullptr)
+      model_.calls->run(phase, execution(), errors_);
+    else
+      model_.calls->run_backward(execution(), errors_, final_parts_,
+                                 [&](const FinalPart& part) { final(part.offset, part.bytes); });
   } catch (const Error& error) {
     end_failed(phase, error);
     throw;

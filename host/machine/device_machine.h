@@ -48,7 +48,10 @@ class DeviceMachine final : public Shard, public ShardValues {
   void finish_forward();
   // What may fail before a backward changes anything. adds: to the gradients so far, which it else overwrites.
   void prepare_backward(bool adds);
-  void start_backward(bool adds);
+  // Called with bytes of dense_gradients() that the backward does not change any more, each byte once.
+  using Final = std::function<void(uint64_t offset, uint64_t bytes)>;
+  // final: called while the backward runs, on a device of which the host addresses the memory; null: nothing is.
+  void start_backward(bool adds, const Final& final = nullptr);
   void finish_backward();
   // Forgets the values of the last forward.
   void drop_outputs() {
@@ -112,7 +115,7 @@ class DeviceMachine final : public Shard, public ShardValues {
   void replace_model(CompiledModel larger, bool keeps_gradients);
   void begin_step(const Minibatch& minibatch);
   void run_once(std::optional<uint64_t> version);
-  void start(Phase phase);
+  void start(Phase phase, const Final& final = nullptr);
   void finish(Phase phase);
   void end_failed(Phase phase, const Error& error);
   void name_failure();
@@ -129,7 +132,8 @@ class DeviceMachine final : public Shard, public ShardValues {
   CompiledModel model_;
   CarriedMemory carried_;
   std::shared_ptr<const MemoryId> memory_id_;
-  std::vector<int64_t> symbols_;  // sizes by symbol in the last forward
+  std::vector<int64_t> symbols_;        // sizes by symbol in the last forward
+  std::vector<FinalPart> final_parts_;  // of the dense gradients; empty: not known yet
   ErrorSink errors_;
   int64_t samples_ = -1;      // of the last forward; -1: none, or it failed
   int64_t first_sample_ = 0;  // of them, in the minibatch of all shards

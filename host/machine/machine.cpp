@@ -11,6 +11,7 @@
 #include "host/comm/team.h"
 #include "host/machine/sample_range.h"
 #include "host/machine/shards/shard_tree.h"
+#include "host/machine/shards/team_results.h"
 #include "host/machine/shards/team_sum.h"
 
 namespace tenon::host {
@@ -137,6 +138,7 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
                       })),
       others_(shards_elsewhere(placement.shards, team_)),
       shards_(in_order(lanes_, others_, own_.first), max_samples_, set->allocator()),
+      team_results_(team_ == nullptr ? nullptr : std::make_unique<TeamResults>(*team_, lanes_, others_)),
       team_sum_(team_ == nullptr ? nullptr : std::make_unique<TeamSum>(*team_, first(), placement.shards)),
       step_(first()) {
   if (placement.shards == 1) return;
@@ -234,6 +236,12 @@ void Machine::forward_round(const Division& division, size_t round, FeedMode mod
 }
 
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+  start_forward(arrays, mode);
+  finish_results();
+}
+
+// A forward, behind which the results of other processes follow.
+void Machine::start_forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   require_own();
   if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
@@ -242,16 +250,17 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   const Division division(model(), own_, shards_.count(), arrays, sizes);
   begin_forward(division, samples);
   for (size_t round = 0; round < rounds(); ++round) forward_round(division, round, mode);
-  if (team_ != nullptr) share_results(samples);
+  if (team_ != nullptr) team_results_->begin(samples);
   values_ = rounds() == 1 ? Values::kForwarded : Values::kNone;
 }
 
 void Machine::forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode) {
-  if (rounds() == 1) {
-    forward(arrays, mode);
-    return backward();
-  }
   check_trainable();
+  if (rounds() == 1) {
+    start_forward(arrays, mode);
+    backward();
+    return finish_results();
+  }
   const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
   const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
   const Division division(model(), own_, shards_.count(), arrays, sizes);
@@ -272,13 +281,19 @@ void Machine::run_rounds(const Division& division, int64_t samples, FeedMode mod
   for (size_t round = 0; round < rounds(); ++round) {
     for (const auto& lane : lanes_) lane->keep_last();
     forward_round(division, round, mode);
+    if (team_ != nullptr && round + 1 == rounds()) team_results_->begin(samples);
     if (samples > 0) backward_round(round, adds && round == 0, tree);
   }
-  if (team_ != nullptr) share_results(samples);
-  if (samples == 0) return;
-  add_up(tree);
-  first().set_summed();
-  step_.set_accumulated();
+  if (samples > 0) {
+    add_up(tree);
+    first().set_summed();
+    step_.set_accumulated();
+  }
+  finish_results();
+}
+
+void Machine::finish_results() {
+  if (team_ != nullptr) team_results_->finish();
 }
 
 void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode) {
@@ -364,17 +379,34 @@ void Machine::run_backward() {
   values_ = Values::kDifferentiated;
 }
 
-// adds: the first machine, to the gradients so far. Drops them, once they begin to change.
+// Begins the sum of dense gradients over all processes before the backward of the last round, if they can travel
+// meanwhile. Returns what to call when some are final; null: nothing.
+DeviceMachine::Final Machine::begin_team_sum(size_t round, const ShardTree& tree) {
+  if (!overlaps() || round + 1 < rounds()) return nullptr;
+  std::vector<SummedNode> nodes;
+  for (const auto& lane : lanes_)
+    for (const SummedNode& node : lane->nodes_with(round)) nodes.push_back(node);
+  team_sum_->begin(tree, nodes);
+  return [this](uint64_t offset, uint64_t bytes) { team_sum_->add_final(offset, bytes); };
+}
+
+// adds: the first machine, to the gradients so far. Drops them, once they begin to change. Dense gradients are final
+// when the last machine has written them: where the host addresses the memory, one computes after the other.
 void Machine::backward_round(size_t round, bool adds, const ShardTree& tree) {
   const auto adds_to = [&](const Lane& lane) { return adds && &lane == lanes_.front().get(); };
   const auto each = [&](const auto& work) { compute(round, work, [](Lane&) {}); };
-  each([&](Lane& lane) { lane.machine().prepare_backward(adds_to(lane)); });
+  const Lane* last = nullptr;
+  each([&](Lane& lane) {
+    lane.machine().prepare_backward(adds_to(lane));
+    last = &lane;
+  });
   step_.drop();
   try {
+    const DeviceMachine::Final final = begin_team_sum(round, tree);
     compute(
-        round, [&](Lane& lane) { lane.machine().start_backward(adds_to(lane)); },
+        round, [&](Lane& lane) { lane.machine().start_backward(adds_to(lane), &lane == last ? final : nullptr); },
         [&](Lane& lane) { lane.machine().finish_backward(); });
-    each([&](Lane& lane) { lane.add(round, tree); });
+    each([&](Lane& lane) { lane.add(round, tree, final == nullptr); });
   } catch (...) {
     finish_work();
     throw;
@@ -383,7 +415,12 @@ void Machine::backward_round(size_t round, bool adds, const ShardTree& tree) {
 
 void Machine::finish_work() noexcept {
   for (const auto& lane : lanes_) lane->machine().access().finish();
+  if (team_ == nullptr) return;
+  team_results_->end();
+  team_sum_->end();
 }
+
+bool Machine::overlaps() const { return team_sum_ != nullptr && team_sum_->overlaps(); }
 
 // Adds up what the lanes have, as far as this process has both sides of a join, and then with the other processes, in
 // the first machine: nodes of one level of the tree are computed at the same time. Shards without samples, the last
@@ -398,7 +435,8 @@ void Machine::add_up(const ShardTree& tree) {
       std::vector<ShardJoin> joins;
       for (const ShardJoin& join : level)
         if (join.to >= first_shard && join.end <= end && nodes.contains(join.from)) joins.push_back(join);
-      for (const ShardJoin& join : joins) sums_.start(*nodes.at(join.to), *nodes.at(join.from), tree.share(join));
+      for (const ShardJoin& join : joins)
+        sums_.start(*nodes.at(join.to), *nodes.at(join.from), tree.share(join), !overlaps());
       for (const ShardJoin& join : joins) {
         nodes.at(join.to)->machine().wait();
         nodes.erase(join.from);

@@ -24,6 +24,7 @@ namespace tenon::host {
 
 using namespace core;
 
+class TeamResults;
 class TeamSum;
 
 // Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes shards of the
@@ -137,10 +138,10 @@ class Machine {
   [[nodiscard]] DeviceMachine& first() const { return lanes_.front()->machine(); }
   [[nodiscard]] const CompiledModel& model() const { return first().model(); }
   [[nodiscard]] size_t rounds() const;
+  void start_forward(const std::vector<ArrayView>& arrays, FeedMode mode);
   void begin_forward(const Division& division, int64_t samples);
   void forward_round(const Division& division, size_t round, FeedMode mode);
   void run_rounds(const Division& division, int64_t samples, FeedMode mode);
-  void share_results(int64_t samples);
   void add_up(const ShardTree& tree);
   template <typename Start, typename Finish>
   void compute(size_t round, const Start& start, const Finish& finish);
@@ -150,6 +151,10 @@ class Machine {
   void run_backward();
   void backward_round(size_t round, bool adds, const ShardTree& tree);
   void finish_work() noexcept;
+  void finish_results();
+  [[nodiscard]] DeviceMachine::Final begin_team_sum(size_t round, const ShardTree& tree);
+  // Whether dense gradients travel to other processes while a backward computes others.
+  [[nodiscard]] bool overlaps() const;
   void check_divided(const LayerOutput& output) const;
 
   int64_t max_samples_;
@@ -159,7 +164,8 @@ class Machine {
   std::vector<std::unique_ptr<Lane>> lanes_;          // of this process, in the order of their shards
   std::vector<std::unique_ptr<ShardRecord>> others_;  // of other processes: before, then behind those
   mutable Shards shards_;
-  std::unique_ptr<TeamSum> team_sum_;  // null without a team
+  std::unique_ptr<TeamResults> team_results_;  // null without a team, as the next
+  std::unique_ptr<TeamSum> team_sum_;
   StepGradients step_;
   std::optional<uint64_t> version_;  // of the parameters
   Values values_ = Values::kNone;

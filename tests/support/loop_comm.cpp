@@ -346,6 +346,13 @@ std::vector<std::string> LoopWorld::misuses() const {
   return state_->misuses;
 }
 
+uint64_t LoopWorld::sent(uint32_t channel) const {
+  const Lock lock(state_->mutex);
+  uint64_t messages = 0;
+  state_->each([&](const LoopNetwork& network) { messages += network.sent(channel); });
+  return messages;
+}
+
 std::optional<int32_t> LoopWorld::abort_code() const {
   const Lock lock(state_->mutex);
   return state_->abort_code;

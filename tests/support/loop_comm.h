@@ -70,6 +70,8 @@ class LoopWorld {
   // What callers did against the contract: a wrong thread, a wrong peer, ...; each such call was refused by TN_MISUSE.
   std::vector<std::string> misuses() const;
   std::optional<int32_t> abort_code() const;  // of the last abort
+  // Messages of all ranks on a channel so far.
+  uint64_t sent(uint32_t channel) const;
   class State;
 
  private:

@@ -74,6 +74,13 @@ uint64_t LoopNetwork::send(int32_t rank, const tn_comm_message& message) {
   return request;
 }
 
+uint64_t LoopNetwork::sent(uint32_t channel) const {
+  uint64_t messages = 0;
+  for (const auto& [key, stream] : streams_)
+    if (std::get<2>(key) == channel) messages += stream.number;
+  return messages;
+}
+
 uint64_t LoopNetwork::receive(int32_t rank, const tn_comm_message& message) {
   const uint64_t request = number_request(rank);
   std::memset(message.data, 0xa5, message.bytes);

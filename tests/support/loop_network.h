@@ -68,6 +68,8 @@ class LoopNetwork {
 
   uint64_t send(int32_t rank, const tn_comm_message& message);
   uint64_t receive(int32_t rank, const tn_comm_message& message);
+  // Messages of all ranks on a channel so far.
+  [[nodiscard]] uint64_t sent(uint32_t channel) const;
   // Moves what is due. `next` is the moment of the rank's next event that no other call brings about.
   void move(LoopTime now);
   LoopTime next(int32_t rank) const;

@@ -44,16 +44,22 @@ void Lane::keep_last() {
   nodes_.back().values = &block;
 }
 
-void Lane::add(size_t place, const ShardTree& tree) {
-  if (machine_->samples() == 0) return;
+std::vector<SummedNode> Lane::nodes_with(size_t place) const {
+  std::vector<SummedNode> nodes = nodes_;
   const size_t shard = shards_.first + place;
-  nodes_.push_back({{shard, shard + 1}, machine_.get()});
+  if (place < count() && machine_->samples() > 0) nodes.push_back({{shard, shard + 1}, machine_.get()});
+  return nodes;
+}
+
+void Lane::add(size_t place, const ShardTree& tree, bool dense) {
+  if (machine_->samples() == 0) return;
+  nodes_ = nodes_with(place);
   while (nodes_.size() > 1) {
     SummedNode& to = nodes_[nodes_.size() - 2];
     const SummedNode& from = nodes_.back();
     const ShardJoin* const join = tree.join_of(to, from);
     if (join == nullptr) return;
-    sums_.start(*to.values, *from.values, tree.share(*join));
+    sums_.start(*to.values, *from.values, tree.share(*join), dense);
     if (!is_in_machine(from)) --used_;
     to.end = from.end;
     nodes_.pop_back();

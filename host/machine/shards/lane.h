@@ -40,10 +40,13 @@ class Lane : base::NotCopied {
   // Before the forward of another shard: forgets the sums, or keeps what the last backward has left.
   void clear_sums();
   void keep_last();
-  // After a backward of the shard: adds what it has left. Enqueues the work.
-  void add(size_t place, const ShardTree& tree);
+  // After a backward of the shard: adds what it has left. Enqueues the work. dense: whether dense gradients are added,
+  // too.
+  void add(size_t place, const ShardTree& tree, bool dense);
   // The sums so far, in the order of their shards.
   [[nodiscard]] const std::vector<SummedNode>& nodes() const { return nodes_; }
+  // The same with what a backward of the shard will leave.
+  [[nodiscard]] std::vector<SummedNode> nodes_with(size_t place) const;
 
  private:
   [[nodiscard]] bool is_in_machine(const SummedNode& node) const { return node.values == machine_.get(); }

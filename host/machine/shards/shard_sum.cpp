@@ -33,7 +33,7 @@ Program merged(int32_t merge) {
 
 }  // namespace
 
-void ShardSum::start(double share) {
+void ShardSum::start(double share, bool dense) {
   reserve_rows();
   if (to_id_ != to_.memory_id() || from_id_ != from_.memory_id()) prepare();
   HostAccess& access = machine_.access();
@@ -48,7 +48,7 @@ void ShardSum::start(double share) {
   execution.symbols = reinterpret_cast<const int64_t*>(control_.data() + kSymbolsAt);
   execution.host_symbols = symbols_.data();
   const FloatingPointMode mode;
-  for (const auto& call : calls_) call->run(execution, machine_.errors());
+  for (size_t i = dense ? 0 : dense_calls_; i < calls_.size(); ++i) calls_[i]->run(execution, machine_.errors());
 }
 
 // Counts the rows of `from`, and makes room for them.
@@ -68,6 +68,7 @@ void ShardSum::prepare() {
   copied_.clear();
   control_ = DeviceMemory(machine_.device(), kSymbolsAt + symbols_.size() * sizeof(int64_t));
   add_dense();
+  dense_calls_ = calls_.size();
   for (size_t i = 0; i < machine_.model().sparse_gradients.size(); ++i) add_rows(i);
   merge_buffers();
   std::vector<OperandCall*> calls;

@@ -21,8 +21,8 @@ class ShardSum {
   ShardSum(ShardValues& to, ShardValues& from) : to_(to), machine_(to.machine()), from_(from) {}
 
   // Enqueues the work, in the stream of `to`. share: the samples of `from` among those of both, the weight of its
-  // buffers in a mean.
-  void start(double share);
+  // buffers in a mean. dense: whether dense gradients are added, too.
+  void start(double share, bool dense);
 
  private:
   // What lies out of reach of the device of the sum, and a copy of it there.
@@ -51,16 +51,17 @@ class ShardSum {
   std::vector<Copied> copied_;
   DeviceMemory control_, workspace_;  // control: tn_random, the share in the compute type, sizes by symbol
   std::vector<std::unique_ptr<OperandCall>> calls_;
+  size_t dense_calls_ = 0;  // the first ones: of dense gradients
 };
 
 // The sums of pairs of nodes, each prepared once.
 class ShardSums {
  public:
   // As ShardSum::start.
-  void start(ShardValues& to, ShardValues& from, double share) {
+  void start(ShardValues& to, ShardValues& from, double share, bool dense) {
     std::unique_ptr<ShardSum>& sum = by_pair_[{&to, &from}];
     if (sum == nullptr) sum = std::make_unique<ShardSum>(to, from);
-    sum->start(share);
+    sum->start(share, dense);
   }
 
  private:

@@ -19,6 +19,12 @@ struct ShardSpan {
   bool operator==(const ShardSpan&) const = default;
 };
 
+// One that a process has alone.
+struct TeamNode : ShardSpan {
+  int64_t process;
+  bool operator==(const TeamNode&) const = default;
+};
+
 // A binary tree over the shards that have samples, the first `count` ones: shard 1 is added to 0, 3 to 2, ...; then 2
 // to 0, 6 to 4, ... The sum of each element is an expression that depends on `count` alone, whoever computes its parts.
 class ShardTree {
@@ -45,5 +51,7 @@ class ShardTree {
 
 // Returns the shards that a process computes.
 [[nodiscard]] ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process);
+// Returns the nodes that each process has alone, of the shards that it computes, in the order of the shards.
+[[nodiscard]] std::vector<TeamNode> nodes_of_team(const ShardTree& tree, size_t shards, int64_t processes);
 
 }  // namespace tenon::host

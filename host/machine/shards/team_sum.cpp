@@ -7,7 +7,6 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "core/alignment.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
 
@@ -24,51 +23,65 @@ void in_type(tn_dtype compute, const Work& work) {
     work(float{});
 }
 
-// to[i] += from[i]
-void add(tn_dtype compute, std::byte* to, const std::byte* from, uint64_t bytes) {
-  in_type(compute, [&](auto zero) {
-    using Number = decltype(zero);
-    auto* const sums = reinterpret_cast<Number*>(to);
-    const auto* const terms = reinterpret_cast<const Number*>(from);
-    for (uint64_t i = 0; i < bytes / sizeof(Number); ++i) sums[i] += terms[i];
-  });
+// Returns where the dense gradients end, one behind the other.
+std::vector<uint64_t> ends_of(const CompiledModel& model) {
+  std::vector<uint64_t> ends;
+  for (const PlacedGradient& gradient : model.gradients) ends.push_back(gradient.offset + gradient.bytes);
+  return ends;
 }
 
 }  // namespace
 
 TeamSum::TeamSum(Team& team, DeviceMachine& machine, size_t shards)
-    : team_(team), machine_(machine), shards_(shards), buffers_(merged_buffers(machine)) {
+    : team_(team),
+      machine_(machine),
+      shards_(shards),
+      buffers_(merged_buffers(machine)),
+      dense_(team, machine.options().compute, machine.parallel(), ends_of(machine.model())) {
   for (const MergedBuffer& buffer : buffers_) buffer_bytes_ += buffer.bytes;
+}
+
+void TeamSum::begin(const ShardTree& tree, const std::vector<SummedNode>& own) {
+  if (tree.count() != with_samples_) list_nodes(tree);
+  std::vector<DenseSum::Term> terms;
+  for (const SummedNode& node : own) terms.push_back({node, dense_of(*node.values)});
+  std::byte* sum = machine_.dense_gradients().data();
+  if (!overlaps()) {
+    staged_[&machine_].resize(machine_.dense_gradients().size());
+    sum = staged_[&machine_].data();
+  }
+  has_begun_ = true;
+  dense_.begin(tree, nodes_, std::move(terms), sum);
 }
 
 void TeamSum::run(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) {
   const FloatingPointMode mode;
-  if (tree.count() != with_samples_) list_nodes(tree);
+  if (!has_begun_) {
+    std::vector<SummedNode> nodes;
+    if (tree.count() != with_samples_) list_nodes(tree);
+    for (const TeamNode& node : nodes_)
+      if (is_own(node)) nodes.push_back({node, own.at(node.first)});
+    begin(tree, nodes);
+  }
   read_own(own);
-  exchange_terms();
+  Team::Transfers terms = begin_terms();
+  dense_.finish();
+  has_begun_ = false;
+  terms.wait();
   exchange_rows();
   join(tree);
-  exchange_sums();
   write_sums();
 }
 
-// Returns the bytes of the dense gradients that a process adds up: whole cache lines.
-ShardRange TeamSum::part(int64_t process) const {
-  const auto lines = static_cast<int64_t>(machine_.dense_gradients().size() / kCacheLine);
-  const ShardRange range = shard_range(lines, static_cast<size_t>(team_.processes()), static_cast<size_t>(process));
-  return {range.first * static_cast<int64_t>(kCacheLine), range.count * static_cast<int64_t>(kCacheLine)};
+void TeamSum::end() noexcept {
+  dense_.end();
+  has_begun_ = false;
 }
 
 void TeamSum::list_nodes(const ShardTree& tree) {
   with_samples_ = tree.count();
-  nodes_.clear();
+  nodes_ = nodes_of_team(tree, shards_, team_.processes());
   terms_.clear();
-  for (int64_t process = 0; process < team_.processes(); ++process) {
-    const ShardRange shards = shards_of_process(shards_, team_.processes(), process);
-    const auto first = static_cast<size_t>(shards.first);
-    for (const ShardSpan& span : tree.nodes_within(first, first + static_cast<size_t>(shards.count)))
-      nodes_.push_back({span, process});
-  }
 }
 
 // Returns dense gradients where the host can change them.
@@ -83,12 +96,11 @@ std::byte* TeamSum::dense_of(ShardValues& values) {
 }
 
 void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
-  for (const Node& node : nodes_) {
+  for (const TeamNode& node : nodes_) {
     if (!is_own(node)) continue;
     ShardValues& values = *own.at(node.first);
     HostAccess& access = values.machine().access();
     Terms& terms = terms_[node.first];
-    terms.dense = dense_of(values);
     terms.counts.clear();
     terms.rows.clear();
     terms.buffers.resize(buffer_bytes_);
@@ -109,35 +121,28 @@ void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
   }
 }
 
-// Sends to each process the part of the dense gradients that it adds up, and to all what all add up: next values, and
-// how many rows follow.
-void TeamSum::exchange_terms() {
+// Begins to send to all what all add up: next values, and how many rows follow.
+Team::Transfers TeamSum::begin_terms() {
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
   const size_t sparse = machine_.model().sparse_gradients.size();
-  for (const Node& node : nodes_) {
+  for (const TeamNode& node : nodes_) {
     Terms& terms = terms_[node.first];
     if (is_own(node)) {
       for (int64_t other = 0; other < team_.processes(); ++other) {
         if (other == team_.rank()) continue;
-        const ShardRange range = part(other);
-        outgoing.push_back({other, terms.dense + range.first, static_cast<uint64_t>(range.count)});
         outgoing.push_back({other, terms.buffers.data(), terms.buffers.size()});
         outgoing.push_back({other, terms.counts.data(), terms.counts.size() * sizeof(int64_t)});
       }
-      terms.dense += part(team_.rank()).first;
     } else {
-      terms.received.resize(static_cast<size_t>(part(team_.rank()).count));
       terms.buffers.resize(buffer_bytes_);
       terms.counts.resize(sparse);
       terms.rows.resize(sparse);
-      terms.dense = terms.received.data();
-      incoming.push_back({node.process, terms.dense, terms.received.size()});
       incoming.push_back({node.process, terms.buffers.data(), terms.buffers.size()});
       incoming.push_back({node.process, terms.counts.data(), terms.counts.size() * sizeof(int64_t)});
     }
   }
-  team_.exchange(outgoing, incoming);
+  return team_.begin(outgoing, incoming, 0);
 }
 
 void TeamSum::exchange_rows() {
@@ -145,7 +150,7 @@ void TeamSum::exchange_rows() {
   if (gradients.empty()) return;
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
-  for (const Node& node : nodes_)
+  for (const TeamNode& node : nodes_)
     for (size_t i = 0; i < gradients.size(); ++i) {
       Terms& terms = terms_[node.first];
       Rows& rows = terms.rows[i];
@@ -169,12 +174,10 @@ void TeamSum::exchange_rows() {
 
 void TeamSum::join(const ShardTree& tree) {
   const tn_dtype compute = machine_.options().compute;
-  const auto bytes = static_cast<uint64_t>(part(team_.rank()).count);
   for (const std::vector<ShardJoin>& level : tree.levels())
     for (const ShardJoin& step : level) {
       if (!terms_.contains(step.from)) continue;  // one process has added up both
       Terms &to = terms_[step.to], &from = terms_[step.from];
-      add(compute, to.dense, from.dense, bytes);
       join_buffers(to, from, tree.share(step));
       for (size_t i = 0; i < to.rows.size(); ++i) {
         const uint64_t row = machine_.model().sparse_gradients[i]->row_bytes();
@@ -188,7 +191,7 @@ void TeamSum::join(const ShardTree& tree) {
             sums.ids.push_back(terms.ids[k]);
             sums.values.insert(sums.values.end(), values, values + row);
           } else {
-            add(compute, sums.values.data() + place->second * row, values, row);
+            add_numbers(compute, nullptr, sums.values.data() + place->second * row, values, row);
           }
         }
       }
@@ -218,28 +221,6 @@ void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
     });
     at += buffer.bytes;
   }
-}
-
-// Each process gives its part of the dense sums to the others.
-void TeamSum::exchange_sums() {
-  std::byte* dense = machine_.dense_gradients().data();
-  if (!machine_.access().is_direct()) {
-    staged_[&machine_].resize(machine_.dense_gradients().size());
-    dense = staged_[&machine_].data();
-  }
-  const ShardRange own = part(team_.rank());
-  std::byte* const sums = dense + own.first;
-  if (terms_.at(0).dense != sums && own.count > 0)
-    std::memcpy(sums, terms_.at(0).dense, static_cast<size_t>(own.count));
-  std::vector<Team::Outgoing> outgoing;
-  std::vector<Team::Incoming> incoming;
-  for (int64_t other = 0; other < team_.processes(); ++other) {
-    if (other == team_.rank()) continue;
-    const ShardRange theirs = part(other);
-    outgoing.push_back({other, sums, static_cast<uint64_t>(own.count)});
-    incoming.push_back({other, dense + theirs.first, static_cast<uint64_t>(theirs.count)});
-  }
-  team_.exchange(outgoing, incoming);
 }
 
 void TeamSum::write_sums() {

@@ -2,10 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <tenon/kernel.hpp>
+#include <tenon/plugin.hpp>
 #include <tenon/tenon_scan.hpp>
 #include <tenon/tenon_updater.hpp>
 #include <thread>
@@ -389,6 +394,81 @@ TEST(Team, CarriedStatesAreOfOneProcess) {
 TEST(Team, FewerShardsThanProcessesAreRefused) {
   for (const Outcome& each : together({dense, 2}, 3, {}))
     EXPECT_THAT(each.error, HasSubstr("shards is 2, fewer than the devices, \"cpu:0\", of 3 processes"));
+}
+
+// The identity, of which a backward waits until something has happened.
+struct Waiting {
+  static void describe(tn::LayerDescription& d) {
+    d.type("waiting", "its input");
+    d.input("in", "[samples, ...]");
+    d.output("out", "the shape of in");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+  static void lower(const tn::Attributes&, tn::Builder& body) { body.output(0, body.input(0)); }
+  static inline std::function<void()> wait;
+};
+class WaitingKernel {
+ public:
+  static void describe(tn::KernelDescription& d) { d.kernel("waiting", "cpu", "waiting", 10); }
+  WaitingKernel(const tn::KernelSite&, int32_t direction) : backward_(direction == TN_BACKWARD) {}
+  // forward: in -> out; backward: -, -, dout -> din
+  void run(const tn::Call& call) const {
+    if (backward_) Waiting::wait();
+    const auto* const from = call.in<float>(backward_ ? 2 : 0);
+    std::copy_n(from, tn_elements(call.output(0)), call.out<float>(0));
+  }
+
+ private:
+  bool backward_;
+};
+void describe_waiting(tn::Plugin& plugin) {
+  plugin.about("tenon.test.waiting", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.layer<Waiting>();
+  plugin.kernel<WaitingKernel>();
+}
+
+// Two layers with a chunk of gradients each; between them the one that waits.
+Layers waiting(const Host& host) {
+  host.add_plugin(tn::entry<describe_waiting>());
+  const Layer early = host.layer("fc", {host.data(floats("x", {8}))}, {{"size", 512}, {"act", "tanh"}}, "early");
+  const Layer scores = host.layer("fc", {host.layer("waiting", {early})}, {{"size", 4}}, "late");
+  return {host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost")};
+}
+
+// The gradients of the late layer go to the other process while those of the early one are computed. With several
+// shards a process, only those of its last shard are waited for.
+TEST(Team, GradientsTravelDuringTheBackward) {
+  for (const uint32_t shards : {2U, 4U}) {
+    constexpr uint32_t kChannelOfLate = 2;
+    std::atomic<uint64_t> backwards{0}, missed{0};
+    const LoopWorld world(2);
+    Job job{waiting, shards, TN_F32, {}, 1};
+    job.change = [](TrainOptions& options, const Host&, int64_t) { options.pass_batches = 3; };  // of 4 samples
+    std::vector<Outcome> outcomes(2);
+    Waiting::wait = [&] {
+      const uint64_t number = ++backwards, of_a_step = shards;
+      if (number % of_a_step != 0) return;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (world.sent(kChannelOfLate) < 2 * (number / of_a_step) && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+      if (std::chrono::steady_clock::now() >= end) ++missed;
+    };
+    std::vector<std::thread> started;
+    for (int32_t rank = 0; rank < 2; ++rank)
+      started.emplace_back([&, rank] {
+        Process process(job, 1);
+        process.join(world, rank, 2);
+        outcomes[static_cast<size_t>(rank)] = process.train();
+      });
+    for (std::thread& each : started) each.join();
+    EXPECT_EQ(missed, 0U) << shards << " shards";
+    Waiting::wait = [] {};
+    const Outcome one = alone(job);
+    for (const Outcome& each : outcomes) {
+      EXPECT_EQ(each.error, "");
+      EXPECT_EQ(each.parameters, one.parameters);
+    }
+  }
 }
 
 TEST(Team, LostProcessesAreNamed) {
