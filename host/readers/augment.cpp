@@ -218,6 +218,19 @@ class Augment final : public Wrapper {
     return count;
   }
 
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    drop_held();
+    return part_or_stay([&] {
+      picked_.clear();
+      const PartRead read = of_->next_part(picked_, most, part);
+      const int64_t first = position() + read.first;
+      change(
+          picked_, [&](int64_t i) { return first + i; }, pass(), to);
+      if (read.samples == 0) indexed_pass_ = pass() + 1;
+      return read;
+    });
+  }
+
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
     picked_.clear();
     of_->read_at(indices, count, picked_);
@@ -264,7 +277,7 @@ class Augment final : public Wrapper {
   size_t slot_;
   const tn_parallel& threads_;
   std::vector<Slot> slots_;
-  SampleBlock read_, picked_;  // used by next, by read_at
+  SampleBlock read_, picked_;  // used by next, by read_at and next_part
   int64_t indexed_pass_;       // the pass of the samples that read_at reads
 };
 

@@ -18,7 +18,11 @@ void require_minibatch(const char* who, int64_t most, int64_t batch) {
 class Batch final : public Wrapper {
  public:
   Batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, const std::shared_ptr<Allocator>& allocator)
-      : Wrapper(std::move(of)), batch_(samples), drop_last_(drop_last), kept_(of_->slots(), allocator) {}
+      : Wrapper(std::move(of)),
+        batch_(samples),
+        drop_last_(drop_last),
+        reads_parts_(of_->whole_reason().empty()),
+        kept_(of_->slots(), allocator) {}
 
   [[nodiscard]] int64_t batch() const override { return batch_; }
   [[nodiscard]] int64_t size() const override {
@@ -51,6 +55,17 @@ class Batch final : public Wrapper {
     return count;
   }
 
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    if (!reads_parts_) return Reader::next_part(to, most, part);
+    require_minibatch("batch", most, batch_);
+    drop_held();
+    if (position() >= size()) {
+      seek(pass() + 1, 0);
+      return {};
+    }
+    return part_or_stay([&] { return of_->next_part(to, batch_ - position() % batch_, part); });
+  }
+
   void seek(int64_t pass, int64_t position) override {
     require_place("batch", pass, position, size());
     of_->seek(pass, position);
@@ -68,6 +83,7 @@ class Batch final : public Wrapper {
 
   int64_t batch_;
   bool drop_last_;
+  bool reads_parts_;
   SampleBlock kept_;     // samples read before a failure
   bool ended_ = false;   // the pass has ended, and next has not returned 0 yet
   int64_t read_to_ = 0;  // a position in the pass
@@ -107,6 +123,7 @@ class Bucket final : public Wrapper {
     require_place("bucket", pass, position, size());
     go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
   }
+  [[nodiscard]] std::string whole_reason() const override { return "bucket sorts the samples of a window by length"; }
 
  protected:
   [[nodiscard]] int64_t source_index(int64_t) const override { fail_order(); }

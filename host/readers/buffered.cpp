@@ -17,17 +17,17 @@ namespace tenon::host {
 
 namespace {
 
-// The result of a call of next: a minibatch, the end of a pass, or a failure.
+// The result of a call of next or next_part: a minibatch, the end of a pass, or a failure.
 struct Outcome {
-  int64_t samples = 0;
+  PartRead read;
   std::exception_ptr failure;
   int64_t pass = 0, position = 0;  // of the reader afterwards
 };
 
-Outcome outcome_of(Reader& of, SampleBlock& to) {
+Outcome outcome_of(Reader& of, SampleBlock& to, const MinibatchPart& part) {
   Outcome outcome;
   try {
-    outcome.samples = of.next(to, of.batch());
+    outcome.read = part == MinibatchPart() ? PartRead{of.next(to, of.batch()), 0} : of.next_part(to, of.batch(), part);
   } catch (...) {
     outcome.failure = std::current_exception();
   }
@@ -100,7 +100,7 @@ class ReadAhead : base::NotCopied {
     changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
     if (filled_ == 0) fail_cancelled();
     Item& item = ring_[first_];
-    if (!item.outcome.failure && item.outcome.samples > 0) to.take(item.block);
+    if (!item.outcome.failure && item.outcome.read.samples > 0) to.take(item.block);
     Outcome taken = std::exchange(item.outcome, {});
     first_ = (first_ + 1) % ring_.size();
     --filled_;
@@ -111,8 +111,8 @@ class ReadAhead : base::NotCopied {
   }
 
   // Interrupts the thread's reading. If the reader cannot seek to the place, the thread reads the interrupted minibatch
-  // again; otherwise everything read ahead is dropped.
-  void seek(int64_t pass, int64_t position) {
+  // again; otherwise everything read ahead is dropped. From then on it reads this part of the minibatches.
+  void seek(int64_t pass, int64_t position, const MinibatchPart& part) {
     std::unique_lock lock(mutex_);
     hold_ = true;
     if (reading_) of_->cancel(true);
@@ -125,10 +125,13 @@ class ReadAhead : base::NotCopied {
       changed_.notify_all();
       throw;
     }
+    part_ = part;
     filled_ = 0;
     failed_ = false;
     changed_.notify_all();
   }
+  // Of the caller's thread, which alone sets it.
+  [[nodiscard]] const MinibatchPart& part() const { return part_; }
 
   // Cancels the caller's reading or waiting; does not interrupt the thread.
   void cancel(bool on) {
@@ -160,7 +163,7 @@ class ReadAhead : base::NotCopied {
   };
   Outcome read_here(SampleBlock& to) {
     const Here here(*this);
-    return stopwatch_.time([&] { return outcome_of(*of_, to); });
+    return stopwatch_.time([&] { return outcome_of(*of_, to, part_); });
   }
 
   // Starts the thread. If the system refuses it, the caller goes on reading: the samples are the same.
@@ -184,9 +187,10 @@ class ReadAhead : base::NotCopied {
       if (stop_) return;
       Item& item = ring_[(first_ + filled_) % ring_.size()];
       reading_ = true;
+      const MinibatchPart part = part_;
       lock.unlock();
       item.block.clear();
-      item.outcome = outcome_of(*of_, item.block);
+      item.outcome = outcome_of(*of_, item.block, part);
       lock.lock();
       reading_ = false;
       if (!cut_short(item)) {
@@ -223,6 +227,7 @@ class ReadAhead : base::NotCopied {
   bool failed_ = false;   // the thread waits until the caller has taken a failure
   bool stop_ = false;
   bool cancelled_ = false;
+  MinibatchPart part_;  // of each minibatch that is read
   std::thread thread_;
 };
 
@@ -230,7 +235,9 @@ class Buffered final : public Wrapper, base::NotCopied {
  public:
   Buffered(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
            const std::shared_ptr<Allocator>& allocator)
-      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {}
+      : Wrapper(std::move(of)),
+        reads_parts_(of_->whole_reason().empty()),
+        ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {}
   ~Buffered() override {
     // In a child after fork the thread does not exist, and joining it would never return. The state is leaked instead.
     if (process_ != getpid()) static_cast<void>(ahead_.release());
@@ -238,16 +245,12 @@ class Buffered final : public Wrapper, base::NotCopied {
 
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
 
-  int64_t next(SampleBlock& to, int64_t most) override {
-    if (most < batch())
-      fail(TN_INVALID, ComponentName{"buffered"}, "room for ", most, " samples; a minibatch has up to ", batch());
-    const Outcome taken = ahead_->take(to);
-    place(taken.pass, taken.position);
-    if (taken.failure) std::rethrow_exception(taken.failure);
-    return taken.samples;
+  int64_t next(SampleBlock& to, int64_t most) override { return take(to, most, {}).samples; }
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    return reads_parts_ ? take(to, most, part) : Reader::next_part(to, most, part);
   }
   void seek(int64_t pass, int64_t position) override {
-    ahead_->seek(pass, position);
+    ahead_->seek(pass, position, ahead_->part());
     place(pass, position);
   }
   void begin_pass(int64_t) override {}  // minibatches are not read by index
@@ -257,7 +260,18 @@ class Buffered final : public Wrapper, base::NotCopied {
   }
 
  private:
+  PartRead take(SampleBlock& to, int64_t most, const MinibatchPart& part) {
+    if (most < batch())
+      fail(TN_INVALID, ComponentName{"buffered"}, "room for ", most, " samples; a minibatch has up to ", batch());
+    if (ahead_->part() != part) ahead_->seek(pass(), position(), part);  // what was read ahead is another part
+    const Outcome taken = ahead_->take(to);
+    place(taken.pass, taken.position);
+    if (taken.failure) std::rethrow_exception(taken.failure);
+    return taken.read;
+  }
+
   const pid_t process_ = getpid();
+  const bool reads_parts_;
   std::unique_ptr<ReadAhead> ahead_;
 };
 

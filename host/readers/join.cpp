@@ -73,6 +73,13 @@ bool all_indexed(const Readers& of) {
   return std::all_of(of.begin(), of.end(), [](const auto& reader) { return reader->indexed(); });
 }
 
+// Returns why the first of the readers that cannot read parts of minibatches alone cannot; empty if all can.
+std::string first_whole_reason(const Readers& readers) {
+  for (const auto& reader : readers)
+    if (const std::string reason = reader->whole_reason(); !reason.empty()) return reason;
+  return "";
+}
+
 // A reader made from several readers.
 class JoinedReader : public CountingReader {
  public:
@@ -137,6 +144,10 @@ class Chain final : public JoinedReader {
 
   [[nodiscard]] int64_t size() const override { return size_; }
   [[nodiscard]] bool indexed() const override { return all_indexed(of_); }
+  [[nodiscard]] std::string whole_reason() const override {
+    const std::string reason = first_whole_reason(of_);
+    return indexed() || !reason.empty() ? reason : "chain reads one reader after the other";
+  }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("chain", most);
@@ -241,6 +252,7 @@ class Compose final : public JoinedReader {
 
   [[nodiscard]] int64_t size() const override { return size_; }
   [[nodiscard]] bool indexed() const override { return all_indexed(of_); }
+  [[nodiscard]] std::string whole_reason() const override { return first_whole_reason(of_); }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("compose", most);
@@ -267,6 +279,24 @@ class Compose final : public JoinedReader {
     mark.keep();
     for (Ahead& ahead : ahead_) ahead.use(count);
     return given(count);
+  }
+
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    const bool is_ahead =
+        std::any_of(of_.begin(), of_.end(), [this](const auto& reader) { return reader->position() != position(); });
+    if (is_ahead) seek(pass(), position());
+    return part_or_stay([&] {
+      Mark mark(to);
+      PartRead read;
+      size_t column = 0;
+      for (size_t i = 0; i < of_.size(); ++i) {
+        chosen_[i].clear();
+        read = of_[i]->next_part(chosen_[i], most, part);
+        for (const Column& from : chosen_[i].columns()) to.columns()[column++].append(from, 0, from.samples());
+      }
+      mark.keep();
+      return read;
+    });
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
@@ -324,7 +354,7 @@ class Compose final : public JoinedReader {
   }
 
   std::vector<Ahead> ahead_;
-  std::vector<SampleBlock> chosen_;  // used by read_at
+  std::vector<SampleBlock> chosen_;  // used by read_at and next_part
   int64_t size_ = -1;
   size_t sized_ = 0;  // a reader of that size
 };
@@ -340,6 +370,9 @@ class Interleave final : public JoinedReader {
   }
 
   [[nodiscard]] int64_t size() const override { return size_; }
+  [[nodiscard]] std::string whole_reason() const override {
+    return "interleave takes the samples of its readers in turn";
+  }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("interleave", most);

@@ -23,6 +23,10 @@ class Map final : public Wrapper {
   [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
   [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+  [[nodiscard]] std::string whole_reason() const override {
+    const std::string reason = of_->whole_reason();
+    return reason.empty() && batch() > 0 ? "map gets whole minibatches" : reason;
+  }
 
   // If the function throws, read_ keeps the samples for the next call.
   int64_t next(SampleBlock& to, int64_t most) override {
@@ -45,6 +49,17 @@ class Map final : public Wrapper {
     }
     follow(made_.samples() - used_);
     return count;
+  }
+
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    if (batch() > 0) return Reader::next_part(to, most, part);
+    drop_held();
+    return part_or_stay([&] {
+      picked_.clear();
+      const PartRead read = of_->next_part(picked_, most, part);
+      apply(picked_, to);
+      return read;
+    });
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
@@ -71,7 +86,7 @@ class Map final : public Wrapper {
 
   std::vector<Slot> slots_;
   MapFunction function_;
-  SampleBlock read_, picked_;  // used by next, by read_at
+  SampleBlock read_, picked_;  // used by next, by read_at and next_part
   SampleBlock made_;
   int64_t used_ = 0;  // samples of made_ already returned
 };
@@ -84,6 +99,7 @@ class Choose final : public Wrapper {
       : Wrapper(std::move(of)),
         numbers_(std::move(numbers)),
         slots_(std::move(slots)),
+        reads_parts_(of_->whole_reason().empty()),
         ahead_(of_, allocator),
         picked_(of_->slots(), allocator) {}
 
@@ -102,6 +118,17 @@ class Choose final : public Wrapper {
     ahead_.use(count);
     follow(ahead_.left());
     return count;
+  }
+
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    if (!reads_parts_) return Reader::next_part(to, most, part);
+    drop_held();
+    return part_or_stay([&] {
+      picked_.clear();
+      const PartRead read = of_->next_part(picked_, most, part);
+      move(picked_, 0, picked_.samples(), to);
+      return read;
+    });
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
@@ -133,8 +160,9 @@ class Choose final : public Wrapper {
 
   std::vector<size_t> numbers_;  // of the slots of of_
   std::vector<Slot> slots_;
+  bool reads_parts_;
   Ahead ahead_;
-  SampleBlock picked_;  // used by read_at
+  SampleBlock picked_;  // used by read_at and next_part
 };
 
 }  // namespace

@@ -20,6 +20,41 @@ void Reader::read_at(const int64_t*, int64_t, SampleBlock&) {
   fail(TN_UNSUPPORTED, "samples cannot be read by index from this reader");
 }
 
+namespace {
+
+// next_part of a reader of samples that can seek and read by index.
+PartRead next_by_index(Reader& reader, SampleBlock& to, int64_t most, const MinibatchPart& part) {
+  const int64_t samples = std::min(most, reader.size() - reader.position());
+  if (samples == 0) {
+    reader.seek(reader.pass() + 1, 0);
+    return {};
+  }
+  const ShardRange range = part.range(samples, reader.position());
+  std::vector<int64_t> indices(static_cast<size_t>(range.count));
+  std::iota(indices.begin(), indices.end(), reader.position() + range.first);
+  Mark mark(to);
+  if (range.count > 0) reader.read_at(indices.data(), range.count, to);
+  reader.seek(reader.pass(), reader.position() + samples);
+  mark.keep();
+  return {samples, range.first};
+}
+
+}  // namespace
+
+PartRead Reader::next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) {
+  if (batch() == 0) return next_by_index(*this, to, most, part);
+  const int64_t before = to.samples(), position = this->position();
+  const int64_t samples = next(to, most);
+  const ShardRange range = part.range(samples, position);
+  if (range.count == samples) return {samples, 0};
+  std::vector<int64_t> kept(static_cast<size_t>(before + range.count));
+  const auto own = kept.begin() + before;
+  std::iota(kept.begin(), own, int64_t{0});
+  std::iota(own, kept.end(), before + range.first);
+  to.retain(kept);
+  return {samples, range.first};
+}
+
 std::string Reader::text_of(int64_t, const std::string& column) {
   fail(TN_NOT_FOUND, SubjectName{column}, "the data has no column ", quoted(column));
 }
@@ -57,6 +92,10 @@ class PluginReader final : public CountingReader, base::NotCopied {
   [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
   [[nodiscard]] int64_t size() const override { return size_; }
   [[nodiscard]] bool indexed() const override { return type_.table.read_at != nullptr && size_ >= 0; }
+  [[nodiscard]] std::string whole_reason() const override {
+    if (indexed()) return "";
+    return who_ + (size_ < 0 ? " does not know how many samples it has" : " cannot read samples by index");
+  }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_data();
@@ -78,6 +117,7 @@ class PluginReader final : public CountingReader, base::NotCopied {
       if (size_ >= 0 && position() != size_ && !damaged_)
         fault("a pass ended after ", position(), " samples; expected ", size_);
       damaged_ = false;
+      begun_pass_ = -1;
       return given(0);
     }
     if (status != TN_OK) {
@@ -120,7 +160,10 @@ class PluginReader final : public CountingReader, base::NotCopied {
   }
 
   void begin_pass(int64_t pass) override {
-    if (passes_ != nullptr) sink_.check(call_plugin(type_, who_, io("begin"), passes_->begin, instance_, pass));
+    if (passes_ == nullptr || pass == begun_pass_) return;
+    begun_pass_ = -1;
+    sink_.check(call_plugin(type_, who_, io("begin"), passes_->begin, instance_, pass));
+    begun_pass_ = pass;
   }
 
   [[nodiscard]] int64_t left_out() const override {
@@ -370,8 +413,9 @@ class PluginReader final : public CountingReader, base::NotCopied {
   std::vector<void*> buffers_;
   std::vector<int64_t> indices_;  // used by next_by_index
   int64_t size_ = -1;
-  bool damaged_ = false;  // next failed in this pass, which may therefore be shorter
-  bool ahead_ = false;    // the plugin may have gone on from position(): the host failed with its samples
+  int64_t begun_pass_ = -1;  // the pass that the plugin was told last; -1: it counts passes itself
+  bool damaged_ = false;     // next failed in this pass, which may therefore be shorter
+  bool ahead_ = false;       // the plugin may have gone on from position(): the host failed with its samples
 };
 
 }  // namespace

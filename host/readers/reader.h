@@ -12,6 +12,7 @@
 #include "core/attribute.h"
 #include "core/system.h"
 #include "host/plugins/registry.h"
+#include "host/readers/minibatch_part.h"
 #include "host/readers/sample_block.h"
 
 namespace tenon::host {
@@ -33,6 +34,13 @@ class Reader {
   // Appends at most `most` samples; if batch() is not 0, one minibatch, and `most` must be at least batch(). Returns
   // the number of samples, 0 only at the end of a pass. The call after that begins the next pass.
   virtual int64_t next(SampleBlock& to, int64_t most) = 0;
+  // Why next_part reads the samples of all parts; empty if it reads those of its part alone, whose order and number
+  // are then known beforehand.
+  [[nodiscard]] virtual std::string whole_reason() const = 0;
+  // Does what next does, but appends only the samples of a part of the minibatch, of which it may have none. A reader
+  // of samples without a whole_reason() takes the next `most` samples of the pass, or those that are left, as a
+  // minibatch. A failed call that reads its part alone leaves the position where it was, damaged samples included.
+  virtual PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part);
   // Appends samples by index. Does not move the position.
   virtual void read_at(const int64_t* indices, int64_t count, SampleBlock& to);
   // The number of the pass, from 0, and the number of its samples that next has returned or skipped. It skips a damaged

@@ -25,6 +25,16 @@ class IndexedShuffle final : public Wrapper {
     return give_at(*of_, order() + position(), std::min(most, size() - position()), to);
   }
 
+  [[nodiscard]] std::string whole_reason() const override { return ""; }
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    if (position() == size()) return {given(0), 0};
+    if (ordered_ != pass()) draw_order();
+    const int64_t samples = std::min(most, size() - position());
+    const ShardRange range = part.range(samples, position());
+    if (range.count > 0) of_->read_at(order() + position() + range.first, range.count, to);
+    return {given(samples), range.first};
+  }
+
   void seek(int64_t pass, int64_t position) override {
     require_place("shuffle", pass, position, size());
     place(pass, position);
@@ -74,6 +84,11 @@ class BufferShuffle final : public Wrapper {
     }
     if (count == 0) begin(pass() + 1);
     return count;
+  }
+
+  [[nodiscard]] std::string whole_reason() const override {
+    const std::string reason = of_->whole_reason();
+    return reason.empty() ? "shuffle draws from a buffer of samples" : reason;
   }
 
   // Reads the pass from its beginning, since the window depends on all earlier samples.

@@ -17,6 +17,10 @@ class SourceReader final : public CountingReader {
   [[nodiscard]] const std::vector<Slot>& slots() const override { return source_.slots; }
   [[nodiscard]] int64_t size() const override { return source_.size; }
   [[nodiscard]] bool indexed() const override { return source_.read_at != nullptr; }
+  [[nodiscard]] std::string whole_reason() const override {
+    if (!indexed()) return text(kSource, " cannot read samples by index");
+    return source_.next && !source_.seek ? text(kSource, " cannot seek") : "";
+  }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room(kSource, most);

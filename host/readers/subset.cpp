@@ -28,6 +28,13 @@ class FirstN final : public Wrapper {
     return given(0);
   }
 
+  PartRead next_part(SampleBlock& to, int64_t most, const MinibatchPart& part) override {
+    if (position() < samples_)
+      return part_or_stay([&] { return of_->next_part(to, std::min(most, samples_ - position()), part); });
+    skip_rest();
+    return {given(0), 0};
+  }
+
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
     require_indices("first_n", indices, count, size());
     of_->read_at(indices, count, to);
@@ -66,6 +73,10 @@ class Shard final : public Wrapper {
     return all < 0 ? -1 : all > shard_ ? (all - shard_ - 1) / shards_ + 1 : 0;
   }
   [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+  [[nodiscard]] std::string whole_reason() const override {
+    return indexed() || !of_->whole_reason().empty() ? of_->whole_reason()
+                                                     : "shard reads the samples of all shards in their order";
+  }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("shard", most);
@@ -170,6 +181,7 @@ class Split final : public Wrapper {
 
   [[nodiscard]] int64_t size() const override { return count_; }
   [[nodiscard]] bool indexed() const override { return true; }
+  [[nodiscard]] std::string whole_reason() const override { return ""; }
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("split", most);

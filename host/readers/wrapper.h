@@ -115,6 +115,23 @@ class CountingReader : public Reader {
       throw;
     }
   }
+  // Calls `read`, which reads a part of a minibatch from the position on, and advances the position. If it throws,
+  // seeks back.
+  template <typename Read>
+  PartRead part_or_stay(const Read& read) {
+    const int64_t old_pass = pass_, old_position = position_;
+    try {
+      const PartRead part = read();
+      given(part.samples);
+      return part;
+    } catch (...) {
+      try {
+        seek(old_pass, old_position);
+      } catch (const Error&) {  // the first failure is the one to report
+      }
+      throw;
+    }
+  }
   // Advances the position by `samples`, the result of next; 0 begins the next pass. Returns `samples`.
   int64_t given(int64_t samples) {
     if (samples == 0)
@@ -137,6 +154,7 @@ class Wrapper : public CountingReader {
  public:
   [[nodiscard]] const std::vector<Slot>& slots() const override { return of_->slots(); }
   [[nodiscard]] int64_t size() const override { return of_->size(); }
+  [[nodiscard]] std::string whole_reason() const override { return of_->whole_reason(); }
   void begin_pass(int64_t pass) override { of_->begin_pass(pass); }
   void cancel(bool on) override { of_->cancel(on); }
   [[nodiscard]] int64_t left_out() const override { return of_->left_out(); }
@@ -152,6 +170,10 @@ class Wrapper : public CountingReader {
   // Sets the position to that of of_ before the `held` samples that this wrapper has read but not returned. Also called
   // after a failure, since of_ may have skipped a damaged sample.
   void follow(int64_t held) { place(of_->pass(), of_->position() - held); }
+  // Drops the samples that this wrapper has read but not returned, for a part of a minibatch that is read next.
+  void drop_held() {
+    if (of_->position() != position()) seek(pass(), position());
+  }
   // Calls `read`, which reads of_. Follows of_ if that throws; the wrapper holds no samples then.
   template <typename Read>
   auto followed(const Read& read) {

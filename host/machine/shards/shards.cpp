@@ -7,12 +7,6 @@
 
 namespace tenon::host {
 
-ShardRange shard_range(int64_t samples, size_t shards, size_t number) {
-  const auto parts = static_cast<int64_t>(shards), at = static_cast<int64_t>(number);
-  const int64_t least = samples / parts, larger = samples % parts;
-  return {at * least + std::min(at, larger), least + (at < larger ? 1 : 0)};
-}
-
 Shards::Shards(std::vector<Shard*> shards, int64_t max_samples, std::shared_ptr<Allocator> allocator)
     : shards_(std::move(shards)), max_samples_(max_samples), allocator_(std::move(allocator)) {}
 

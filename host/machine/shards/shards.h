@@ -6,20 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/shard_range.h"
 #include "core/system.h"
 #include "host/machine/shards/shard.h"
 
 namespace tenon::host {
 
 using namespace core;
-
-// A part of the samples of a minibatch.
-struct ShardRange {
-  int64_t first = 0, count = 0;
-};
-// Cuts `samples` into `shards` parts in their order, which differ by at most one sample; the larger ones come first.
-// Those beyond the samples are empty. It depends on these two numbers alone.
-[[nodiscard]] ShardRange shard_range(int64_t samples, size_t shards, size_t number);
 
 // The values of a minibatch from those of its shards: sums, and parts that are joined or cut. A single shard has the
 // whole minibatch.
