@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <string_view>
 
 #include "base/nearest.h"
 #include "core/alignment.h"
@@ -85,6 +87,15 @@ MinibatchSizes FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
   if (!model_.calls->graph().orders.empty() || std::any_of(lowered.rows.begin(), lowered.rows.end(), is_derived))
     derive(arrays, found);
   return found;
+}
+
+std::vector<int64_t> FeedChecker::joined(const std::vector<std::vector<int64_t>>& parts) const {
+  std::vector<int64_t> sums(model_.bounds.size());
+  for (const std::vector<int64_t>& part : parts)
+    std::transform(sums.begin(), sums.end(), part.begin(), sums.begin(), std::plus<>());
+  for (const RaggedUse& rows : model_.lowered.rows)  // a bound, whose constant counts once
+    if (rows.is_written()) sums[static_cast<size_t>(rows.symbol)] = tn_dim_value(&rows.derived.bound, sums.data());
+  return sums;
 }
 
 namespace {
@@ -251,6 +262,13 @@ int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::v
   return samples;
 }
 
+// Returns the place of a sample, row or inner sequence of the arrays: "sample 3 of the minibatch".
+std::string FeedChecker::place(const char* what, int64_t number) const {
+  if (std::string_view(what) == "sample") return text(what, ' ', first_sample_ + number, " of the minibatch");
+  return text(what, ' ', number, first_sample_ == 0 ? "" : text(" from sample ", first_sample_, " on"),
+              " of the minibatch");
+}
+
 void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const {
   if (feed.limits.empty()) return;
   const bool sparse = feed.weights != kNoValue;
@@ -263,14 +281,14 @@ void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const 
     if (sparse) {
       const int64_t* const offsets = array.offsets[0];
       const int64_t* const next = std::upper_bound(offsets, offsets + array.shape[0] + 1, found->element);
-      what = text("a column of sample ", next - offsets - 1);
+      what = "a column of " + place("sample", next - offsets - 1);
     } else {
       int64_t per_row = 1;
       for (size_t i = 1; i < ids.shape.size(); ++i) per_row *= ids.shape[i];
-      what = text(feed.rows.empty() ? "sample " : "row ", found->element / per_row);
+      what = place(feed.rows.empty() ? "sample" : "row", found->element / per_row);
     }
-    fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", what, " of the minibatch is ",
-         found->value, "; ", by == feed.name ? "expected " : "layer \"" + by + "\" needs ", to_string(limit));
+    fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", what, " is ", found->value, "; ",
+         by == feed.name ? "expected " : "layer \"" + by + "\" needs ", to_string(limit));
   }
 }
 
@@ -288,9 +306,9 @@ void FeedChecker::check_shared(const std::vector<ArrayView>& arrays, const std::
       if (differs > count) continue;
       fail(TN_BAD_DATA, SubjectName{model_.lowered.feeds[other].name}, "data layers \"",
            model_.lowered.feeds[other].name, "\" and \"", feed.name,
-           "\" are of one sequence, and differ in the length of ", level == 0 ? "sample " : "inner sequence ",
-           differs - 1, " of the minibatch: ", other_ends[differs] - other_ends[differs - 1], " and ",
-           ends[differs] - ends[differs - 1]);
+           "\" are of one sequence, and differ in the length of ",
+           place(level == 0 ? "sample" : "inner sequence", differs - 1), ": ",
+           other_ends[differs] - other_ends[differs - 1], " and ", ends[differs] - ends[differs - 1]);
     }
   }
 }

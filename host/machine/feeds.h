@@ -31,12 +31,16 @@ enum class UnknownFeeds { kRefused, kIgnored };
 // Checks the arrays of minibatches. Borrows the model.
 class FeedChecker {
  public:
-  FeedChecker(const CompiledModel& model, int64_t max_samples) : model_(model), max_samples_(max_samples) {}
+  // first_sample: the number in the minibatch of the first sample of the arrays, for messages.
+  FeedChecker(const CompiledModel& model, int64_t max_samples, int64_t first_sample = 0)
+      : model_(model), max_samples_(max_samples), first_sample_(first_sample) {}
   // Checks arrays[i] for feed i: type (that of the data layer, or one that widens to it), shape, storage, offsets,
   // indices, and equal lengths if data layers share a sequence. Errors name the data layer and the place in it.
   [[nodiscard]] MinibatchSizes check(const std::vector<ArrayView>& arrays) const;
   // Returns the sizes of arrays whose indices need no check any more, such as a range of checked ones.
   [[nodiscard]] MinibatchSizes sizes(const std::vector<ArrayView>& arrays) const;
+  // Returns the sizes, by symbol, of a minibatch whose parts have these.
+  [[nodiscard]] std::vector<int64_t> joined(const std::vector<std::vector<int64_t>>& parts) const;
 
  private:
   void derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const;
@@ -45,9 +49,10 @@ class FeedChecker {
   int64_t check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const;
   void check_indices(const Feed& feed, const ArrayView& array) const;
   void check_shared(const std::vector<ArrayView>& arrays, const std::vector<int64_t>& symbols) const;
+  [[nodiscard]] std::string place(const char* what, int64_t number) const;
 
   const CompiledModel& model_;
-  int64_t max_samples_;
+  int64_t max_samples_, first_sample_;
 };
 
 // Copies checked arrays into the memory of the model, widened if their types are narrower. With FeedMode::kLent, binds

@@ -174,27 +174,32 @@ void Machine::compute(size_t round, const Start& start, const Finish& finish) {
   each(finish);
 }
 
-// The shards of a minibatch that this process computes. One that has all samples has the arrays as they are.
-class Machine::Division {
+// The shards of a minibatch that this process computes. One that has all samples of the arrays has them as they are.
+class Machine::Division : base::NotCopied {
  public:
-  // Borrows everything. model: of all shards. own: of `shards`.
-  Division(const CompiledModel& model, const ShardRange& own, size_t shards, const std::vector<ArrayView>& arrays,
-           const MinibatchSizes& sizes)
-      : first_(static_cast<size_t>(own.first)) {
-    const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
-    shards_.reserve(static_cast<size_t>(own.count));
-    for (size_t i = first_; i < first_ + static_cast<size_t>(own.count); ++i) {
-      const ShardRange range = shard_range(samples, shards, i);
+  // Borrows the arrays, and checks them unless they are a part. minibatch: as of forward.
+  Division(const Machine& machine, const std::vector<ArrayView>& arrays, const WholeMinibatch* minibatch)
+      : first_(static_cast<size_t>(machine.own_.first)) {
+    const FeedChecker checker(machine.model(), machine.max_samples_);
+    sizes_ = minibatch == nullptr ? checker.check(arrays) : checker.sizes(arrays);
+    minibatch_ = minibatch == nullptr ? WholeMinibatch{0, sizes_.symbols} : *minibatch;
+    const auto count = static_cast<size_t>(machine.own_.count);
+    shards_.reserve(count);
+    for (size_t i = first_; i < first_ + count; ++i) {
+      const ShardRange range = shard_range(samples(), machine.shards(), i);
       const auto number = static_cast<uint32_t>(i);
-      if (range.count == samples) {
-        shards_.push_back({number, arrays, sizes, sizes.symbols, 0});
+      if (range.count == sizes_.symbols[TN_SYMBOL_SAMPLES]) {
+        shards_.push_back({number, arrays, sizes_, minibatch_.sizes, range.first});
       } else {
-        const Part& part = parts_.emplace_back(model, arrays, range);
-        shards_.push_back({number, part.range.arrays(), part.sizes, sizes.symbols, range.first});
+        const ShardRange held{range.first - minibatch_.first, range.count};
+        const Part& part = parts_.emplace_back(machine.model(), arrays, held);
+        shards_.push_back({number, part.range.arrays(), part.sizes, minibatch_.sizes, range.first});
       }
     }
   }
 
+  // Of the minibatch.
+  [[nodiscard]] int64_t samples() const { return minibatch_.sizes[TN_SYMBOL_SAMPLES]; }
   [[nodiscard]] const DeviceMachine::Minibatch& at(const Lane& lane, size_t place) const {
     return shards_[lane.first() + place - first_];
   }
@@ -207,15 +212,17 @@ class Machine::Division {
     MinibatchSizes sizes;
   };
   size_t first_;
+  MinibatchSizes sizes_;  // of the arrays
+  WholeMinibatch minibatch_;
   std::list<Part> parts_;
   std::vector<DeviceMachine::Minibatch> shards_;
 };
 
-void Machine::begin_forward(const Division& division, int64_t samples) {
+void Machine::begin_forward(const Division& division) {
   grow(division);
   drop_outputs();
   shards_.drop_copies();
-  shards_.cut_carried(samples);
+  shards_.cut_carried(division.samples());
 }
 
 void Machine::forward_round(const Division& division, size_t round, FeedMode mode) {
@@ -235,38 +242,34 @@ void Machine::forward_round(const Division& division, size_t round, FeedMode mod
   }
 }
 
-void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
-  start_forward(arrays, mode);
+void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch) {
+  start_forward(arrays, mode, minibatch);
   finish_results();
 }
 
 // A forward, behind which the results of other processes follow.
-void Machine::start_forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+void Machine::start_forward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch) {
   require_own();
   if (!set()->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
-  const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
-  const Division division(model(), own_, shards_.count(), arrays, sizes);
-  begin_forward(division, samples);
+  const Division division(*this, arrays, minibatch);
+  begin_forward(division);
   for (size_t round = 0; round < rounds(); ++round) forward_round(division, round, mode);
-  if (team_ != nullptr) team_results_->begin(samples);
+  if (team_ != nullptr) team_results_->begin(division.samples());
   values_ = rounds() == 1 ? Values::kForwarded : Values::kNone;
 }
 
-void Machine::forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+void Machine::forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch) {
   check_trainable();
   if (rounds() == 1) {
-    start_forward(arrays, mode);
+    start_forward(arrays, mode, minibatch);
     backward();
     return finish_results();
   }
-  const MinibatchSizes sizes = FeedChecker(model(), max_samples_).check(arrays);
-  const int64_t samples = sizes.symbols[TN_SYMBOL_SAMPLES];
-  const Division division(model(), own_, shards_.count(), arrays, sizes);
-  begin_forward(division, samples);
+  const Division division(*this, arrays, minibatch);
+  begin_forward(division);
   try {
-    run_rounds(division, samples, mode);
+    run_rounds(division, mode);
   } catch (...) {
     finish_work();
     drop_outputs();
@@ -274,7 +277,8 @@ void Machine::forward_backward(const std::vector<ArrayView>& arrays, FeedMode mo
   }
 }
 
-void Machine::run_rounds(const Division& division, int64_t samples, FeedMode mode) {
+void Machine::run_rounds(const Division& division, FeedMode mode) {
+  const int64_t samples = division.samples();
   const ShardTree tree(samples, shards_.count());
   const bool adds = step_.exist();
   for (const auto& lane : lanes_) lane->clear_sums();

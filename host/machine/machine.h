@@ -27,6 +27,12 @@ using namespace core;
 class TeamResults;
 class TeamSum;
 
+// The minibatch of which a process has read a part: the samples of its shards at least.
+struct WholeMinibatch {
+  int64_t first = 0;           // the number in it of the first sample of the part
+  std::vector<int64_t> sizes;  // by symbol
+};
+
 // Compiles a topology and runs it forward and backward, on one or more devices of one kind: each computes shards of the
 // minibatch, with the same parameters. A device that is in the list twice computes two shards. With a team each process
 // computes some of the shards; its calls of forward, backward and step are collective. The first shard of the process
@@ -45,12 +51,22 @@ class Machine {
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model().lowered.feeds; }
   // Checks arrays of any number of samples, in the order of feeds(), as forward does.
   void check_feeds(const std::vector<ArrayView>& arrays) const;
+  // Checks a part of a minibatch, as forward does, and returns its sizes, by symbol. first: as of WholeMinibatch.
+  [[nodiscard]] std::vector<int64_t> sizes_of(const std::vector<ArrayView>& arrays, int64_t first) const {
+    return FeedChecker(model(), max_samples_, first).check(arrays).symbols;
+  }
+  [[nodiscard]] size_t sizes_count() const { return model().bounds.size(); }
+  // Returns the sizes of a minibatch whose parts have these.
+  [[nodiscard]] std::vector<int64_t> joined_sizes(const std::vector<std::vector<int64_t>>& parts) const {
+    return FeedChecker(model(), max_samples_).joined(parts);
+  }
   // Says that the parameters have the values of this version until the next call of it, so that what a machine that
   // does not train makes of them alone is made once. Empty, as at first: they may change between forwards.
   void set_version(std::optional<uint64_t> version) { version_ = version; }
   // Checks all arrays before it changes anything, then runs. If the run fails, there are no outputs until a forward
-  // succeeds.
-  void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
+  // succeeds. minibatch: of which these are a part, that sizes_of() has checked; null: they are all of it.
+  void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied,
+               const WholeMinibatch* minibatch = nullptr);
   // The same while it reads the set, whose gate this is, in the version that the gate has then.
   void forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
   // Adds to the gradients since the last update; drops them if the run fails. At most once after each forward, because
@@ -62,7 +78,8 @@ class Machine {
   void backward_from(const std::vector<LayerOutput>& outputs, const std::vector<ArrayView>& gradients);
   // A forward and a backward, for any machine for training. If one of them fails, the gradients since the last update
   // are dropped.
-  void forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
+  void forward_backward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied,
+                        const WholeMinibatch* minibatch = nullptr);
   // Replaces the gradient of a parameter since the last update by `values`, of its shape. Without a backward since the
   // last update, those of the others become 0. Throws TN_INVALID if the gradient is row-sparse.
   void set_gradient(const std::string& parameter, const ArrayView& values);
@@ -138,10 +155,10 @@ class Machine {
   [[nodiscard]] DeviceMachine& first() const { return lanes_.front()->machine(); }
   [[nodiscard]] const CompiledModel& model() const { return first().model(); }
   [[nodiscard]] size_t rounds() const;
-  void start_forward(const std::vector<ArrayView>& arrays, FeedMode mode);
-  void begin_forward(const Division& division, int64_t samples);
+  void start_forward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch);
+  void begin_forward(const Division& division);
   void forward_round(const Division& division, size_t round, FeedMode mode);
-  void run_rounds(const Division& division, int64_t samples, FeedMode mode);
+  void run_rounds(const Division& division, FeedMode mode);
   void add_up(const ShardTree& tree);
   template <typename Start, typename Finish>
   void compute(size_t round, const Start& start, const Finish& finish);

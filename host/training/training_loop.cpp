@@ -13,6 +13,7 @@
 #include "host/training/checkpoints.h"
 #include "host/training/data_digest.h"
 #include "host/training/team/agreement.h"
+#include "host/training/team/minibatches.h"
 #include "host/training/validation.h"
 
 namespace tenon::host {
@@ -77,39 +78,6 @@ void Feeder::keep_names(ParameterSet& set) const {
 
 namespace {
 
-// The minibatches of a run. The run begins with the first sample of the pass if the reader can seek. Otherwise it
-// continues in the middle of the pass or, if nothing is left of it, with the next pass. stay: it continues where the
-// reader is. endless: the passes of the reader follow one another without an end.
-class Minibatches {
- public:
-  explicit Minibatches(const LoopInputs& inputs, bool stay = false, bool endless = false)
-      : reader_(inputs.reader), minibatch_(inputs.minibatch), endless_(endless) {
-    if (stay || reader_.position() == 0) return;
-    try {
-      reader_.seek(reader_.pass(), 0);
-    } catch (const Error& error) {
-      if (error.code() != TN_UNSUPPORTED) throw;
-      amid_ = true;
-    }
-  }
-
-  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass; if endless, only if a whole
-  // pass has none.
-  int64_t next() {
-    minibatch_.clear();
-    int64_t samples = reader_.next(minibatch_, reader_.batch());
-    if (samples == 0 && (amid_ || endless_)) samples = reader_.next(minibatch_, reader_.batch());
-    amid_ = false;
-    return samples;
-  }
-
- private:
-  Reader& reader_;
-  SampleBlock& minibatch_;
-  const bool endless_;
-  bool amid_ = false;  // the run begins in the middle of a pass and has read nothing yet
-};
-
 // Calls `step`, whose errors then begin with the place of the minibatch, counted from 1. pass: -1 in a run of one pass.
 template <typename Step>
 void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
@@ -136,7 +104,9 @@ class Training : base::NotCopied {
         best_(parts.best),
         agreement_(inputs.machine.team()),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs, resumed() != nullptr, inputs.options.pass_batches > 0),
+        minibatches_(inputs, feeder_,
+                     {resumed() != nullptr, inputs.options.pass_batches > 0,
+                      parts.checkpoints != nullptr && agreement_.leads()}),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
@@ -200,8 +170,8 @@ class Training : base::NotCopied {
     inputs_.machine.drop_outputs();
     try {
       const int64_t samples = minibatches_.next();
-      // The first one of a pass of the reader. Only checkpoints need the digest.
-      if (checkpoints_ != nullptr && samples > 0 && inputs_.reader.position() == samples)
+      // The first one of a pass of the reader. Only checkpoints need the digest, which process 0 writes.
+      if (checkpoints_ != nullptr && agreement_.leads() && samples > 0 && inputs_.reader.position() == samples)
         data_ = {inputs_.reader.pass(), digest_of(inputs_.minibatch)};
       return samples;
     } catch (const Error&) {
@@ -277,7 +247,7 @@ class Training : base::NotCopied {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
     at_minibatch(pass_, batch_, [this] {
       std::optional<SetWrite> step(inputs_.gate);
-      inputs_.machine.forward_backward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
+      minibatches_.forward_backward();
       if (updater_.calls_application()) {
         step.reset();
         updater_.prepare(inputs_.machine.step());
@@ -410,13 +380,12 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
     feeder.check_names(*inputs.machine.set());
   }
   inputs.machine.reset_carried();
-  Minibatches minibatches(inputs);
+  Minibatches minibatches(inputs, feeder);
   for (int64_t batch = 0; inputs.options.pass_batches == 0 || batch < inputs.options.pass_batches; ++batch) {
     if (inputs.machine.team() == nullptr && inputs.is_cancelled())
       fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
     if (minibatches.next() == 0) return;
-    at_minibatch(-1, batch,
-                 [&] { inputs.machine.forward(inputs.gate, feeder.arrays(inputs.minibatch), FeedMode::kLent); });
+    at_minibatch(-1, batch, [&] { minibatches.forward(inputs.gate); });
     if (!each()) return;
   }
 }

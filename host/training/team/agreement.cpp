@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/team/agreement.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "host/training/data_digest.h"
@@ -39,6 +41,59 @@ void Agreement::require_equal_values(const ParameterSet& set) const {
       fail(TN_INTERNAL, SubjectName{name}, "the values of \"", name, "\" in process ", process,
            " are not those of process 0 after ", set.updates(), " updates: a memory, a kernel or a line is faulty");
     }
+}
+
+std::string Agreement::text_of(int64_t process, std::string own, size_t bytes) const {
+  std::vector<Team::Outgoing> outgoing;
+  std::vector<Team::Incoming> incoming;
+  if (team_->rank() != process) {
+    own.assign(bytes, '\0');
+    incoming.push_back({process, own.data(), bytes});
+  }
+  for (int64_t other = 0; team_->rank() == process && other < team_->processes(); ++other)
+    if (other != process) outgoing.push_back({other, own.data(), bytes});
+  team_->exchange(outgoing, incoming);
+  return own;
+}
+
+namespace {
+
+// An error for other processes: its message, a zero byte, its component. Its subject may be the number of an exception
+// that the application keeps in its process, and is left out.
+std::string packed(const Error& error) { return error.message() + '\0' + error.component(); }
+
+Error unpacked(tn_status code, const std::string& text) {
+  const size_t end = text.find('\0');
+  return {code, text.substr(0, end), text.substr(end + 1), "team"};
+}
+
+}  // namespace
+
+std::vector<MinibatchReport> Agreement::reports_of_all(const MinibatchReport& own) const {
+  const std::string failure = own.error ? packed(*own.error) : "";
+  const std::vector<int64_t> head = {own.error ? own.error->code() : TN_OK, static_cast<int64_t>(failure.size()),
+                                     own.samples, own.count};
+  const size_t length = head.size() + own.sizes.size();
+  std::vector<int64_t> all(length * static_cast<size_t>(team_->processes()));
+  const auto numbers_of = [&](int64_t process) { return all.begin() + process * static_cast<int64_t>(length); };
+  std::copy(own.sizes.begin(), own.sizes.end(), std::copy(head.begin(), head.end(), numbers_of(team_->rank())));
+  team_->gather(std::as_writable_bytes(std::span(all)));
+  for (int64_t process = 0; process < team_->processes(); ++process) {
+    const auto from = numbers_of(process);
+    if (from[0] == TN_OK) continue;
+    const std::string failed = text_of(process, failure, static_cast<size_t>(from[1]));
+    const Error error = process == team_->rank() ? *own.error : unpacked(static_cast<tn_status>(from[0]), failed);
+    throw error.with_context(text("process ", process));
+  }
+  std::vector<MinibatchReport> reports;
+  for (int64_t process = 0; process < team_->processes(); ++process) {
+    const auto from = numbers_of(process);
+    reports.push_back({from[2], from[3], {from + 4, from + static_cast<int64_t>(length)}, {}});
+    if (from[2] != all[2])
+      fail(TN_INVALID, SubjectName{"team"}, "process ", process, " has read a minibatch of ", from[2],
+           " samples, process 0 one of ", all[2], ": their data differ");
+  }
+  return reports;
 }
 
 }  // namespace tenon::host

@@ -1,16 +1,28 @@
 // What the processes of a team agree on in a training. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include "core/error.h"
 #include "core/parameter_set.h"
 #include "host/comm/team.h"
 
 namespace tenon::host {
 
 using namespace core;
+
+// What a process has read of a minibatch.
+struct MinibatchReport {
+  int64_t samples = 0;         // of the minibatch; 0: the end of a pass
+  int64_t count = 0;           // of those that the process has
+  std::vector<int64_t> sizes;  // of these, by symbol; as many in each process
+  std::optional<Error> error;  // why it has none; empty: it has
+};
 
 // Process 0 decides what depends on clocks, handlers and signals; the others follow. All functions but leads() are
 // collective, and do nothing if this process trains alone.
@@ -35,10 +47,16 @@ class Agreement {
   // Throws TN_INTERNAL naming the first parameter or buffer, and the first process, whose values are not those of
   // process 0, which they must be.
   void require_equal_values(const ParameterSet& set) const;
+  // Returns the reports of all processes of a team, in their order. Throws the error of the first one that has an
+  // error, whose message then begins with the process, or TN_INVALID if the minibatches have different numbers of
+  // samples.
+  [[nodiscard]] std::vector<MinibatchReport> reports_of_all(const MinibatchReport& own) const;
 
  private:
   // Returns the digests of all processes, of as many digits each, in their order.
   [[nodiscard]] std::string gathered(const std::string& digests) const;
+  // Returns the text of `process`, of so many bytes; own: of this process.
+  [[nodiscard]] std::string text_of(int64_t process, std::string own, size_t bytes) const;
 
   Team* team_;
 };
