@@ -199,7 +199,7 @@ std::vector<std::shared_ptr<Device>> devices(Host& host, const char* device, con
                                              uint32_t count);
 // Takes over a member `compute`: a type, or float32 and the precision of products.
 void read_compute(tn_dtype compute, MachineOptions* options);
-nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe
+nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe, without whole_reason
 // Updates parameters of a machine in a call of its own: those in `used` that the parts of this step have left, and ends
 // the step, or only `part`, a part of it. Within the rule of an updater of the application (StepGradients::rule) it
 // updates what that is to update, and the training ends the step.

@@ -309,7 +309,9 @@ tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, t
 
 tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
   const auto describe = [&](Host&, const HeldReader& held) {
-    api::give_text(write, user, api::describe(*held.reader).dump());
+    json described = api::describe(*held.reader);
+    described["whole_reason"] = held.reader->whole_reason();
+    api::give_text(write, user, described.dump());
   };
   return api::call_reader(host, reader, error, describe, Reentry::kAllowed);
 }

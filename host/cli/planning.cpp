@@ -106,6 +106,7 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
   const Layers computed = training ? topology.layers(topology.trained()) : outputs;
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
   if (training) plan["bytes"]["state"] = state_bytes(host, job, parameters);
+  if (training) plan["whole_reason"] = open.whole_reason;
   add_kernels(plan, add_plugins(plan, host));
   add_unasked(plan, host);
   return plan;

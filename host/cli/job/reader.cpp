@@ -19,6 +19,7 @@ void read_schema(OpenReader& open) {
   const json schema = json::parse(open.reader.describe());
   open.samples = schema.at("samples").get<int64_t>();
   open.batch = schema.at("batch").get<int64_t>();
+  open.whole_reason = schema.at("whole_reason").get<std::string>();
   for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
   for (const Names& names : open.reader.names())
     for (Slot& slot : open.slots) slot.named = slot.named || (names.count > 0 && slot.name == names.slot);

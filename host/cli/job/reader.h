@@ -19,6 +19,7 @@ struct OpenReader {
   int64_t samples = -1;  // in a pass; -1 if unknown
   int64_t batch = 1;     // the most in a minibatch
   std::vector<std::pair<std::string, std::string>> feeding;
+  std::string whole_reason;  // why each of several processes reads all samples; empty: each reads its own
 };
 
 // in_order: without shuffle, bucket, drop_last and random changes, for verbs that print a result per sample. known: the

@@ -19,6 +19,7 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
     throw Failure(kUsage, "--processes " + std::to_string(processes) + ": the job has " + std::to_string(parts) +
                               " shards; a process needs one at least");
   const json& bytes = plan.at("bytes");
+  const auto reason = plan.at("whole_reason").get<std::string>();
   const auto dense = static_cast<double>(bytes.value("gradients", uint64_t{0}));
   const auto rows = static_cast<double>(bytes.value("row_sparse", uint64_t{0}));
   const auto others = static_cast<double>(processes - 1);
@@ -31,7 +32,8 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
                       {"bytes", sent},
                       {"most_rows", rows > 0},
                       {"seconds", seconds},
-                      {"reading", "every process reads all samples"}};
+                      {"reading", reason.empty() ? "each process reads its own samples"
+                                                 : "every process reads all samples: " + reason}};
 }
 
 void print_exchange(const json& plan) {

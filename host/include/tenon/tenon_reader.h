@@ -127,9 +127,9 @@ TENON_API tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucke
 TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader,
                                        tn_error* error);
 
-/* JSON: {samples, batch, slots: [{name, dtype, shape, index_limit, storage: "dense" | "ragged" | "csr", levels}]}.
- * samples: in a pass, -1 if unknown; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of one
- * sample, or of one row if storage is ragged. */
+/* JSON: {samples, batch, slots: [{name, dtype, shape, index_limit, storage: "dense" | "ragged" | "csr", levels}],
+ * whole_reason}. samples: in a pass, -1 if unknown; batch: most in a minibatch, 0: a reader of samples; shape: of a
+ * sample, or of a row if ragged; whole_reason: why each process of a team reads all samples, "" if its own alone. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
 /* The slots whose names of integers the reader knows. Borrowed like those of tn_parameters_names. Those of every slot:
  * tn_reader_read_names (tenon_lease.h). */

@@ -121,6 +121,8 @@ TEST_F(ReaderApi, AFunctionGivesPasses) {
               HasSubstr(R"({"dtype":"float32","index_limit":-1,"levels":2,"name":"text","shape":[2],)"
                         R"("storage":"ragged"})"));
   EXPECT_THAT(reader.describe(), HasSubstr("\"storage\":\"csr\""));
+  EXPECT_THAT(reader.describe(),
+              HasSubstr(R"("whole_reason":"the application's reader cannot read samples by index")"));
   EXPECT_EQ(pass(host_.reader(kSchema, counting(3), 3)), counted(3));
   EXPECT_THAT(message_of([&] { pass(host_.reader(kSchema, counting(3), 4)); }),
               HasSubstr("a pass ended after 3 samples; expected 4"));

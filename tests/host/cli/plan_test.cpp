@@ -69,7 +69,16 @@ TEST_F(PlanTest, SaysWhatProcessesExchange) {
   EXPECT_EQ(json::parse(run("plan job.toml --json --processes 1").out).at("exchange").at("seconds"), 0);
   const Outcome text = run("plan job.toml --processes 2");
   EXPECT_THAT(text.out, AllOf(HasSubstr("2 processes, 2 shards: in a step each sends "), HasSubstr(" at 10.0 Gb/s"),
-                              HasSubstr("every process reads all samples")));
+                              HasSubstr("Reading: each process reads its own samples.")));
+  EXPECT_EQ(plan.at("whole_reason"), "");
+  change(R"(type = "idx"
+files = ["train-images", "train-labels"])",
+         R"(join = "interleave"
+part = [{ type = "idx", files = ["train-images", "train-labels"] },
+        { type = "idx", files = ["test-images", "test-labels"] }])");
+  EXPECT_THAT(run("plan job.toml --processes 2").out,
+              HasSubstr("Reading: every process reads all samples: interleave takes the samples of its readers in "
+                        "turn."));
   const Outcome few = run("plan job.toml --processes 3 --set shards=2");
   EXPECT_EQ(few.exit, 64);
   EXPECT_THAT(few.error, HasSubstr("--processes 3: the job has 2 shards; a process needs one at least"));
