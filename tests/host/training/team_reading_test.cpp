@@ -53,7 +53,7 @@ TEST(TeamReading, EachProcessReadsTheSamplesOfItsShards) {
   const Outcome one = alone(job);
   EXPECT_EQ(reads[0], 2 * Samples::size());
   for (const int32_t ranks : {2, 3, 4, 7}) {
-    for (const Outcome& each : together(job, ranks, disordered(5))) EXPECT_EQ(each.parameters, one.parameters);
+    for (const Outcome& each : together(job, ranks, disordered(5))) EXPECT_TRUE(each.model == one.model);
     for (int32_t rank = 0; rank < ranks; ++rank) {
       const auto shards = static_cast<int64_t>(7 / ranks + (rank < 7 % ranks ? 1 : 0));
       EXPECT_EQ(reads[static_cast<size_t>(rank)], 2 * 2 * shards) << rank << " of " << ranks;
@@ -110,7 +110,7 @@ TEST(TeamReading, ADamagedSampleEndsTheTrainingOfAllAtItsMinibatch) {
   for (const int32_t ranks : {2, 3, 4}) {
     int own = 0;
     for (const Outcome& each : together(job, ranks, disordered(6))) {
-      EXPECT_EQ(each.parameters, one.parameters) << ranks;
+      EXPECT_TRUE(each.model == one.model) << ranks;
       if (each.error == one.error)
         ++own;  // the exception of the application
       else
@@ -136,7 +136,7 @@ TEST(TeamReading, TheCheckpointBeforeADamagedSampleIsResumed) {
   };
   for (const Outcome& each : train(3, TN_START_FRESH, 9)) EXPECT_THAT(each.error, HasSubstr("sample 9 is damaged"));
   const Outcome one = alone({dense});
-  for (const Outcome& each : train(2, TN_START_RESUME, -1)) EXPECT_EQ(each.parameters, one.parameters) << each.error;
+  for (const Outcome& each : train(2, TN_START_RESUME, -1)) EXPECT_TRUE(each.model == one.model) << each.error;
 }
 
 TEST(TeamReading, WordsThatTheModelDoesNotKnowEndTheTrainingOfAll) {

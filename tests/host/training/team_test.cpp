@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
@@ -14,7 +12,6 @@
 #include <tenon/tenon_updater.hpp>
 
 #include "tests/host/training/team_job.h"
-#include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
 
@@ -22,11 +19,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // A recurrence over the words that goes on where the minibatch before ended.
 Layers carrying(const Host& host) {
@@ -76,7 +68,7 @@ TEST(Team, Process0DecidesForAll) {
   const Outcome one = alone(job);
   for (const Outcome& each : together(job, 3, disordered(1))) {
     EXPECT_EQ(each.error, "");
-    EXPECT_EQ(each.parameters, one.parameters);
+    EXPECT_TRUE(each.model == one.model);
   }
 }
 
@@ -110,7 +102,7 @@ TEST(Team, OneProcessWritesCheckpointsFromWhichAnyNumberResumes) {
   checkpointed("four", TN_START_RESUME);
   for (const Outcome& each : together(job, 3, disordered(3))) {
     EXPECT_EQ(each.error, "");
-    EXPECT_EQ(each.parameters, whole.parameters);
+    EXPECT_TRUE(each.model == whole.model);
   }
 }
 
@@ -240,7 +232,7 @@ TEST(Team, CarriedStatesAreOfOneProcess) {
   EXPECT_EQ(one.error, "");
   const std::vector<Outcome> same = together(job, 1, {});
   EXPECT_EQ(same[0].error, "");
-  EXPECT_EQ(same[0].parameters, one.parameters);
+  EXPECT_TRUE(same[0].model == one.model);
   for (const Outcome& each : together(job, 2, {}))
     EXPECT_THAT(each.error, HasSubstr("states that are carried to the next minibatch are of one process; 2 train"));
 }
@@ -320,7 +312,7 @@ TEST(Team, GradientsTravelDuringTheBackward) {
     const Outcome one = alone(job);
     for (const Outcome& each : outcomes) {
       EXPECT_EQ(each.error, "");
-      EXPECT_EQ(each.parameters, one.parameters);
+      EXPECT_TRUE(each.model == one.model);
     }
   }
 }
