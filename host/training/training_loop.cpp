@@ -278,6 +278,7 @@ class Training : base::NotCopied {
                                 inputs_.options.pass_batches, ' ', inputs_.machine.shards());
     for (const bool part : parts) training += part ? '+' : '-';
     training += updater_.describe().dump() + inputs_.machine.describe()["calls"].dump();
+    agreement_.require_equal(text(pass_, ' ', batch_), "another checkpoint to resume from, or none,");
     agreement_.require_equal(training, "another job, or another place in it,");
     agreement_.require_equal(text(reader.pass(), ' ', reader.position(), ' ', reader.batch(), ' ', reader.size()),
                              "other data");

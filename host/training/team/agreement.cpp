@@ -2,6 +2,8 @@
 #include "host/training/team/agreement.h"
 
 #include <algorithm>
+#include <sstream>
+#include <vector>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
@@ -25,6 +27,29 @@ void Agreement::require_equal(const std::string& text, const char* what) const {
   for (int64_t process = 1; process < team_->processes(); ++process)
     if (all.compare(static_cast<size_t>(process) * digest.size(), digest.size(), all, 0, digest.size()) != 0)
       fail(TN_INVALID, SubjectName{"team"}, "process ", process, " has ", what, " than process 0");
+}
+
+void Agreement::require_equal_parts(const std::map<std::string, std::string>& parts) const {
+  if (team_ == nullptr) return;
+  std::string list;  // of process 0: a line for each part
+  if (leads())
+    for (const auto& [name, value] : parts) list += name + '\t' + value + '\n';
+  list.resize(of_leader(uint64_t{list.size()}));
+  team_->broadcast(std::as_writable_bytes(std::span(list)));
+  std::vector<std::string> names;
+  std::vector<int64_t> differing(static_cast<size_t>(team_->processes()), -1);  // the first one of each process
+  int64_t& own = differing[static_cast<size_t>(team_->rank())];
+  std::istringstream lines(list);
+  for (std::string name, value; std::getline(lines, name, '\t') && std::getline(lines, value);) {
+    const auto part = parts.find(name);
+    if (own < 0 && part != parts.end() && part->second != value) own = static_cast<int64_t>(names.size());
+    names.push_back(name);
+  }
+  team_->gather(std::as_writable_bytes(std::span(differing)));
+  for (size_t process = 1; process < differing.size(); ++process)
+    if (differing[process] >= 0)
+      fail(TN_INVALID, SubjectName{"team"}, "process ", process, " has another ",
+           names[static_cast<size_t>(differing[process])], " than process 0, which may compute other bits");
 }
 
 void Agreement::require_equal_values(const ParameterSet& set) const {

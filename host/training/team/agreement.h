@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,9 @@ class Agreement {
   // Throws TN_INVALID naming the first process whose text is not that of process 0. what: the processes "have other
   // <what>".
   void require_equal(const std::string& text, const char* what) const;
+  // Throws TN_INVALID naming the first process, and the part, such as a plugin, that is not that of process 0. parts:
+  // those of this process, by name; a part that only one of two processes has is no difference.
+  void require_equal_parts(const std::map<std::string, std::string>& parts) const;
   // Throws TN_INTERNAL naming the first parameter or buffer, and the first process, whose values are not those of
   // process 0, which they must be.
   void require_equal_values(const ParameterSet& set) const;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <tenon/kernel.hpp>
 #include <tenon/plugin.hpp>
@@ -175,6 +177,36 @@ TEST(Team, AnotherJobIsRefusedByAll) {
   };
   for (const Outcome& each : together(job, 3, {}))
     EXPECT_THAT(each.error, HasSubstr("process 1 has another job, or another place in it, than process 0"));
+}
+
+// Copies the folder of plugins, by links but for one, which has a byte more.
+void copy_plugins(const std::string& to, const std::string& changed) {
+  namespace fs = std::filesystem;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(plugin_folder())) {
+    const fs::path inner = fs::path(entry.path()).lexically_relative(plugin_folder()), copy = fs::path(to) / inner;
+    if (entry.is_directory()) {
+      fs::create_directories(copy);
+    } else if (inner == changed) {
+      fs::copy_file(entry.path(), copy);
+      std::ofstream(copy, std::ios::app) << ' ';
+    } else if (entry.path().extension() == ".so") {
+      fs::create_symlink(entry.path(), copy);
+    }
+  }
+}
+
+TEST(Team, OtherFilesOfPluginsAreRefusedByAll) {
+  const TemporaryFolder folder;
+  Job job{dense};
+  job.plugins_of_last = folder.file("plugins");
+  std::filesystem::create_directory(job.plugins_of_last);
+  copy_plugins(job.plugins_of_last, "layers/crf.so");  // is not used
+  for (const Outcome& each : together(job, 3, {})) EXPECT_EQ(each.error, "");
+  std::filesystem::remove_all(job.plugins_of_last);
+  std::filesystem::create_directory(job.plugins_of_last);
+  copy_plugins(job.plugins_of_last, "layers/fc.so");
+  for (const Outcome& each : together(job, 3, {}))
+    EXPECT_THAT(each.error, HasSubstr("process 2 has another plugin tenon.fc than process 0"));
 }
 
 TEST(Team, OtherValuesAreRefusedByAll) {
