@@ -32,8 +32,10 @@ using process::kLostExit;
 using process::kStuckExit;
 
 constexpr std::chrono::seconds kConnect(30);     // for an agent to answer
+constexpr std::chrono::seconds kReconnect(5);    // likewise for one that the training can do without
 constexpr std::chrono::seconds kPrepare(60);     // for a node to have its job and lease
 constexpr std::chrono::seconds kHalt(8);         // for an agent to end its processes
+constexpr std::chrono::seconds kDeaf(3);         // for an agent to say something meanwhile
 constexpr std::chrono::seconds kLeave(10);       // from the announced to the real end of a process
 constexpr std::chrono::milliseconds kWeak(500);  // for a better reason than that of a process that lost another one
 constexpr int64_t kLostLauncher = 5;             // seconds after which an agent on another machine gives up
@@ -166,7 +168,7 @@ int Launcher::run() {
   return exit_of_training();
 }
 
-std::optional<Failure> Launcher::fault_of(size_t node, bool late) {
+std::optional<Failure> Launcher::fault_of(size_t node, std::chrono::seconds waited) {
   Link& link = team_.link(node);
   const std::string name = link.node().empty() ? "this machine" : link.node();
   if (link.has_ended()) {
@@ -179,8 +181,9 @@ std::optional<Failure> Launcher::fault_of(size_t node, bool late) {
     return Failure(exit >= cli::kUsage && exit <= cli::kBadConfig ? exit : cli::kIo, name + ": " + ending);
   }
   if (!link.hello()) {
-    if (!late) return std::nullopt;
-    return Failure(cli::kIo, name + ": no answer for " + std::to_string(kConnect.count()) + " s");
+    const bool may_be_left_out = epoch_ > 0 && team_.has_answer();
+    if (waited < (may_be_left_out ? kReconnect : kConnect)) return std::nullopt;
+    return Failure(cli::kIo, name + ": no answer for " + std::to_string(waited.count()) + " s");
   }
   const std::string version = link.hello()->value("version", "unknown");
   if (version != TENON_VERSION)
@@ -191,9 +194,9 @@ std::optional<Failure> Launcher::fault_of(size_t node, bool late) {
 
 void Launcher::connect() {
   team_.connect();
-  const Clock::time_point until = Clock::now() + kConnect;
+  const Clock::time_point began = Clock::now();
   for (size_t node = 0; node < team_.nodes().size();) {
-    const std::optional<Failure> fault = fault_of(node, Clock::now() >= until);
+    const auto fault = fault_of(node, std::chrono::floor<std::chrono::seconds>(Clock::now() - began));
     if (fault && (epoch_ == 0 || team_.nodes().size() == 1)) throw Failure(fault->exit(), fault->what());
     if (fault) {
       output_.warn(std::string("tenon: ") + fault->what() + "; the training goes on without it");
@@ -388,12 +391,13 @@ int Launcher::exit_of_training() const {
 void Launcher::halt(const std::string& reason) {
   halts_ = true;
   team_.tell_all({{"end", reason}});
-  const Clock::time_point until = Clock::now() + kHalt;
-  while (!team_.all_ended() && Clock::now() < until) {
+  const Clock::time_point began = Clock::now();
+  while (!team_.all_ended() && Clock::now() < began + kHalt) {
     for (const Process& process : team_.processes()) {
       Link& link = team_.link(process.node);
-      const bool is_far = !link.node().empty();
-      if (process.running && is_far && Clock::now() - link.heard() > std::chrono::seconds(3)) link.cut();
+      const bool is_far = !link.node().empty();  // then it ends by itself if it hears nothing
+      const Clock::time_point heard = is_far ? link.heard() : std::max(link.heard(), began);
+      if (process.running && Clock::now() - heard > kDeaf) link.cut();
     }
     turn();
   }

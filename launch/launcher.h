@@ -30,8 +30,8 @@ class Launcher : base::NotCopied {
   // Connects with the agents of all nodes. Throws Failure naming the node at fault; when the training starts again,
   // nodes that do not answer are left out instead, as long as one is left.
   void connect();
-  // Returns why the agent of a node cannot be used; empty if it can.
-  [[nodiscard]] std::optional<cli::Failure> fault_of(size_t node, bool late);
+  // Returns why the agent of a node cannot be used; empty if it can, or may answer yet. waited: for it.
+  [[nodiscard]] std::optional<cli::Failure> fault_of(size_t node, std::chrono::seconds waited);
   // Has all nodes ready for the next epoch, and starts the processes.
   void start();
   void prepare();

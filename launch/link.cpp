@@ -139,6 +139,7 @@ void Link::cut() {
     pollfd wait = {errors_.get(), POLLIN, 0};
     if (poll(&wait, 1, 20) > 0 && errors_.get() >= 0) read_errors();
   }
+  if (!child_->has_ended()) child_->send(SIGKILL);  // it is stopped; what it has started ends with it
 }
 
 }  // namespace tenon::launch

@@ -55,6 +55,10 @@ void Team::connect() {
     }
 }
 
+bool Team::has_answer() const {
+  return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->hello(); });
+}
+
 void Team::remove(size_t node) {
   const auto at = static_cast<std::ptrdiff_t>(node);
   nodes_.erase(nodes_.begin() + at);

@@ -46,7 +46,9 @@ class Team : base::NotCopied {
 
   // Starts the agents of the nodes that have none.
   void connect();
-  // Removes a node, whose agent has ended; processes are numbered anew.
+  // Whether an agent has said something of itself.
+  [[nodiscard]] bool has_answer() const;
+  // Removes a node, whose agent has ended or does not answer; processes are numbered anew.
   void remove(size_t node);
   // Sends {"prepare": plan(node)} to each agent; answers() has what they answer.
   void prepare(const std::function<json(size_t)>& plan);

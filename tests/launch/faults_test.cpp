@@ -101,6 +101,23 @@ TEST_F(LaunchFaults, AStoppedProcessIsSilent) {
   EXPECT_TRUE(none_left());
 }
 
+TEST_F(LaunchFaults, AStoppedAgentIsEndedSoon) {
+  steps(400);
+  setenv("TEST_CHECKPOINTS", "", 1);
+  Child child = begin("--processes 2");
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 2; })) << read("output");
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // each has said something
+  const pid_t agent = parent_of(notes("start")[0].at("pid"));
+  const auto began = std::chrono::steady_clock::now();
+  kill(agent, SIGSTOP);
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 4; })) << read("output");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15)) << "1.5 s of silence, then 3 and 3";
+  EXPECT_FALSE(is_alive(agent)) << "although it was stopped";
+  child.send(SIGTERM);
+  EXPECT_EQ(exit_of(child), 128 + SIGTERM) << read("output");
+  EXPECT_TRUE(none_left());
+}
+
 TEST_F(LaunchFaults, AStuckProcessIsNamedWithItsStepAndLayer) {
   actions("1@* hang 3");
   steps(4);

@@ -88,6 +88,13 @@ class LaunchTest : public ProgramTest {
     file >> number >> name >> state;
     return file && state != "Z" && state != "X";
   }
+  static pid_t parent_of(pid_t id) {
+    std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+    std::string number, name, state;
+    pid_t parent = 0;
+    file >> number >> name >> state >> parent;
+    return parent;
+  }
   // Waits until something is so, at most half a minute: the machine may be busy.
   static bool comes(const std::function<bool()>& so) {
     for (int i = 0; i < 3000; ++i) {

@@ -37,6 +37,8 @@ older) echo '{"hello":{"version":"0.0.9","host":"older","cores":1}}'; cat >/dev/
 chatty) echo "Welcome to chatty" ;;
 once) [ ! -e "$TEST_LOG.once" ] || { echo "ssh: connect to host once port 22: No route to host" >&2; exit 255; }
   touch "$TEST_LOG.once" ;;
+mute) [ ! -e "$TEST_LOG.mute" ] || exec sleep 60
+  touch "$TEST_LOG.mute" ;;
 esac
 export TEST_NODE=$node
 exec sh -c "$3"
@@ -94,11 +96,7 @@ TEST_F(LaunchNodes, ALostNodeIsLeftOut) {
   ASSERT_TRUE(comes([&] { return notes("start").size() == 3; })) << read("output");
   pid_t agent = 0;
   for (const json& start : notes("start"))
-    if (start.at("node") == "once") {
-      std::ifstream file("/proc/" + std::to_string(start.at("pid").get<int>()) + "/stat");
-      std::string number, name, state;
-      file >> number >> name >> state >> agent;
-    }
+    if (start.at("node") == "once") agent = parent_of(start.at("pid"));
   ASSERT_GT(agent, 1);
   kill(agent, SIGKILL);
   ASSERT_TRUE(comes([&] { return notes("start").size() == 5; })) << read("output");
@@ -106,6 +104,21 @@ TEST_F(LaunchNodes, ALostNodeIsLeftOut) {
                                     HasSubstr("the training goes on without it")));
   EXPECT_EQ(ranks("node2", "2"), (std::set<std::string>{"1"}));
   EXPECT_THAT(words(4), testing::Contains("--set=shards=3")) << "the bits stay those of three processes";
+  child.send(SIGTERM);
+  EXPECT_EQ(exit_of(child), 128 + SIGTERM) << read("output");
+  EXPECT_TRUE(none_left());
+}
+
+TEST_F(LaunchNodes, ANodeThatDoesNotAnswerAgainIsNotWaitedForLong) {
+  steps(100'000);
+  setenv("TEST_CHECKPOINTS", "", 1);
+  Child child = begin("--nodes node0,mute");
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 2; })) << read("output");
+  for (const json& start : notes("start"))
+    if (start.at("node") == "mute") kill(parent_of(start.at("pid")), SIGKILL);
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 3; })) << read("output");
+  EXPECT_THAT(read("output"), HasSubstr("mute: no answer for 5 s; the training goes on without it"));
+  EXPECT_EQ(ranks("node0", "2"), (std::set<std::string>{"0"}));
   child.send(SIGTERM);
   EXPECT_EQ(exit_of(child), 128 + SIGTERM) << read("output");
   EXPECT_TRUE(none_left());
