@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <tenon/check_gtest.hpp>
 #include <utility>
@@ -65,6 +66,16 @@ struct Folder {
   std::map<std::string, int64_t> components;
 };
 
+// Runs all checks on a plugin.
+tenon::check::Report report_of(const fs::path& file) {
+  tenon::check::Options options;
+  options.file = file.string();
+  options.plugin_paths = {plugin_folder()};
+  options.cases = source_folder() + "/tests/check/cases.toml";
+  options.seconds = 120;  // other tests run beside this one
+  return tenon::check::expect_conforming(options);
+}
+
 class OwnPlugins : public testing::TestWithParam<Folder> {
  protected:
   struct Counts {
@@ -74,12 +85,7 @@ class OwnPlugins : public testing::TestWithParam<Folder> {
   // Runs all checks on the plugins of the folder. Those of devices that this machine lacks are left out.
   void run() {
     for (const auto& entry : fs::directory_iterator(fs::path(plugin_folder()) / GetParam().name)) {
-      tenon::check::Options options;
-      options.file = entry.path().string();
-      options.plugin_paths = {plugin_folder()};
-      options.cases = source_folder() + "/tests/check/cases.toml";
-      options.seconds = 120;  // other tests run beside this one
-      const tenon::check::Report report = tenon::check::expect_conforming(options);
+      const tenon::check::Report report = report_of(entry.path());
       for (const tenon::check::Result& result : report.results) {
         if (result.outcome == Outcome::kSkipped && result.component == "cuda") continue;
         Counts& counts = counts_[{result.kind, result.check}];
@@ -123,6 +129,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Folder{"readers", {{"plugin", 6}, {"reader", 6}}},
                     Folder{"devices", {{"plugin", 2}, {"device", 1}, {"provider", 1}}}),
     [](const auto& it) { return std::string(it.param.name); });
+
+// A communicator, which a build may lack, and the checks that it skips.
+struct Communicator {
+  const char* name;
+  std::set<std::string> skipped;
+};
+
+class OwnCommunicators : public testing::TestWithParam<Communicator> {};
+
+TEST_P(OwnCommunicators, PassAllChecks) {
+  const std::string name = GetParam().name;
+  const fs::path file = fs::path(plugin_folder()) / "comms" / (name + ".so");
+  if (!fs::exists(file)) GTEST_SKIP() << "no communicator " << name << " in this build";
+  std::set<std::string> skipped, seen;
+  const tenon::check::Report report = report_of(file);
+  for (const tenon::check::Result& result : report.results) {
+    if (result.outcome == Outcome::kSkipped) skipped.insert(result.check);
+    if (result.kind == "comm") seen.insert(result.check);
+  }
+  EXPECT_EQ(skipped, GetParam().skipped);
+  for (const tenon::check::Listed& listed : tenon::check::list_checks())
+    EXPECT_TRUE(listed.kind != "comm" || seen.count(listed.check) == 1) << listed.check;
+}
+
+// The kit starts no launcher, so it opens worlds of one over MPI; and drafts have no older host.
+const std::set<std::string> kOfSeveral = {"begin",   "cancel",     "close", "events", "loss",    "messages",
+                                          "missing", "older host", "order", "room",   "silence", "strangers"};
+
+INSTANTIATE_TEST_SUITE_P(Of, OwnCommunicators,
+                         testing::Values(Communicator{"mpich", kOfSeveral}, Communicator{"openmpi", kOfSeveral},
+                                         Communicator{"zmq", {"older host"}}),
+                         [](const auto& it) { return std::string(it.param.name); });
 
 }  // namespace
 

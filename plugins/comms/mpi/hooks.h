@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <optional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +21,7 @@ class Hooks {
   Hooks& operator=(const Hooks&) = delete;
 
  private:
-  std::vector<std::pair<const char*, std::optional<std::string>>> environment_;
+  std::map<std::string, std::string> environment_;
   std::vector<std::pair<int, struct sigaction>> handlers_;
   std::vector<std::pair<int, rlimit>> limits_;
 };
