@@ -5,12 +5,14 @@
     reloads     a process that trains, saves, loads and infers again and again needs no more memory
     programs    random programs against the reference in NumPy (tests/differential)
     graphs      random graphs and pointwise programs against their interpreters
+    teams       the jobs of examples/ save one file with one process, and with two and three over each communicator
+    faults      trainings of three processes of which one is killed, stopped or cut off save the file of one
     files       damaged models, jobs, plugin sets, notes and data are refused, or read as what they say
     big_data    a pass over a file of 10 GB needs as much memory as over one of 1 MB, and two bytes for each line
     big_model   parameters of 2 GB are trained, saved, loaded and saved again, byte for byte
 
---minutes: of each of the first six runs. --record appends a line for each run to docs/testing.md. Fails if a run found
-a fault, with what reproduces it. SPDX-License-Identifier: Apache-2.0
+--minutes: of each of the runs but teams, faults and those of big files. --record appends a line for each run to
+docs/testing.md. Fails if a run found a fault, with what reproduces it. SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import datetime
@@ -107,6 +109,13 @@ class Runs:
                 self.told([str(self.build / "tests" / test), "--gtest_brief=1"], environment)
             count += size
         return f"{count} graphs, {count * 1500 // size} pointwise programs"
+
+    def teams(self):
+        return self.told([sys.executable, "-B", str(ROOT / "tests/long/teams.py"), str(self.build)]).splitlines()[-1]
+
+    def faults(self):
+        script = ROOT / "tests/long/faults.py"
+        return self.told([sys.executable, "-B", str(script), str(self.build), "--seed", str(self.seed)]).splitlines()[-1]
 
     def files(self):
         count, size = 0, 1000
