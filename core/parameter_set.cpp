@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "base/fnv.h"
 #include "base/nearest.h"
@@ -161,45 +160,6 @@ struct NewSlab {
   size_t number = 0;      // index among the slabs of the set
 };
 
-// Initialises elements 2k and 2k + 1 from block k of the stream; `initialize` has the kinds of the host.
-void initialize_plainly(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
-  const double a = initializer.a;
-  const double b = initializer.b;
-  if (initializer.kind == TN_INIT_CONSTANT) {
-    for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<float>(a);
-    return;
-  }
-  // Rounding to fp32 must not reach the open end of the interval.
-  const float last = std::nextafter(static_cast<float>(b), static_cast<float>(a));
-  const auto uniform = [&](double u) { return std::min(static_cast<float>(a + (b - a) * u), last); };
-  for (uint64_t i = 0; i < count; i += 2) {
-    const Philox::Block block = philox.block(i / 2);
-    const double u = unit_interval(block[0], block[1]);
-    const double v = unit_interval(block[2], block[3]);
-    float pair[2] = {uniform(u), uniform(v)};
-    if (initializer.kind == TN_INIT_NORMAL) {  // Box and Muller, 1958; 1 - u is never 0
-      const double radius = b * std::sqrt(-2 * std::log(1 - u));
-      const double angle = 2 * std::numbers::pi * v;
-      pair[0] = static_cast<float>(a + radius * std::cos(angle));
-      pair[1] = static_cast<float>(a + radius * std::sin(angle));
-    }
-    values[i] = pair[0];
-    if (i + 1 < count) values[i + 1] = pair[1];
-  }
-}
-
-void initialize(const tn_initializer& initializer, const Philox& philox, const ParameterEntry& entry, float* values) {
-  const auto count = static_cast<uint64_t>(entry.count);
-  if (initializer.kind == kInitTruncatedNormal) {
-    draw_truncated_normal(initializer.a, initializer.b, philox, values, count);
-  } else if (initializer.kind == kInitOrthogonal) {
-    initialize_plainly({TN_INIT_NORMAL, 0, 0, 1}, philox, values, count);
-    orthogonalize(initializer.a, entry.shape, values);
-  } else {
-    initialize_plainly(initializer, philox, values, count);
-  }
-}
-
 }  // namespace
 
 const char* merge_name(int32_t merge) {
@@ -212,8 +172,9 @@ bool is_below(const std::string& name, const std::string& above) {
 }
 
 std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
-                                                   std::shared_ptr<Allocator> allocator) {
+                                                   std::shared_ptr<Allocator> allocator, const TablePlacement& tables) {
   std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
+  set->tables_ = tables;
   set->add(declarations, seed);
   return set;
 }
@@ -253,6 +214,9 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
     }
     const auto size = [&] { return "size of the set at " + described(declaration); };
     NewSlab& slab = slab_of(entry);
+    entry.table =
+        tables_.blocks && std::find(tables_.names.begin(), tables_.names.end(), entry.name) != tables_.names.end();
+    if (entry.table) entry.count = 0;
     entry.offset = slab.elements;
     slab.elements = checked_add(entry.offset, padded_elements(entry.count, InMessage{size}), InMessage{size});
     (void)checked_multiply(slab.elements, uint64_t{sizeof(float)}, InMessage{size});
@@ -307,14 +271,19 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   // Prepares the next state in copies, so that a failure leaves the set unchanged.
   Layout layout = extended(declarations);
   if (layout.first_values.empty()) return;
+  check_tables(layout);
+  std::shared_ptr<ParameterSet> owned = owned_;
+  if (tables_.blocks && owned == nullptr) owned = owned_rows(layout, seed);
   std::vector<std::unique_ptr<Home>> memory = memory_for(layout.slabs, memory_.size(), layout.entries);
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
-    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, base::fnv1a<uint64_t>(entry.name)),
-               entry, layout.slabs[entry.slab].data + entry.offset);
+    draw_first_values(layout.first_values[i - entries_.size()].initializer,
+                      Philox(seed, base::fnv1a<uint64_t>(entry.name)), entry.shape, {0, entry.count, entry.count},
+                      layout.slabs[entry.slab].data + entry.offset);
   }
   take(std::move(layout), std::move(memory));
+  owned_ = std::move(owned);
 }
 
 namespace {
@@ -355,17 +324,22 @@ size_t ParameterSet::index(const std::string& name) const {
   fail_parameter(TN_NOT_FOUND, name, "unknown parameter or buffer \"", name, "\"", base::suggestion(name, known));
 }
 
-void ParameterSet::require_values() const {
+void ParameterSet::require_values(const ParameterEntry& entry) const {
   if (!has_values_) fail(TN_MISUSE, "the parameters have no values: they were only declared, to plan with");
+  if (entry.table)
+    fail_parameter(
+        TN_UNSUPPORTED, entry.name, "parameter \"", entry.name,
+        "\" is a table, whose rows lie with the processes of a team: save the model, in all of them, and load "
+        "the file into parameters without tables");
 }
 
 float* ParameterSet::address(const ParameterEntry& entry) const {
-  require_values();
+  require_values(entry);
   return values_of(slabs_, entry);
 }
 
 Home& ParameterSet::home(const ParameterEntry& entry) {
-  require_values();
+  require_values(entry);
   return *memory_[entry.slab];
 }
 
@@ -384,12 +358,14 @@ float* ParameterSet::change(const ParameterEntry& entry) {
 
 void ParameterSet::bring_home() const {
   if (!has_values_) return;
-  for (const ParameterEntry& entry : entries_) memory_[entry.slab]->bring_home(part(entry));
+  for (const ParameterEntry& entry : entries_)
+    if (!entry.table) memory_[entry.slab]->bring_home(part(entry));
 }
 
 void ParameterSet::changed() noexcept {
   if (!has_values_) return;
-  for (const ParameterEntry& entry : entries_) memory_[entry.slab]->changed(part(entry));
+  for (const ParameterEntry& entry : entries_)
+    if (!entry.table) memory_[entry.slab]->changed(part(entry));
 }
 
 void ParameterSet::check(const std::string& name, const ArrayView& values) const {
@@ -398,13 +374,14 @@ void ParameterSet::check(const std::string& name, const ArrayView& values) const
     fail_parameter(TN_INVALID, name, described(kind_of(entry.buffer), name, entry.owner), " is ",
                    dtype_name(entry.dtype), " ", to_string(entry.shape), "; given ", dtype_name(values.dtype), " ",
                    to_string(values.shape));
-  if (entry.count > 0 && values.data == nullptr)
+  if ((entry.count > 0 || entry.table) && values.data == nullptr)
     fail_parameter(TN_MISUSE, name, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
 }
 
 void ParameterSet::set(const std::string& name, const ArrayView& values) {
   check(name, values);
   const ParameterEntry& entry = find(name);
+  if (entry.table) return set_rows(entry, values);
   if (entry.count > 0) copy_elements(values, reinterpret_cast<std::byte*>(change(entry)));
 }
 

@@ -25,6 +25,7 @@
 #include "core/home.h"
 #include "core/names.h"
 #include "core/system.h"
+#include "core/table_rows.h"
 
 namespace tenon::core {
 
@@ -63,8 +64,16 @@ struct ParameterEntry {
   std::string rate_owner, decay_owner;  // the layers that state the multipliers; empty if none
   size_t slab = 0;                      // index into ParameterSet::slabs()
   uint64_t offset = 0;                  // elements from the start of the slab; a multiple of 16
-  uint64_t count = 0;                   // elements, padding not included
+  uint64_t count = 0;                   // elements, padding not included; of a table 0
   int32_t merge = TN_MERGE_MEAN;        // of a buffer
+  bool table = false;                   // its rows lie in ParameterSet::owned() of their owners
+};
+
+// Tables: parameters whose rows processes own. blocks: those of this process; empty: it has all rows of them, as of
+// other parameters.
+struct TablePlacement {
+  std::vector<std::string> names;
+  std::optional<TableBlocks> blocks;
 };
 
 struct ParameterSlab {
@@ -80,8 +89,11 @@ class ParameterSet : base::NotCopied {
   // every multiplier and initializer that several of them state; otherwise throws TN_INVALID naming both layers. The
   // first declaration that states an initializer determines it; if none does, the first declaration. Throws
   // TN_UNSUPPORTED for a type other than fp32.
+  // Of tables with blocks it has no values: owned() has the rows of this process, with the first values that they have
+  // in a set without tables. TN_INVALID naming a table that is not a parameter with rows, TN_UNSUPPORTED naming one
+  // whose first values cannot be drawn row by row.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
-                                              std::shared_ptr<Allocator> allocator);
+                                              std::shared_ptr<Allocator> allocator, const TablePlacement& tables = {});
   // Creates the same entries without memory and values. A declared set is enough to plan a machine, and to check a
   // model file before large memory is allocated.
   static std::shared_ptr<ParameterSet> declare(const std::vector<ParameterDeclaration>& declarations,
@@ -93,6 +105,11 @@ class ParameterSet : base::NotCopied {
   void add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed);
 
   [[nodiscard]] bool has_values() const { return has_values_; }
+
+  [[nodiscard]] const TablePlacement& tables() const { return tables_; }
+  // The rows of tables that this process owns, as parameters of the same names with as many rows; null if it has those
+  // of others.
+  [[nodiscard]] const std::shared_ptr<ParameterSet>& owned() const { return owned_; }
 
   // Memory for the values of all entries, apart from the memory of the set.
   class Values {
@@ -119,7 +136,9 @@ class ParameterSet : base::NotCopied {
   [[nodiscard]] size_t index(const std::string& name) const;
   [[nodiscard]] const ParameterEntry& find(const std::string& name) const { return entries_[index(name)]; }
 
-  // Return the values of an entry, [count]; null if its slab is empty. Throw TN_MISUSE if the set has no values.
+  // Throws TN_MISUSE if the set has no values, TN_UNSUPPORTED for a table whose rows lie with their owners.
+  void require_values(const ParameterEntry& entry) const;
+  // Return the values of an entry, [count]; null if its slab is empty. Throw as require_values().
   // To read them now: brings them home.
   [[nodiscard]] const float* values(const ParameterEntry& entry) const;
   [[nodiscard]] const float* values(const std::string& name) const { return values(find(name)); }
@@ -131,7 +150,7 @@ class ParameterSet : base::NotCopied {
   // The same as values() and change() for all entries.
   void bring_home() const;
   void changed() noexcept;
-  // The home of an entry, and its part of it. Throws TN_MISUSE if the set has no values.
+  // The home of an entry, and its part of it. Throws as require_values().
   [[nodiscard]] Home& home(const ParameterEntry& entry);
   [[nodiscard]] static Home::Part part(const ParameterEntry& entry) {
     return {entry.offset * sizeof(float), entry.count * sizeof(float)};
@@ -139,7 +158,7 @@ class ParameterSet : base::NotCopied {
   // Throws unless `set` takes these values: TN_INVALID naming expected and actual shape and type if they differ,
   // TN_NOT_FOUND, TN_MISUSE for null values.
   void check(const std::string& name, const ArrayView& values) const;
-  // Copies `values` into an entry, after that check.
+  // Copies `values` into an entry, after that check; of a table the rows that this process owns.
   void set(const std::string& name, const ArrayView& values);
 
   // The number of updates of the set so far: the step in the counters of random draws.
@@ -179,9 +198,13 @@ class ParameterSet : base::NotCopied {
   [[nodiscard]] std::vector<std::unique_ptr<Home>> memory_for(std::vector<ParameterSlab>& slabs, size_t first,
                                                               const std::vector<ParameterEntry>& entries) const;
   void take(Layout layout, std::vector<std::unique_ptr<Home>> memory);
-  void require_values() const;
+  void check_tables(const Layout& layout) const;
+  void set_rows(const ParameterEntry& table, const ArrayView& values);
+  [[nodiscard]] std::shared_ptr<ParameterSet> owned_rows(const Layout& layout, uint64_t seed) const;
 
   std::shared_ptr<Allocator> allocator_;
+  TablePlacement tables_;
+  std::shared_ptr<ParameterSet> owned_;
   std::vector<ParameterEntry> entries_;
   std::map<std::string, size_t> by_name_;
   std::vector<ParameterSlab> slabs_;

@@ -300,14 +300,48 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
   return std::move(model.file);
 }
 
-void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
-                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts) {
-  std::vector<bool> wanted(set.entries().size());
+namespace {
+
+// The values of a tensor to be written: in memory, or the rows of a table.
+struct StoredValues {
+  const void* values;
+  const ParameterEntry* table;  // null: `values` are the values
+
+  // Calls take(data, bytes) with all of them in their order, [bytes], in parts of which none is empty.
+  template <typename Take>
+  void read(uint64_t bytes, const RowReader& rows, const Take& take) const {
+    if (bytes == 0) return;
+    if (table == nullptr) return take(values, bytes);
+    const uint64_t row = bytes / static_cast<uint64_t>(table->shape[0]);
+    const auto most = static_cast<int64_t>(std::max<uint64_t>(kPartBytes / row, 1));
+    std::vector<float> part;
+    for (int64_t first = 0; first < table->shape[0]; first += most) {
+      const int64_t count = std::min(most, table->shape[0] - first);
+      part.resize(static_cast<uint64_t>(count) * row / sizeof(float));
+      rows(*table, first, count, part.data());
+      take(part.data(), part.size() * sizeof(float));
+    }
+  }
+  static constexpr uint64_t kPartBytes = uint64_t{1} << 22;
+};
+
+// Returns which entries of the set have these names.
+std::vector<bool> marked(const ParameterSet& set, const std::vector<std::string>& names) {
+  std::vector<bool> marks(set.entries().size());
   for (const std::string& name : names) {
     const size_t index = set.index(name);
-    if (wanted[index]) fail(TN_INVALID, SubjectName{name}, "duplicate parameter ", quoted(name), " to be saved");
-    wanted[index] = true;
+    if (marks[index]) fail(TN_INVALID, SubjectName{name}, "duplicate parameter ", quoted(name), " to be saved");
+    marks[index] = true;
   }
+  return marks;
+}
+
+}  // namespace
+
+void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
+                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts,
+                 const RowReader& rows) {
+  const std::vector<bool> wanted = marked(set, names);
   const auto check_length = [&](uint64_t length) {
     if (length > kMaxModelHeader)
       fail(TN_INVALID, SubjectName{path.string()}, quoted(path.string()), ": the header would have ", length,
@@ -319,7 +353,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   for (const auto& [key, value] : parts.metadata) header.metadata[key] = value;
   header.metadata[kFormat] = kOurs;
   header.metadata[kTopology] = topology_json;
-  std::vector<const void*> values;
+  std::vector<StoredValues> values;
   uint64_t end = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (!wanted[i]) continue;
@@ -327,14 +361,17 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
     if (is_checkpoint_tensor(entry.name))
       fail(TN_INVALID, SubjectName{entry.name}, "parameter ", quoted(entry.name), ": names that begin with ",
            quoted(kCheckpointTensors), " are those of checkpoints");
-    const uint64_t bytes = entry.count * sizeof(float);
+    const uint64_t bytes = element_bytes({entry.dtype, entry.shape});
     header.tensors.push_back({entry.name, "F32", entry.dtype, entry.shape, end, bytes});
-    values.push_back(set.values(entry));
+    if (entry.table && rows)
+      values.push_back({nullptr, &entry});
+    else
+      values.push_back({set.values(entry), nullptr});
     end = checked_add(end, bytes, "size of the model");
   }
   for (const CheckpointTensor& part : parts.tensors) {
     header.tensors.push_back({part.name, part.type, TN_COMPUTE, part.shape, end, part.bytes});
-    values.push_back(part.values);
+    values.push_back({part.values, nullptr});
     end = checked_add(end, part.bytes, "size of the checkpoint");
   }
 
@@ -345,7 +382,10 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   Checksum hash = Checksum::xxh3();
   const std::string canonical = canonical_json(header);
   hash.update(canonical.data(), canonical.size());
-  for (size_t i = 0; i < values.size(); ++i) hash.update(values[i], header.tensors[i].bytes);
+  const auto each_part = [&](const auto& take) {
+    for (size_t i = 0; i < values.size(); ++i) values[i].read(header.tensors[i].bytes, rows, take);
+  };
+  each_part([&](const void* data, uint64_t bytes) { hash.update(data, bytes); });
   header.metadata[kChecksum] = hash.finish();
 
   std::string json = canonical_json(header);
@@ -356,8 +396,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   const std::unique_ptr<FileSystem::Output> output = files.replace(path);
   output->write(prefix, sizeof prefix);
   output->write(json.data(), json.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    if (header.tensors[i].bytes != 0) output->write(values[i], header.tensors[i].bytes);
+  each_part([&](const void* data, uint64_t bytes) { output->write(data, bytes); });
   output->commit();
 }
 

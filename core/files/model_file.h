@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -111,9 +112,14 @@ struct CheckpointParts {
 // Returns the name of a type in model files, such as "F32"; "" if they lack it.
 [[nodiscard]] std::string element_type_name(tn_dtype dtype);
 
+// Reads rows of a table of a set, whose rows lie with several owners, in their order. to: [count, width].
+using RowReader = std::function<void(const ParameterEntry& table, int64_t first, int64_t count, float* to)>;
+
 // Writes the entries `names`, in the order of the set, its metadata, and the topology unchanged. The same arguments and
-// values give the same bytes. The file appears under its name only when it is complete and on disk.
+// values give the same bytes. The file appears under its name only when it is complete and on disk. rows: reads each
+// row of a table twice; null: the set has all values.
 void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
-                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts = {});
+                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts = {},
+                 const RowReader& rows = nullptr);
 
 }  // namespace tenon::core

@@ -38,15 +38,45 @@ void orthonormalize(std::vector<double>& vectors, size_t length) {
   }
 }
 
+// Initialises elements 2k and 2k + 1 from block k of the stream; `draw_first_values` has the kinds of the host.
+void initialize_plainly(const tn_initializer& initializer, const Philox& philox, const Elements& elements,
+                        float* values) {
+  const double a = initializer.a;
+  const double b = initializer.b;
+  if (initializer.kind == TN_INIT_CONSTANT) {
+    for (uint64_t i = 0; i < elements.count; ++i) values[i] = static_cast<float>(a);
+    return;
+  }
+  // Rounding to fp32 must not reach the open end of the interval.
+  const float last = std::nextafter(static_cast<float>(b), static_cast<float>(a));
+  const auto uniform = [&](double u) { return std::min(static_cast<float>(a + (b - a) * u), last); };
+  const uint64_t end = elements.first + elements.count;
+  for (uint64_t pair = elements.first / 2; 2 * pair < end; ++pair) {
+    const Philox::Block block = philox.block(pair);
+    const double u = unit_interval(block[0], block[1]);
+    const double v = unit_interval(block[2], block[3]);
+    float drawn[2] = {uniform(u), uniform(v)};
+    if (initializer.kind == TN_INIT_NORMAL) {  // Box and Muller, 1958; 1 - u is never 0
+      const double radius = b * std::sqrt(-2 * std::log(1 - u));
+      const double angle = 2 * std::numbers::pi * v;
+      drawn[0] = static_cast<float>(a + radius * std::cos(angle));
+      drawn[1] = static_cast<float>(a + radius * std::sin(angle));
+    }
+    for (const uint64_t i : {2 * pair, 2 * pair + 1})
+      if (i >= elements.first && i < end) values[i - elements.first] = drawn[i - 2 * pair];
+  }
+}
+
 }  // namespace
 
-void draw_truncated_normal(double deviation, double bound, const Philox& philox, float* values, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) {
+void draw_truncated_normal(double deviation, double bound, const Philox& philox, const Elements& elements,
+                           float* values) {
+  for (uint64_t i = elements.first; i < elements.first + elements.count; ++i) {
     double x = 0;
     bool accepted = false;
-    // By rejection; attempt k of value i reads block k * count + i. For a small bound from the uniform distribution,
-    // for others from the normal one (Box and Muller, 1958), so that at least 60 % are accepted.
-    for (uint64_t index = i; !accepted; index += count) {
+    // By rejection; attempt k of value i reads block k * elements.whole + i. For a small bound from the uniform
+    // distribution, for others from the normal one (Box and Muller, 1958), so that at least 60 % are accepted.
+    for (uint64_t index = i; !accepted; index += elements.whole) {
       const Philox::Block block = philox.block(index);
       const double u = unit_interval(block[0], block[1]), v = unit_interval(block[2], block[3]);
       if (bound < 1) {
@@ -57,7 +87,7 @@ void draw_truncated_normal(double deviation, double bound, const Philox& philox,
         accepted = std::abs(x) <= bound;
       }
     }
-    values[i] = static_cast<float>(deviation * x);
+    values[i - elements.first] = static_cast<float>(deviation * x);
   }
 }
 
@@ -74,6 +104,18 @@ void orthogonalize(double gain, const std::vector<int64_t>& shape, float* values
   orthonormalize(matrix, length);
   for (size_t k = 0; k < vectors; ++k)
     for (size_t i = 0; i < length; ++i) values[place(k, i)] = static_cast<float>(gain * matrix[k * length + i]);
+}
+
+void draw_first_values(const tn_initializer& initializer, const Philox& philox, const std::vector<int64_t>& shape,
+                       const Elements& elements, float* values) {
+  if (initializer.kind == kInitTruncatedNormal) {
+    draw_truncated_normal(initializer.a, initializer.b, philox, elements, values);
+  } else if (initializer.kind == kInitOrthogonal) {
+    initialize_plainly({TN_INIT_NORMAL, 0, 0, 1}, philox, elements, values);
+    orthogonalize(initializer.a, shape, values);
+  } else {
+    initialize_plainly(initializer, philox, elements, values);
+  }
 }
 
 }  // namespace tenon::core
