@@ -111,6 +111,7 @@ tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char
   return api::call(host, error, [&](Host& owner) {
     const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
+    held->set->require_values(entry);
     const uint64_t room = api::required(bytes, "bytes"), needed = entry.count * sizeof(float);
     if (room < needed) {
       *bytes = needed;

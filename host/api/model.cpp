@@ -1,4 +1,6 @@
 // The public C API: layers, parameters, model files. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_team.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -8,8 +10,10 @@
 #include "base/utf8.h"
 #include "core/files/model_file.h"
 #include "host/api/api.h"
+#include "host/api/held_team.h"
 #include "host/api/topologies.h"
 #include "host/layers/renames.h"
+#include "host/machine/tables/table_reader.h"
 #include "host/plugins/type_json.h"
 
 namespace api = tenon::host::api;
@@ -140,6 +144,25 @@ tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t 
   });
 }
 
+tn_status tn_team_parameters(tn_host* host, tn_team team, const tn_layer* outputs, uint32_t outputs_count,
+                             uint64_t seed, const char* const* tables, uint32_t tables_count, tn_parameters* parameters,
+                             tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    api::required(parameters, "parameters");
+    TablePlacement placement = {api::strings(tables, tables_count, "tables"), {}};
+    const std::shared_ptr<HeldTeam> held_team = team.generation == 0 ? nullptr : owner.teams.at(team);
+    const int64_t processes = held_team == nullptr ? 1 : held_team->team->processes();
+    if (processes > kTableBlocks)
+      fail(TN_UNSUPPORTED, SubjectName{"tables"}, "the rows of tables can have ", kTableBlocks,
+           " owners; the team has ", processes, " processes");
+    if (processes > 1 && !placement.names.empty()) placement.blocks = blocks_of(processes, held_team->team->rank());
+    const auto held = std::make_shared<HeldParameters>(
+        ParameterSet::create(declarations_of(owner, outputs, outputs_count), seed, owner.allocator, placement));
+    held->team = held_team;
+    *parameters = owner.parameters.add<tn_parameters>(held);
+  });
+}
+
 tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
                                 tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
@@ -238,6 +261,36 @@ tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_erro
 
 // ---- model files
 
+namespace {
+
+// Writes a model of which this process and the others of its team own rows.
+void write_with_team(Host& host, const HeldParameters& held, const std::string& path, const std::string& topology,
+                     const std::vector<std::string>& names) {
+  const std::shared_ptr<HeldTeam> team = held.team.lock();
+  if (team == nullptr)
+    fail(TN_MISUSE, SubjectName{"parameters"},
+         "the parameters have tables, whose rows lie with the processes of a team ",
+         "that this one has left; save the model before");
+  const Use use(team->mark, "team");
+  TableReader rows(*team->team, *held.set);
+  if (team->team->rank() != 0) return rows.serve();
+  try {
+    write_model(*host.files, path, topology, *held.set, names, {},
+                [&](const ParameterEntry& table, int64_t first, int64_t count, float* to) {
+                  rows.read(table, first, count, to);
+                });
+  } catch (...) {
+    try {
+      rows.end(true);
+    } catch (const Error&) {  // the first failure is the one to report
+    }
+    throw;
+  }
+  rows.end(false);
+}
+
+}  // namespace
+
 tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                         const char* path, tn_error* error) {
   return api::call(host, error, [&](Host& owner) {
@@ -249,7 +302,9 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
     const std::shared_ptr<HeldParameters> held = owner.parameters.at(parameters);
     const SetRead read(held->gate);
     const ParameterSet& set = *held->set;
-    write_model(*owner.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
+    const std::string file = api::string(path, "path"), json = topology.to_json(set.names()).dump();
+    if (set.owned() != nullptr) return write_with_team(owner, *held, file, json, names);
+    write_model(*owner.files, file, json, set, names);
   });
 }
 

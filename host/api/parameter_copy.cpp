@@ -90,7 +90,10 @@ json copy_parameters(ParameterSet& to, const ParameterSet& from, const CopyOptio
     fail(TN_INVALID, "the set that is copied from does not fit: ", faults,
          report["extra"].empty() ? "" : "; it alone has " + report["extra"].dump());
   for (const auto& [target, source] : copies)
-    if (target->count > 0) std::memcpy(to.change(*target), from.values(*source), target->count * sizeof(float));
+    if (target->table)  // its rows of this process
+      to.set(target->name, {source->dtype, source->shape, from.values(*source)});
+    else if (target->count > 0)
+      std::memcpy(to.change(*target), from.values(*source), target->count * sizeof(float));
   return report;
 }
 

@@ -26,6 +26,7 @@ class RuleUpdater final : public Updater {
   // For the updates that follow; empty: they fail.
   void set_lend(Lend lend) { lend_ = std::move(lend); }
 
+  void check_tables(const std::vector<std::string>& tables) const override;
   [[nodiscard]] bool calls_application() const override { return true; }
   void prepare(StepGradients& gradients, const UsedNames& used) override { prepare_with(lend_, gradients, used); }
   void prepare_with(const Lend& lend, StepGradients& gradients, const UsedNames& used);

@@ -17,6 +17,7 @@ namespace {
 std::shared_ptr<HeldParameters> with_values(Host& host, tn_parameters parameters) {
   std::shared_ptr<HeldParameters> held = host.parameters.at(parameters);
   if (!held->set->has_values()) fail(TN_MISUSE, "the parameters have no values, they were only declared");
+  for (const ParameterEntry& entry : held->set->entries()) held->set->require_values(entry);
   return held;
 }
 

@@ -210,6 +210,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
   bound_steps(graph, options, model.ragged_bounds, model.bounds);
+  model.tables = read_caches(graph, model.lowered, target.set, options);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
   if (options.training) {

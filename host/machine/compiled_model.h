@@ -17,6 +17,7 @@
 #include "host/machine/gradients.h"
 #include "host/machine/machine_memory.h"
 #include "host/machine/sparse_gradient.h"
+#include "host/machine/tables/table_reads.h"
 #include "host/plugins/device.h"
 
 namespace tenon::host {
@@ -61,6 +62,7 @@ struct CompiledModel {
   std::vector<int64_t> bounds;  // per symbol
   Lowered lowered;              // lowered.graph is empty: calls->graph() has it
   Inverses inverses;
+  std::vector<MachineTable> tables;  // whose rows lie with their owners
   std::vector<Cost> costs;
   std::vector<GivenGradient> given;       // of the outputs, if backward begins with them
   std::vector<ValueId> kept;              // readable after the last call

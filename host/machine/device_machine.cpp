@@ -147,9 +147,35 @@ void DeviceMachine::start_forward(const Minibatch& minibatch, FeedMode mode, std
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples == 0) return;
   take_feeds(model_, *access_, minibatch.arrays, minibatch.sizes, mode);
+  take_places(minibatch.arrays);
   carried_.advance(samples);
   run_once(version);
   start(Phase::kForward);
+}
+
+void DeviceMachine::take_tables(const std::vector<TableRows>& rows) {
+  rows_ = &rows;
+  for (size_t i = 0; i < model_.tables.size(); ++i) {
+    DeviceMemory& cache = model_.memory.caches[i];
+    const uint64_t bytes = rows[i].values.size() * sizeof(float);
+    if (cache.size() < bytes) {
+      DeviceMemory larger(device_, std::max(bytes, 2 * cache.size()));
+      access_->wait();  // before the former memory is released
+      cache = std::move(larger);
+      model_.calls->bind(model_.tables[i].stored, cache.data());
+    }
+    access_->write(cache.data(), rows[i].values.data(), bytes);
+  }
+}
+
+// Copies the places of the ids of a shard in the caches.
+void DeviceMachine::take_places(const std::vector<ArrayView>& arrays) {
+  for (size_t i = 0; i < model_.tables.size(); ++i)
+    for (const TableRead& read : model_.tables[i].reads) {
+      std::vector<int64_t> places = ids_of(model_.lowered.feeds[read.feed], arrays[read.feed]);
+      for (int64_t& id : places) id = (*rows_)[i].place(id);
+      access_->write(model_.memory.fed.at(read.places).own, places.data(), places.size() * sizeof(int64_t));
+    }
 }
 
 void DeviceMachine::finish_forward() {
@@ -237,7 +263,7 @@ void DeviceMachine::commit_buffers(const UsedNames& used) {
 
 // Makes the next values of a buffer the present ones. number: in Lowered::buffers.
 void DeviceMachine::commit_buffer(size_t number) {
-  const MachineMemory::Resident& kept = model_.memory.residents[model_.lowered.parameters.size() + number];
+  const MachineMemory::Resident& kept = model_.memory.residents[model_.memory.first_buffer + number];
   const void* const next = model_.calls->memory(model_.lowered.buffers[number].next);
   if (options_.compute == TN_F32) {
     access_->move(kept.data(), next, kept.part.bytes);

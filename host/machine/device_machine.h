@@ -16,6 +16,7 @@
 #include "host/machine/gradient_runs.h"
 #include "host/machine/shards/shard.h"
 #include "host/machine/shards/shard_values.h"
+#include "host/machine/tables/minibatch_rows.h"
 #include "host/plugins/device.h"
 #include "host/plugins/host_access.h"
 
@@ -43,7 +44,10 @@ class DeviceMachine final : public Shard, public ShardValues {
   // Compiles again with larger bounds if a minibatch has more rows than fit; then there are no outputs. Changes nothing
   // on failure.
   void grow(const std::vector<int64_t>& symbols, bool keeps_gradients);
-  // After grow(). version: as of Machine::set_version.
+  // After grow(), with the rows of tables that this process reads of the minibatch, by number in CompiledModel::tables:
+  // copies their values into caches. Borrows them until the next call.
+  void take_tables(const std::vector<TableRows>& rows);
+  // After grow() and take_tables(). version: as of Machine::set_version.
   void start_forward(const Minibatch& minibatch, FeedMode mode, std::optional<uint64_t> version);
   void finish_forward();
   // What may fail before a backward changes anything. adds: to the gradients so far, which it else overwrites.
@@ -114,6 +118,7 @@ class DeviceMachine final : public Shard, public ShardValues {
   [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_, *access_}; }
   void replace_model(CompiledModel larger, bool keeps_gradients);
   void begin_step(const Minibatch& minibatch);
+  void take_places(const std::vector<ArrayView>& arrays);
   void run_once(std::optional<uint64_t> version);
   void start(Phase phase, const Final& final = nullptr);
   void finish(Phase phase);
@@ -130,6 +135,7 @@ class DeviceMachine final : public Shard, public ShardValues {
   MachineOptions options_;  // max_samples: of the shard
   std::unique_ptr<HostAccess> access_;
   CompiledModel model_;
+  const std::vector<TableRows>* rows_ = nullptr;  // of tables; null: there are none
   CarriedMemory carried_;
   std::shared_ptr<const MemoryId> memory_id_;
   std::vector<int64_t> symbols_;        // sizes by symbol in the last forward

@@ -13,6 +13,7 @@
 #include "host/machine/shards/shard_tree.h"
 #include "host/machine/shards/team_results.h"
 #include "host/machine/shards/team_sum.h"
+#include "host/machine/tables/machine_tables.h"
 
 namespace tenon::host {
 
@@ -140,7 +141,9 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
       shards_(in_order(lanes_, others_, own_.first), max_samples_, set->allocator()),
       team_results_(team_ == nullptr ? nullptr : std::make_unique<TeamResults>(*team_, lanes_, others_)),
       team_sum_(team_ == nullptr ? nullptr : std::make_unique<TeamSum>(*team_, first(), placement.shards)),
-      step_(first()) {
+      step_(first()),
+      tables_(set->owned() == nullptr ? nullptr
+                                      : std::make_unique<MachineTables>(team_, first(), placement.shards, step_)) {
   if (placement.shards == 1) return;
   const bool by_devices = options.shards == 0 && team_ == nullptr;
   check_divisible(model(), options,
@@ -223,6 +226,16 @@ void Machine::begin_forward(const Division& division) {
   drop_outputs();
   shards_.drop_copies();
   shards_.cut_carried(division.samples());
+  if (tables_ != nullptr) bring_tables(division);
+}
+
+// Brings the rows of tables that the shards of this process read.
+void Machine::bring_tables(const Division& division) {
+  std::vector<const std::vector<ArrayView>*> shards;
+  for (const auto& lane : lanes_)
+    for (size_t place = 0; place < lane->count(); ++place) shards.push_back(&division.at(*lane, place).arrays);
+  tables_->fetch(shards);
+  for (const auto& lane : lanes_) lane->machine().take_tables(tables_->rows());
 }
 
 void Machine::forward_round(const Division& division, size_t round, FeedMode mode) {
@@ -350,6 +363,10 @@ void Machine::check_trainable() const {
   if (team_ != nullptr && step_.exist())
     fail(TN_UNSUPPORTED, "a second backward before an update cannot be divided among ", team_->processes(),
          " processes");
+  if (tables_ != nullptr && step_.exist())
+    fail(TN_UNSUPPORTED,
+         "a second backward before an update cannot add to the gradients of tables, whose rows are those of "
+         "another minibatch");
   if (!step_.updated().empty()) {
     const std::string& name = *step_.updated().begin();
     fail(TN_MISUSE, SubjectName{name}, "backward would add to gradients of which parameter \"", name,
@@ -446,8 +463,9 @@ void Machine::add_up(const ShardTree& tree) {
         nodes.erase(join.from);
       }
     }
+    for (const auto& node : nodes) node.second->machine().wait();
+    if (tables_ != nullptr) tables_->add_up(tree, nodes);
     if (team_sum_ != nullptr) {
-      for (const auto& node : nodes) node.second->machine().wait();
       team_sum_->run(tree, nodes);
       first().set_summed();
     } else if (nodes.at(0) != &first()) {

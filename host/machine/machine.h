@@ -24,6 +24,7 @@ namespace tenon::host {
 
 using namespace core;
 
+class MachineTables;
 class TeamResults;
 class TeamSum;
 
@@ -157,6 +158,7 @@ class Machine {
   [[nodiscard]] size_t rounds() const;
   void start_forward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch);
   void begin_forward(const Division& division);
+  void bring_tables(const Division& division);
   void forward_round(const Division& division, size_t round, FeedMode mode);
   void run_rounds(const Division& division, FeedMode mode);
   void add_up(const ShardTree& tree);
@@ -184,7 +186,8 @@ class Machine {
   std::unique_ptr<TeamResults> team_results_;  // null without a team, as the next
   std::unique_ptr<TeamSum> team_sum_;
   StepGradients step_;
-  std::optional<uint64_t> version_;  // of the parameters
+  std::unique_ptr<MachineTables> tables_;  // null: the set has all rows
+  std::optional<uint64_t> version_;        // of the parameters
   Values values_ = Values::kNone;
   Lending lending_ = Lending::kNone;
 };

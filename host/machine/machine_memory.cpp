@@ -25,6 +25,8 @@ std::vector<ValueId> fed_values(const CompiledModel& model) {
     if (feed.weights != kNoValue) values.push_back(feed.weights);
   }
   for (const GivenGradient& given : model.given) values.push_back(given.gradient);
+  for (const MachineTable& table : model.tables)
+    for (const TableRead& read : table.reads) values.push_back(read.places);
   return values;
 }
 
@@ -100,6 +102,17 @@ void bind_resident(CompiledModel& model, ParameterSet& set, const HostAccess& ac
   model.memory.residents.push_back(resident);
 }
 
+// Binds the parameters, those of tables to caches with room for one row.
+void bind_parameters(CompiledModel& model, ParameterSet& set, const HostAccess& access) {
+  for (const ParameterUse& use : model.lowered.parameters)
+    if (!set.find(use.name).table) bind_resident(model, set, access, use.name, use.stored);
+  for (const MachineTable& table : model.tables) {
+    model.memory.caches.emplace_back(access.device(), static_cast<uint64_t>(table.width) * sizeof(float));
+    model.calls->bind(table.stored, model.memory.caches.back().data());
+  }
+  model.memory.first_buffer = model.memory.residents.size();
+}
+
 // Binds every view to the memory of the value that it is a view of.
 void bind_views(CompiledModel& model) {
   const Graph& graph = model.calls->graph();
@@ -153,7 +166,7 @@ void allocate(CompiledModel& model, ParameterSet& set, HostAccess& access, const
   for (const GivenGradient& given : model.given)  // finite before the first is given
     access.zero(calls.memory(given.gradient), bytes_of(calls.graph().spec(given.gradient), model.bounds));
   bind_fixed(model, access);
-  for (const ParameterUse& use : model.lowered.parameters) bind_resident(model, set, access, use.name, use.stored);
+  bind_parameters(model, set, access);
   for (const BufferUse& use : model.lowered.buffers) bind_resident(model, set, access, use.name, use.stored);
   for (const PlacedGradient& gradient : model.gradients)
     calls.bind(gradient.value, base + sections.gradients + gradient.offset);

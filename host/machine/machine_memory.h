@@ -37,7 +37,9 @@ struct MachineMemory {
   Sections sections;
   DeviceMemory block;
   std::map<ValueId, FeedMemory> fed;  // by value: everything that a minibatch feeds
-  std::vector<Resident> residents;    // the parameters, then the buffers, in the order of Lowered
+  std::vector<Resident> residents;   // the parameters that are not in caches, then the buffers, in the order of Lowered
+  size_t first_buffer = 0;           // in residents
+  std::vector<DeviceMemory> caches;  // by number in CompiledModel::tables
   // Step control, as the host reads and writes it: in the block, from which kernels read it, or in `control`, from
   // which it is copied to the block.
   Buffer control;

@@ -129,7 +129,7 @@ ParameterSet::Values Predictor::values_of(const ParameterSet& set, const Paramet
     if (from.shape != entry.shape)
       fail_parameter(TN_INVALID, entry.name, "\"", entry.name, "\" of the parameters is ", to_string(from.shape),
                      "; the outputs need ", to_string(entry.shape));
-    if (from.count > 0) std::memcpy(values.data(entry), source.values(from), from.count * sizeof(float));
+    if (entry.count > 0) std::memcpy(values.data(entry), source.values(from), entry.count * sizeof(float));
   }
   return values;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "core/alignment.h"
 #include "core/checked.h"
@@ -16,7 +18,7 @@ SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntr
       access_(access),
       shape_(entry.shape),
       height_(entry.shape[0]),
-      width_(height_ == 0 ? 0 : static_cast<int64_t>(entry.count) / height_),
+      width_(std::accumulate(shape_.begin() + 1, shape_.end(), int64_t{1}, std::multiplies<>())),
       dtype_(dtype) {}
 
 SparseGradient::Layout SparseGradient::layout(int64_t capacity) const {

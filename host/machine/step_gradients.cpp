@@ -13,8 +13,10 @@ std::vector<GradientRun> StepGradients::runs(const UsedNames& used) const {
 
 std::vector<const SparseGradient*> StepGradients::row_sparse(const UsedNames& used) const {
   std::vector<const SparseGradient*> result;
-  for (const auto& gradient : machine_.model().sparse_gradients)
-    if (used.contains(set()->entries()[gradient->entry()].name)) result.push_back(gradient.get());
+  for (const auto& gradient : machine_.model().sparse_gradients) {
+    const ParameterEntry& entry = set()->entries()[gradient->entry()];
+    if (!entry.table && used.contains(entry.name)) result.push_back(gradient.get());
+  }
   return result;
 }
 
@@ -56,6 +58,7 @@ void StepGradients::commit(const UsedNames& used) {
 
 const ParameterUse& StepGradients::readable(const std::string& parameter) const {
   const ParameterUse& use = parameter_with_gradient(machine_.model().lowered, parameter);
+  set()->require_values(set()->find(parameter));
   if (state_ == State::kNone)
     fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
   return use;

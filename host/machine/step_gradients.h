@@ -11,6 +11,7 @@
 #include "core/array_view.h"
 #include "core/parameter_set.h"
 #include "host/machine/device_machine.h"
+#include "host/machine/update_target.h"
 
 namespace tenon::host {
 
@@ -18,22 +19,25 @@ using namespace core;
 
 // The gradients since the last update, on the device that has the sums over all shards. A step begins with the first
 // backward and ends with commit().
-class StepGradients {
+class StepGradients final : public UpdateTarget {
  public:
   // Borrows the machine that has the sums.
   explicit StepGradients(DeviceMachine& machine) : machine_(machine) {}
 
   // Whether backward has run since the last commit.
-  [[nodiscard]] bool exist() const { return state_ == State::kAccumulated || state_ == State::kSkipped; }
-  // Return the gradients of the parameters in `used`. Pointers are valid while memory_id() returns the same object.
-  [[nodiscard]] std::vector<GradientRun> runs(const UsedNames& used) const;
-  [[nodiscard]] std::vector<const SparseGradient*> row_sparse(const UsedNames& used) const;
-  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return machine_.memory_id(); }
-  [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return machine_.set(); }
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return machine_.device(); }
-  [[nodiscard]] HostAccess& access() const { return machine_.access(); }
-  [[nodiscard]] const tn_parallel* parallel() const { return machine_.parallel(); }
-  // Returns the names of the parameters with gradients.
+  [[nodiscard]] bool exist() const override { return state_ == State::kAccumulated || state_ == State::kSkipped; }
+  // Those of tables whose rows lie with their owners are not among them.
+  [[nodiscard]] std::vector<GradientRun> runs(const UsedNames& used) const override;
+  [[nodiscard]] std::vector<const SparseGradient*> row_sparse(const UsedNames& used) const override;
+  [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return machine_.memory_id(); }
+  [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const override { return machine_.set(); }
+  [[nodiscard]] const std::shared_ptr<Device>& device() const override { return machine_.device(); }
+  [[nodiscard]] HostAccess& access() const override { return machine_.access(); }
+  [[nodiscard]] const tn_parallel* parallel() const override { return machine_.parallel(); }
+  // The rows of such tables that this process owns; null without them. An updater updates both. Borrowed.
+  [[nodiscard]] UpdateTarget* owned() const { return owned_; }
+  void set_owned(UpdateTarget* owned) { owned_ = owned; }
+  // Returns the names of the parameters with gradients, of all tables, too.
   [[nodiscard]] std::set<std::string> trained() const;
   // Returns the names of those that are `names` or lie below them ("D": "D.weight"). Throws
   // TN_INVALID naming those that no such parameter has.
@@ -41,10 +45,9 @@ class StepGradients {
   // The parameters that a part of this step has updated: a step updates each of them once.
   [[nodiscard]] const std::set<std::string>& updated() const { return updated_; }
   void add_updated(const std::set<std::string>& names) { updated_.insert(names.begin(), names.end()); }
-  // Whether updates skip steps with gradients that are not finite.
-  [[nodiscard]] bool skips_steps() const { return machine_.options().precision != TN_PRECISION_FULL; }
+  [[nodiscard]] bool skips_steps() const override { return machine_.options().precision != TN_PRECISION_FULL; }
   // Lets commit keep all buffers: an update has skipped the step.
-  void skip() { state_ = State::kSkipped; }
+  void skip() override { state_ = State::kSkipped; }
   // Ends the step: copies the next values of the buffers in `used` into the set, drops the gradients, and counts an
   // update of the set. Does nothing without gradients.
   void commit(const UsedNames& used);
@@ -85,6 +88,7 @@ class StepGradients {
   [[nodiscard]] const ParameterUse& readable(const std::string& parameter) const;
 
   DeviceMachine& machine_;
+  UpdateTarget* owned_ = nullptr;
   State state_ = State::kNone;
   std::set<std::string> updated_;
   Rule* rule_ = nullptr;

@@ -99,10 +99,16 @@ void require_writable(const fs::path& folder) {
 void check_stored(const CheckpointedTraining& training) {
   std::set<std::string> stored;
   for (const ParameterDeclaration& declaration : training.topology.declarations()) stored.insert(declaration.name);
-  for (const ParameterEntry& entry : training.machine.set()->entries())
+  for (const ParameterEntry& entry : training.machine.set()->entries()) {
+    if (entry.table)
+      fail(
+          TN_UNSUPPORTED, SubjectName{entry.name}, "checkpoint: parameter \"", entry.name,
+          "\" is a table, whose rows lie with the processes of a team, and checkpoints do not hold them yet; leave out "
+          "checkpoints and save the model at the end, or remove the parameter from the tables");
     if (!stored.contains(entry.name))
       fail(TN_INVALID, SubjectName{entry.name}, "checkpoint: no output depends on parameter \"", entry.name,
            "\" (layer \"", entry.owner, "\"); add an output that does");
+  }
 }
 
 }  // namespace

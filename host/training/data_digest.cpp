@@ -34,13 +34,14 @@ std::string digest_of(const SampleBlock& samples) {
 
 std::string digest_of(const ParameterSet& set, const ParameterEntry& entry) {
   Xxh3 hash;
-  hash.update(set.values(entry), entry.count * sizeof(float));
+  if (!entry.table) hash.update(set.values(entry), entry.count * sizeof(float));
   return hash.finish();
 }
 
 std::string digest_of(const ParameterSet& set) {
   Xxh3 hash;
-  for (const ParameterEntry& entry : set.entries()) hash.update(set.values(entry), entry.count * sizeof(float));
+  for (const ParameterEntry& entry : set.entries())
+    if (!entry.table) hash.update(set.values(entry), entry.count * sizeof(float));
   return hash.finish();
 }
 

@@ -209,8 +209,8 @@ UpdateCalls::Written ProgramUpdater::written(const std::shared_ptr<ParameterSet>
 }
 
 double ProgramUpdater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
-  const ProgramState* state = known(set);
-  const uint64_t step = state == nullptr ? 1 : std::max<uint64_t>(state->step, 1);
+  const uint64_t rows = set->owned() == nullptr ? 0 : steps(set->owned());  // of a model of tables alone
+  const uint64_t step = std::max<uint64_t>({steps(set), rows, 1});
   return learning_rate_ * options_.schedule.factor(step);
 }
 
@@ -281,7 +281,7 @@ std::vector<Updater::StateValues> ProgramUpdater::views(ProgramState* state, con
   const StateLayout layout(set);
   for (size_t i = 0; i < set.entries().size(); ++i) {
     const ParameterEntry& entry = set.entries()[i];
-    if (entry.buffer) continue;
+    if (entry.buffer || entry.table) continue;
     for (size_t number = 0; number < declared_.size(); ++number) {
       const uint8_t extent = declared_[number].extent;
       Home* const home = state == nullptr ? nullptr : &state->slabs[entry.slab][number];
@@ -334,28 +334,49 @@ void ProgramUpdater::adopt(const std::shared_ptr<SetState>& states, uint64_t ste
   sets_.push_back(adopted);
 }
 
-UpdateCalls& ProgramUpdater::calls_for(ProgramState& state, StepGradients& gradients, const UsedNames& used,
+UpdateCalls& ProgramUpdater::calls_for(ProgramState& state, UpdateTarget& target, const UsedNames& used,
                                        ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
-    if (calls->is_for(gradients, used)) return *calls;
-  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm, gradients.skips_steps()};
-  auto made = std::make_unique<UpdateCalls>(gradients, used, plan, state.slabs, sink);
+    if (calls->is_for(target, used)) return *calls;
+  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm, target.skips_steps()};
+  auto made = std::make_unique<UpdateCalls>(target, used, plan, state.slabs, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
   return *state.calls.back();
 }
 
+void ProgramUpdater::check_tables(const std::vector<std::string>& tables) const {
+  const auto refuse = [&](const auto&... why) {
+    const std::string who = "updater \"" + type() + "\"";
+    if (!tables.empty())
+      fail(TN_UNSUPPORTED, ComponentName{who}, SubjectName{tables[0]}, who, ": table \"", tables[0], "\" ", why...);
+  };
+  if (options_.clip_norm > 0)
+    refuse(
+        "has its rows with the processes of a team, over which clip_norm has no norm yet; put the tables into a group "
+        "of updaters without clip_norm");
+  if (grain_ == TN_GRAIN_TENSOR || grain_ == TN_GRAIN_MATRIX)
+    refuse(
+        "has its rows with the processes of a team, and this updater updates whole tensors; put the tables into a "
+        "group with another updater");
+}
+
 void ProgramUpdater::update(StepGradients& gradients, const UsedNames& used) {
-  if (!gradients.exist()) return;
+  update_target(gradients, used);
+  if (UpdateTarget* const owned = gradients.owned()) update_target(*owned, used);
+}
+
+void ProgramUpdater::update_target(UpdateTarget& target, const UsedNames& used) {
+  if (!target.exist()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
-  ProgramState& state = state_for(gradients.set());
-  UpdateCalls& calls = calls_for(state, gradients, used, sink);
+  ProgramState& state = state_for(target.set());
+  UpdateCalls& calls = calls_for(state, target, used, sink);
   if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
-  if (!calls.run(gradients, learning_rate_ * options_.schedule.factor(step), step, sink)) {
+  if (!calls.run(target, learning_rate_ * options_.schedule.factor(step), step, sink)) {
     ++state.skipped;
-    return gradients.skip();
+    return target.skip();
   }
   state.step = step;
   state.written = calls.written();

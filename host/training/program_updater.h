@@ -22,6 +22,7 @@ class ProgramUpdater final : public Updater {
   // Records the program. Errors name the updater and the attribute.
   ProgramUpdater(const UpdaterType& type, const Values& attributes);
 
+  void check_tables(const std::vector<std::string>& tables) const override;
   void update(StepGradients& gradients, const UsedNames& used) override;
 
   [[nodiscard]] const std::string& type() const override { return type_.description.type; }
@@ -56,7 +57,8 @@ class ProgramUpdater final : public Updater {
   ProgramState& state_for(const std::shared_ptr<ParameterSet>& set);
   void add_slabs(ProgramState& state, const ParameterSet& set) const;
   [[nodiscard]] std::vector<StateValues> views(ProgramState* state, const ParameterSet& set) const;
-  UpdateCalls& calls_for(ProgramState& state, StepGradients& gradients, const UsedNames& used, ErrorSink& sink);
+  UpdateCalls& calls_for(ProgramState& state, UpdateTarget& target, const UsedNames& used, ErrorSink& sink);
+  void update_target(UpdateTarget& target, const UsedNames& used);
   [[nodiscard]] const ProgramState* known(const std::shared_ptr<ParameterSet>& set) const;
 
   const UpdaterType& type_;

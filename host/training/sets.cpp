@@ -24,6 +24,11 @@ void check_receiver(const ParameterSet& source, const ParameterSet& target, cons
     if (!target.contains(entry.name))
       fail_parameter(TN_INVALID, entry.name, option, ": the set for the values lacks parameter \"", entry.name, "\"");
     const ParameterEntry& other = target.find(entry.name);
+    if (entry.table || other.table)
+      fail_parameter(
+          TN_UNSUPPORTED, entry.name, option, ": parameter \"", entry.name,
+          "\" is a table, whose rows lie with the processes of a team, and copies of them are not kept yet; leave out ",
+          option, ", or remove the parameter from the tables");
     if (other.shape != entry.shape || other.buffer != entry.buffer)
       fail_parameter(TN_INVALID, entry.name, option, ": parameter \"", entry.name, "\": expected ",
                      to_string(entry.shape), ", the set for the values has ", to_string(other.shape));

@@ -14,7 +14,7 @@ namespace tenon::host {
 namespace {
 
 // Returns the stretches of parameters that one call each may update: whole runs, or single tensors.
-std::vector<GradientRun> stretches_of(const StepGradients& gradients, const std::vector<GradientRun>& runs,
+std::vector<GradientRun> stretches_of(const UpdateTarget& gradients, const std::vector<GradientRun>& runs,
                                       int32_t grain) {
   if (grain == TN_GRAIN_ELEMENT) return runs;
   std::vector<GradientRun> result;
@@ -35,8 +35,12 @@ std::vector<GradientRun> stretches_of(const StepGradients& gradients, const std:
 }  // namespace
 
 std::vector<int64_t> StateLayout::shape(const ParameterEntry& entry, uint8_t extent) {
-  if (extent == TN_FULL) return entry.shape;
   if (extent == TN_PER_ROW) return {rows(entry)};
+  if (extent == TN_FULL) {
+    std::vector<int64_t> dimensions = entry.shape;
+    if (!dimensions.empty()) dimensions[0] = rows(entry);
+    return dimensions;
+  }
   return {entry.shape.empty() ? entry.shape.begin() : entry.shape.begin() + 1, entry.shape.end()};
 }
 
@@ -62,7 +66,7 @@ StateLayout::StateLayout(const ParameterSet& set) {
   for (const ParameterSlab& slab : set.slabs()) sizes_[TN_FULL].push_back(slab.padded_elements);
 }
 
-UpdateCalls::UpdateCalls(StepGradients& gradients, const UsedNames& used, const UpdatePlan& plan,
+UpdateCalls::UpdateCalls(UpdateTarget& gradients, const UsedNames& used, const UpdatePlan& plan,
                          std::vector<SlabStates>& states, ErrorSink& sink)
     : memory_id_(gradients.memory_id()),
       used_(used),
@@ -115,7 +119,7 @@ std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandC
   return inputs;
 }
 
-std::vector<OperandCall::Operand> UpdateCalls::changed_by(StepGradients& gradients, const UpdatePlan& plan,
+std::vector<OperandCall::Operand> UpdateCalls::changed_by(UpdateTarget& gradients, const UpdatePlan& plan,
                                                           std::vector<SlabStates>& states,
                                                           const std::vector<size_t>& entries) {
   ParameterSet& set = *gradients.set();
@@ -132,7 +136,7 @@ std::vector<OperandCall::Operand> UpdateCalls::changed_by(StepGradients& gradien
   return operands;
 }
 
-void UpdateCalls::add_dense(StepGradients& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states,
+void UpdateCalls::add_dense(UpdateTarget& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states,
                             ErrorSink& sink) {
   for (const GradientRun& part : stretches_of(gradients, runs_, plan.grain)) {
     const std::vector<OperandCall::Operand> changed = changed_by(gradients, plan, states, part.entries);
@@ -150,7 +154,7 @@ void UpdateCalls::add_dense(StepGradients& gradients, const UpdatePlan& plan, st
   }
 }
 
-void UpdateCalls::add_sparse(StepGradients& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
+void UpdateCalls::add_sparse(UpdateTarget& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
                              std::vector<SlabStates>& states, ErrorSink& sink) {
   const ParameterEntry& entry = gradients.set()->entries()[gradient.entry()];
   if (plan.grain == TN_GRAIN_TENSOR || plan.grain == TN_GRAIN_MATRIX)
@@ -197,7 +201,7 @@ bool UpdateCalls::is_finite(HostAccess& access) const {
   return std::all_of(sums, sums + sums_.size(), [](float sum) { return std::isfinite(sum); });
 }
 
-bool UpdateCalls::run(StepGradients& gradients, double learning_rate, uint64_t step, ErrorSink& sink) {
+bool UpdateCalls::run(UpdateTarget& gradients, double learning_rate, uint64_t step, ErrorSink& sink) {
   HostAccess& access = gradients.access();
   std::byte* at = staged_.data() + scalars_at_;
   for (const Stretch& stretch : stretches_) {

@@ -1,4 +1,4 @@
-// The prepared calls of one update: an updater's program over the parameters of one machine.
+// The prepared calls of one update: an updater's program over parameters and their gradients.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "core/program.h"
 #include "core/system.h"
 #include "host/compile/operand_call.h"
-#include "host/machine/step_gradients.h"
+#include "host/machine/update_target.h"
 #include "host/plugins/device.h"
 #include "host/training/updater_options.h"
 
@@ -37,7 +37,11 @@ class StateLayout {
   explicit StateLayout(const ParameterSet& set);
   [[nodiscard]] uint64_t offset(size_t entry, uint8_t extent) const { return offsets_[extent][entry]; }  // in floats
   [[nodiscard]] uint64_t size(size_t slab, uint8_t extent) const { return sizes_[extent][slab]; }
-  static int64_t rows(const ParameterEntry& entry) { return entry.shape.empty() ? 1 : entry.shape[0]; }
+  // A table whose rows lie with their owners has none here.
+  static int64_t rows(const ParameterEntry& entry) {
+    if (entry.table) return 0;
+    return entry.shape.empty() ? 1 : entry.shape[0];
+  }
   // The shape of the state of an entry.
   static std::vector<int64_t> shape(const ParameterEntry& entry, uint8_t extent);
   static uint64_t count(const ParameterEntry& entry, uint8_t extent);
@@ -58,22 +62,22 @@ struct UpdatePlan {
   bool skips;        // steps with gradients that are not finite
 };
 
-// The calls that update the parameters of one machine.
+// The calls that update the parameters of one target.
 class UpdateCalls {
  public:
   // Prepares one call for each stretch of neighbouring parameters and each row-sparse gradient, for the parameters that
   // `used` contains. The calls work in place: outputs are the memory of the inputs.
-  UpdateCalls(StepGradients& gradients, const UsedNames& used, const UpdatePlan& plan, std::vector<SlabStates>& states,
+  UpdateCalls(UpdateTarget& gradients, const UsedNames& used, const UpdatePlan& plan, std::vector<SlabStates>& states,
               ErrorSink& sink);
 
-  // Whether the calls are bound to the machine's present memory and to `used`.
-  [[nodiscard]] bool is_for(const StepGradients& gradients, const UsedNames& used) const {
+  // Whether the calls are bound to the target's present memory and to `used`.
+  [[nodiscard]] bool is_for(const UpdateTarget& gradients, const UsedNames& used) const {
     return memory_id_ == gradients.memory_id() && used_ == used;
   }
   [[nodiscard]] bool is_empty() const { return runs_.empty() && sparse_.empty(); }
   [[nodiscard]] uint64_t workspace_bytes() const { return control_.size() + workspace_.size(); }
   // Returns false, and changes nothing, if the step is to be skipped.
-  [[nodiscard]] bool run(StepGradients& gradients, double learning_rate, uint64_t step, ErrorSink& sink);
+  [[nodiscard]] bool run(UpdateTarget& gradients, double learning_rate, uint64_t step, ErrorSink& sink);
   // Of the last run: the rows that row-sparse gradients updated, and the bytes of parameters and states written.
   struct Written {
     uint64_t rows = 0, bytes = 0;
@@ -91,12 +95,12 @@ class UpdateCalls {
     Multipliers multipliers;
     double row_elements = 0;
   };
-  void add_dense(StepGradients& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
-  void add_sparse(StepGradients& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
+  void add_dense(UpdateTarget& gradients, const UpdatePlan& plan, std::vector<SlabStates>& states, ErrorSink& sink);
+  void add_sparse(UpdateTarget& gradients, const SparseGradient& gradient, const UpdatePlan& plan,
                   std::vector<SlabStates>& states, ErrorSink& sink);
   // Returns the parameter and the states of a run of entries, given by their numbers in the set, as operands of the
   // call that changes them.
-  std::vector<OperandCall::Operand> changed_by(StepGradients& gradients, const UpdatePlan& plan,
+  std::vector<OperandCall::Operand> changed_by(UpdateTarget& gradients, const UpdatePlan& plan,
                                                std::vector<SlabStates>& states, const std::vector<size_t>& entries);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
   void add_sums(Device& device, ErrorSink& sink);

@@ -55,6 +55,8 @@ class Updater : base::NotCopied {
 
   virtual ~Updater() = default;
 
+  // Throws TN_UNSUPPORTED naming one of `tables`, whose rows lie with the processes of a team, that it cannot update.
+  virtual void check_tables(const std::vector<std::string>& tables) const = 0;
   // Whether an update calls the application: prepare() then does so, before update() and outside of the gate of the
   // set, whose values the application may read.
   [[nodiscard]] virtual bool calls_application() const { return false; }

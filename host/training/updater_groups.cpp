@@ -32,6 +32,12 @@ UpdaterGroups::UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Upd
     parts_.push_back({group.updater, parameters, UsedNames(parameters)});
   }
   parts_[0].used = UsedNames().without(grouped);
+  for (const Part& part : parts_) {
+    std::vector<std::string> tables;
+    for (const std::string& parameter : gradients.trained())
+      if (part.used.contains(parameter) && gradients.set()->find(parameter).table) tables.push_back(parameter);
+    part.updater->check_tables(tables);
+  }
 }
 
 bool UpdaterGroups::calls_application() const {

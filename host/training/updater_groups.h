@@ -23,7 +23,8 @@ class UpdaterGroups {
     std::vector<std::string> names;  // of parameters; a name includes everything below it
   };
   // rest: the updater of the parameters that are in no group. Throws TN_INVALID naming the group and a name that no
-  // parameter trained by the machine has, a parameter that another group has, or an updater that is given twice.
+  // parameter trained by the machine has, a parameter that another group has, or an updater that is given twice,
+  // TN_UNSUPPORTED naming a table that its updater cannot update.
   UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Updater> rest, const std::vector<Group>& groups);
 
   // Whether an updater calls the application, by prepare(), before update() and outside of the gate of the set.

@@ -21,7 +21,7 @@ foreach(name conv conv_epilogue gemm gemm_epilogue gemm_rows pointwise pointwise
   tenon_far_test(devices/${name}_test long)
 endforeach()
 foreach(name batch buffers carried_memories conds cost_coefficients declared derived_rows draws nested_scans
-             scan_memories scans seen_sequences sequences shared_gradients)
+             scan_memories scans seen_sequences sequences shared_gradients tables)
   tenon_far_test(host/machine/${name}_test)
 endforeach()
 # A late failure of a backward names the device, not the component.

@@ -82,12 +82,15 @@ struct HeldReader {
   UseMark mark;
 };
 
+struct HeldTeam;
+
 struct HeldParameters {
   explicit HeldParameters(std::shared_ptr<ParameterSet> held) : set(std::move(held)) {}
   void set_name(std::string name) { gate.set_name(std::move(name)); }
 
   std::shared_ptr<ParameterSet> set;
   SetGate gate;
+  std::weak_ptr<HeldTeam> team;  // whose processes own the rows of tables of the set
 };
 
 struct HeldMachine {
@@ -128,7 +131,6 @@ struct HeldUpdater {
   UseMark mark;
 };
 
-struct HeldTeam;
 
 // Cost and metrics that an application sums over minibatches of a machine.
 struct HeldMetrics {

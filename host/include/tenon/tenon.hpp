@@ -174,6 +174,17 @@ class Host {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
     });
   }
+  // For a training of several processes that own the rows of `tables` between them, as tn_team_parameters documents. An
+  // empty team: this process trains alone.
+  [[nodiscard]] Parameters parameters(const Layers& outputs, uint64_t seed, const std::vector<std::string>& tables,
+                                      const Team& team) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    const std::vector<const char*> names = detail::c_texts(tables, "tables");
+    return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
+      return tn_team_parameters(get(), team.handle(), list.data(), detail::count_of(list.size()), seed, names.data(),
+                                detail::count_of(names.size()), to, error);
+    });
+  }
   // Parameters without values, for planning, as tn_parameters_declare documents.
   [[nodiscard]] Parameters declare(const Layers& outputs) const {
     const std::vector<tn_layer> list = detail::handles(outputs);

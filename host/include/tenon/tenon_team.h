@@ -32,6 +32,18 @@ TENON_API tn_status tn_team_inspect(tn_host* host, tn_team team, tn_team_info* i
 /* Leaves the team, whose handle becomes stale. TN_MISUSE while a training uses it. */
 TENON_API tn_status tn_team_leave(tn_host* host, tn_team team, tn_error* error);
 
+/* tn_parameters_create for a training of several processes that own the rows of tables between them: parameters whose
+ * gradients are row-sparse, which embeddings and bags read by ids of data layers. tables: [tables_count] names of
+ * parameters. Results do not depend on the number of processes. A process has the rows that it owns, and values of such
+ * a parameter can be set (each process takes its own rows) but not read. Save the model by tn_model_save, which all
+ * processes call then, and which is collective: process 0 writes the file, and its path alone counts. With a team of
+ * one process, or none ({0, 0}), the parameters are those of tn_parameters_create, and machines check the same
+ * conditions. Trainings with such parameters state the same team; they take no averages, best values, checkpoints,
+ * rounded products, updaters of an application, or clip_norm for tables: each is refused by name. */
+TENON_API tn_status tn_team_parameters(tn_host* host, tn_team team, const tn_layer* outputs, uint32_t outputs_count,
+                                       uint64_t seed, const char* const* tables, uint32_t tables_count,
+                                       tn_parameters* parameters, tn_error* error);
+
 #ifdef __cplusplus
 }
 #endif

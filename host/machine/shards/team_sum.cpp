@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #include "core/error.h"
 #include "core/floating_point_mode.h"
@@ -39,6 +38,9 @@ TeamSum::TeamSum(Team& team, DeviceMachine& machine, size_t shards)
       buffers_(merged_buffers(machine)),
       dense_(team, machine.options().compute, machine.parallel(), ends_of(machine.model())) {
   for (const MergedBuffer& buffer : buffers_) buffer_bytes_ += buffer.bytes;
+  const auto& gradients = machine_.model().sparse_gradients;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (!machine_.set()->entries()[gradients[i]->entry()].table) row_sparse_.push_back(i);
 }
 
 void TeamSum::begin(const ShardTree& tree, const std::vector<SummedNode>& own) {
@@ -109,8 +111,8 @@ void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
       access.read(buffer_at, values.next_value(buffer.number), buffer.bytes);
       buffer_at += buffer.bytes;
     }
-    for (size_t i = 0; i < machine_.model().sparse_gradients.size(); ++i) {
-      const SparseGradient& gradient = values.sparse_gradient(i);
+    for (const size_t number : row_sparse_) {
+      const SparseGradient& gradient = values.sparse_gradient(number);
       const SparseGradientView view = gradient.view();
       const auto* const ids = static_cast<const int64_t*>(view.ids.data);
       const auto* const rows = static_cast<const std::byte*>(view.values.data);
@@ -125,7 +127,6 @@ void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
 Team::Transfers TeamSum::begin_terms() {
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
-  const size_t sparse = machine_.model().sparse_gradients.size();
   for (const TeamNode& node : nodes_) {
     Terms& terms = terms_[node.first];
     if (is_own(node)) {
@@ -136,8 +137,8 @@ Team::Transfers TeamSum::begin_terms() {
       }
     } else {
       terms.buffers.resize(buffer_bytes_);
-      terms.counts.resize(sparse);
-      terms.rows.resize(sparse);
+      terms.counts.resize(row_sparse_.size());
+      terms.rows.resize(row_sparse_.size());
       incoming.push_back({node.process, terms.buffers.data(), terms.buffers.size()});
       incoming.push_back({node.process, terms.counts.data(), terms.counts.size() * sizeof(int64_t)});
     }
@@ -146,20 +147,20 @@ Team::Transfers TeamSum::begin_terms() {
 }
 
 void TeamSum::exchange_rows() {
-  const auto& gradients = machine_.model().sparse_gradients;
-  if (gradients.empty()) return;
+  if (row_sparse_.empty()) return;
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
   for (const TeamNode& node : nodes_)
-    for (size_t i = 0; i < gradients.size(); ++i) {
+    for (size_t i = 0; i < row_sparse_.size(); ++i) {
+      const SparseGradient& gradient = *machine_.model().sparse_gradients[row_sparse_[i]];
       Terms& terms = terms_[node.first];
-      Rows& rows = terms.rows[i];
+      RowTerms& rows = terms.rows[i];
       if (!is_own(node)) {
-        if (terms.counts[i] < 0 || terms.counts[i] > gradients[i]->height())
+        if (terms.counts[i] < 0 || terms.counts[i] > gradient.height())
           fail(TN_BAD_DATA, "process ", node.process, " has a gradient of ", terms.counts[i],
-               " rows; expected at most ", gradients[i]->height());
+               " rows; expected at most ", gradient.height());
         rows.ids.resize(static_cast<size_t>(terms.counts[i]));
-        rows.values.resize(rows.ids.size() * gradients[i]->row_bytes());
+        rows.values.resize(rows.ids.size() * gradient.row_bytes());
         incoming.push_back({node.process, rows.ids.data(), rows.ids.size() * sizeof(int64_t)});
         incoming.push_back({node.process, rows.values.data(), rows.values.size()});
       }
@@ -179,22 +180,8 @@ void TeamSum::join(const ShardTree& tree) {
       if (!terms_.contains(step.from)) continue;  // one process has added up both
       Terms &to = terms_[step.to], &from = terms_[step.from];
       join_buffers(to, from, tree.share(step));
-      for (size_t i = 0; i < to.rows.size(); ++i) {
-        const uint64_t row = machine_.model().sparse_gradients[i]->row_bytes();
-        Rows &sums = to.rows[i], &terms = from.rows[i];
-        std::unordered_map<int64_t, size_t> places;
-        for (size_t k = 0; k < sums.ids.size(); ++k) places.emplace(sums.ids[k], k);
-        for (size_t k = 0; k < terms.ids.size(); ++k) {
-          const std::byte* const values = terms.values.data() + k * row;
-          const auto [place, is_new] = places.emplace(terms.ids[k], sums.ids.size());
-          if (is_new) {
-            sums.ids.push_back(terms.ids[k]);
-            sums.values.insert(sums.values.end(), values, values + row);
-          } else {
-            add_numbers(compute, nullptr, sums.values.data() + place->second * row, values, row);
-          }
-        }
-      }
+      for (size_t i = 0; i < to.rows.size(); ++i)
+        add_rows(compute, to.rows[i], from.rows[i], machine_.model().sparse_gradients[row_sparse_[i]]->row_bytes());
     }
 }
 
@@ -233,7 +220,8 @@ void TeamSum::write_sums() {
     access.write(machine_.next_value(buffer.number), buffer_at, buffer.bytes);
     buffer_at += buffer.bytes;
   }
-  for (size_t i = 0; i < sums.rows.size(); ++i) machine_.take_rows(i, sums.rows[i].ids, sums.rows[i].values.data());
+  for (size_t i = 0; i < sums.rows.size(); ++i)
+    machine_.take_rows(row_sparse_[i], sums.rows[i].ids, sums.rows[i].values.data());
   access.wait();
 }
 

@@ -9,6 +9,7 @@
 #include "host/machine/device_machine.h"
 #include "host/machine/shards/dense_sum.h"
 #include "host/machine/shards/lane.h"
+#include "host/machine/shards/row_terms.h"
 #include "host/machine/shards/shard_tree.h"
 #include "host/machine/shards/shards.h"
 
@@ -39,16 +40,11 @@ class TeamSum : base::NotCopied {
   void end() noexcept;
 
  private:
-  // Rows of one row-sparse gradient.
-  struct Rows {
-    std::vector<int64_t> ids;
-    std::vector<std::byte> values;
-  };
   // What a node has, but dense gradients.
   struct Terms {
     std::vector<std::byte> buffers;  // next values of all that are merged, one behind the other
-    std::vector<int64_t> counts;     // rows, by row-sparse gradient
-    std::vector<Rows> rows;          // by row-sparse gradient
+    std::vector<int64_t> counts;     // rows, by row-sparse gradient, of row_sparse_
+    std::vector<RowTerms> rows;      // likewise
   };
   [[nodiscard]] bool is_own(const TeamNode& node) const { return node.process == team_.rank(); }
   [[nodiscard]] std::byte* dense_of(ShardValues& values);
@@ -65,6 +61,7 @@ class TeamSum : base::NotCopied {
   size_t shards_;
   std::vector<MergedBuffer> buffers_;
   uint64_t buffer_bytes_ = 0;
+  std::vector<size_t> row_sparse_;  // numbers in CompiledModel::sparse_gradients, those of tables left out (TableSum)
   DenseSum dense_;
   bool has_begun_ = false;         // the sum of dense gradients
   size_t with_samples_ = 0;        // the shards of which nodes_ are the nodes

@@ -1,0 +1,44 @@
+// The processes that own the rows of tables. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/parameter_set.h"
+#include "core/table_rows.h"
+#include "host/machine/tables/all_to_all.h"
+#include "host/machine/tables/minibatch_rows.h"
+#include "host/machine/tables/table_reads.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Process o of a team owns blocks_of(processes, o).
+class TableOwners {
+ public:
+  // Borrows both. set: its owned() has the rows of this process. team: null: this process owns all. Throws TN_INVALID
+  // naming a table if the set was made for another team.
+  TableOwners(Team* team, const ParameterSet& set);
+
+  [[nodiscard]] Team* team() const { return team_; }
+  [[nodiscard]] int64_t count() const { return team_ == nullptr ? 1 : team_->processes(); }
+  [[nodiscard]] int64_t owner(int64_t row) const { return owner_of(count(), row); }
+  // The blocks of this process.
+  [[nodiscard]] const TableBlocks& blocks() const { return *set_.tables().blocks; }
+
+  // Brings the values of the rows. Collective: each process gives what it needs.
+  void fetch(const std::vector<MachineTable>& tables, std::vector<TableRows>& rows) const;
+  // Returns the values of all rows of [first, first + count) that this process owns.
+  [[nodiscard]] std::span<const float> values(const ParameterEntry& owned, int64_t first, int64_t count) const;
+
+ private:
+  [[nodiscard]] Message requests_to(int64_t process, const std::vector<TableRows>& rows) const;
+  [[nodiscard]] Message answer(const Message& requests, int64_t process, const std::vector<MachineTable>& tables) const;
+
+  Team* team_;
+  const ParameterSet& set_;
+};
+
+}  // namespace tenon::host

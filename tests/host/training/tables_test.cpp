@@ -1,0 +1,294 @@
+// Trainings of processes that own the rows of tables between them: the files of one process without tables.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <tenon/tenon_lease.hpp>
+#include <tenon/tenon_predictor.hpp>
+#include <tenon/tenon_topology.hpp>
+#include <tenon/tenon_updater.hpp>
+#include <thread>
+
+#include "tests/support/far_models.h"
+#include "tests/support/fashion.h"
+#include "tests/support/loop_comm.h"
+#include "tests/support/loop_plugin.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kItems = 600;
+const std::vector<std::string> kTables = {"items.weight", "tagged.weight"};
+
+// Ids from all over the tables, many of them in several samples.
+class Clicks {
+ public:
+  [[nodiscard]] static int64_t size() { return 14; }
+  static void read(int64_t index, Sample& sample) {
+    const auto number = static_cast<uint64_t>(index);
+    sample.set("item", static_cast<int32_t>(number * 211 % kItems));
+    std::vector<int32_t> words;
+    for (uint64_t i = 0; i < number * 5 % 7; ++i) words.push_back(static_cast<int32_t>((i * 53 + number / 3) % kItems));
+    sample.set("words", words);
+    for (uint64_t i = 0; i < number % 3; ++i)
+      sample.add_entry("tags", static_cast<int64_t>((i * 257 + number / 2 * 101) % kItems), 0.25F);
+    sample.set("label", static_cast<int32_t>(index % 4));
+  }
+};
+
+Schema clicks() {
+  SlotOptions words{"words", TN_I32, {}, kItems};
+  words.storage = TN_RAGGED;
+  SlotOptions tags{"tags", TN_F32, {kItems}};
+  tags.storage = TN_CSR;
+  return {{"item", TN_I32, {}, kItems}, words, tags, {"label", TN_I32, {}, 4}};
+}
+
+// A table that a bag and a lookup share, and one that sparse rows of numbers read.
+Layers recommender(const Host& host) {
+  DataOptions words = integers("words", kItems), tags = floats("tags", {kItems});
+  words.storage = TN_RAGGED, words.levels = 1, tags.storage = TN_CSR;
+  const Layer seen =
+      host.layer("embedding", {host.data(words)},
+                 {{"vocabulary", kItems}, {"size", 6}, {"reduce", "sum"}, {"parameter_name", "items"}}, "seen");
+  const Layer item = host.layer("embedding", {host.data(integers("item", kItems))},
+                                {{"vocabulary", kItems}, {"size", 6}, {"parameter_name", "items"}}, "item_vector");
+  const Layer tagged = host.layer("fc", {host.data(tags)}, {{"size", 5}}, "tagged");
+  const Layer scores = host.layer("fc", {seen, item, tagged}, {{"size", 4}}, "scores");
+  return {host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost")};
+}
+
+using Change = std::function<void(TrainOptions&, const Host&, int64_t rank)>;
+
+// What a process has in the end.
+struct Outcome {
+  std::string model;  // the bytes of the file that it saves; "" without one
+  std::string log;    // a line for each event that its handler gets
+  std::string error;
+};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Trains the recommender, and saves it also after a failure. tables: whether processes own their rows.
+Outcome trained(const Host& host, const Team& team, bool tables, const Change& change) {
+  Outcome outcome;
+  TrainOptions options;
+  options.outputs = recommender(host);
+  options.parameters =
+      tables ? host.parameters(options.outputs, 1, kTables, team) : host.parameters(options.outputs, 1);
+  options.updater = host.updater("adam", {{"learning_rate", 0.1}});
+  options.reader = host.reader(clicks(), Clicks()).shuffle(5).batch(4);
+  options.passes = 2;
+  options.seed = 7;
+  options.shards = 7;
+  options.team = team;
+  options.handler = [&](const Event& event) {
+    char numbers[80];
+    std::snprintf(numbers, sizeof numbers, "%d %lld %a %a\n", event.kind(), static_cast<long long>(event.samples()),
+                  event.cost(), event.scheduled_rate());
+    outcome.log += numbers;
+  };
+  if (change) change(options, host, team ? team.info().rank : 0);
+  try {
+    tenon::train(options);
+  } catch (const std::exception& error) {
+    outcome.error = error.what();
+  }
+  const TemporaryFolder folder;
+  options.parameters.save(options.outputs, folder.file("model.safetensors"));
+  outcome.model = content(folder.file("model.safetensors"));
+  return outcome;
+}
+
+Team joined(const Host& host, const LoopPlugin& plugin, const LoopWorld& world, int32_t rank, int32_t ranks) {
+  host.add_plugin(plugin.get());
+  TeamOptions options;
+  options.comm = world.type()->description->type;
+  options.rank = rank, options.processes = ranks;
+  return host.join(options);
+}
+
+// Runs work(host, team, rank) for each process of a team, which is a thread.
+template <typename Work>
+void in_team(int32_t ranks, int threads, const Work& work) {
+  LoopScript script;
+  script.seed = static_cast<uint64_t>(ranks);
+  script.most_delay_us = 300;
+  script.idle_one_in = 3;
+  const LoopWorld world(ranks, script);
+  std::vector<std::thread> started;
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    started.emplace_back([&, rank] {
+      try {
+        const LoopPlugin plugin(world);
+        const Host host = make_host(threads);
+        work(host, joined(host, plugin, world, rank, ranks), rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "process " << rank << ": " << error.what();
+      }
+    });
+  for (std::thread& each : started) each.join();
+  EXPECT_THAT(world.misuses(), testing::IsEmpty());
+}
+
+std::vector<Outcome> together(int32_t ranks, const Change& change = nullptr) {
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  in_team(ranks, ranks == 2 ? 2 : 1, [&](const Host& host, const Team& team, int32_t rank) {
+    outcomes[static_cast<size_t>(rank)] = trained(host, team, true, change);
+  });
+  return outcomes;
+}
+
+void expect_bits_of_whole_tables(const Change& change = nullptr) {
+  const Outcome one = trained(make_host(2), {}, false, change);
+  EXPECT_EQ(one.error, "");
+  EXPECT_NE(one.model, "");
+  for (const int32_t ranks : {1, 2, 3, 4, 7}) {
+    const std::vector<Outcome> all = together(ranks, change);
+    for (const Outcome& each : all) EXPECT_EQ(each.error, "") << ranks << " processes";
+    EXPECT_TRUE(all.front().model == one.model) << ranks << " processes";
+    EXPECT_EQ(all.front().log, one.log) << ranks << " processes";
+    if (ranks > 1) {
+      EXPECT_EQ(all.back().model, "") << "process 0 writes the file";
+    }
+  }
+}
+
+TEST(TeamTables, EachUpdaterGivesTheBitsOfWholeTables) {
+  for (const std::string updater : {"sgd", "adam", "rowwise_adagrad"})
+    expect_bits_of_whole_tables([&](TrainOptions& options, const Host& host, int64_t) {
+      options.updater = host.updater(updater, {{"learning_rate", 0.1}});
+    });
+}
+
+TEST(TeamTables, GroupsAndTestsGiveTheBitsOfWholeTables) {
+  expect_bits_of_whole_tables([](TrainOptions& options, const Host& host, int64_t) {
+    options.updater = host.updater("adam", {{"learning_rate", 0.1}, {"clip_norm", 0.5}});
+    options.groups = {{host.updater("sgd", {{"learning_rate", 0.2}, {"momentum", 0.9}}), {"items", "tagged.weight"}}};
+    options.test = TestOptions{host.reader(clicks(), Clicks()).batch(5), {}, {}, 0, 2};
+  });
+}
+
+TEST(TeamTables, ImmutableTablesGiveTheBitsOfWholeTables) {
+  expect_bits_of_whole_tables(
+      [](TrainOptions& options, const Host&, int64_t) { options.immutable_parameters = {"items"}; });
+}
+
+TEST(TeamTables, FirstValuesOfAnotherSetAreDividedAmongTheOwners) {
+  expect_bits_of_whole_tables([](TrainOptions& options, const Host& host, int64_t) {
+    tenon::copy(options.parameters, host.parameters(options.outputs, 9));
+  });
+}
+
+// ---- what is refused
+
+// Returns what all of two processes say.
+std::string refusal(const Change& change) {
+  const std::vector<Outcome> all = together(2, change);
+  EXPECT_EQ(all[0].error, all[1].error);
+  return all[0].error;
+}
+
+TEST(TeamTables, TrainingsThatNeedWholeTablesAreRefusedByName) {
+  EXPECT_THAT(refusal([](TrainOptions& options, const Host& host, int64_t) {
+                options.updater = host.updater("sgd", {{"clip_norm", 1.0}});
+              }),
+              HasSubstr("table \"items.weight\" has its rows with the processes of a team, over which clip_norm"));
+  EXPECT_THAT(refusal([](TrainOptions& options, const Host&, int64_t) { options.compute = TN_BF16; }),
+              HasSubstr("table \"items.weight\": the machine computes in another type than float32"));
+  EXPECT_THAT(refusal([](TrainOptions& options, const Host& host, int64_t) {
+                options.average.emplace();
+                options.average->parameters = host.parameters(options.outputs, 1);
+              }),
+              HasSubstr("average: parameter \"items.weight\" is a table"));
+  EXPECT_THAT(refusal([](TrainOptions& options, const Host& host, int64_t) {
+                options.best.emplace();
+                options.best->parameters = host.parameters(options.outputs, 1);
+              }),
+              HasSubstr("best: parameter \"items.weight\" is a table"));
+  const TemporaryFolder folder;
+  EXPECT_THAT(refusal([&](TrainOptions& options, const Host&, int64_t) {
+                options.checkpoint.emplace();
+                options.checkpoint->folder = folder.file("kept");
+              }),
+              HasSubstr("checkpoint: parameter \"items.weight\" is a table"));
+}
+
+class Standing final : public UpdateRule {
+ public:
+  void update(const RuleStep& /*step*/) override {}
+};
+
+TEST(TeamTables, UpdatersOfApplicationsAreRefusedByName) {
+  EXPECT_THAT(refusal([](TrainOptions& options, const Host&, int64_t) {
+                options.updater = updater_of(options.parameters, "standing", std::make_shared<Standing>());
+              }),
+              HasSubstr("table \"items.weight\" has its rows with the processes of a team, which call no updater"));
+}
+
+// Returns the message with which a call is refused.
+template <typename Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(TeamTables, RowsOfOthersCanBeReadFromTheFileAlone) {
+  const Change check = [](TrainOptions& options, const Host& host, int64_t) {
+    const Parameters& set = options.parameters;
+    MachineOptions small;
+    small.max_samples = 4;
+    const auto is_table = HasSubstr("parameter \"items.weight\" is a table");
+    const auto lies_elsewhere = HasSubstr("table \"items.weight\": its rows lie with the processes of a team");
+    EXPECT_THAT(message_of([&] { static_cast<void>(set.get("items.weight")); }), is_table);
+    EXPECT_THAT(message_of([&] { static_cast<void>(read(set, "items.weight")); }), is_table);
+    EXPECT_THAT(message_of([&] { tenon::copy(host.parameters(options.outputs, 1), set); }), is_table);
+    EXPECT_THAT(message_of([&] { const Predictor predictor(set, options.outputs); }), is_table);
+    EXPECT_THAT(message_of([&] { static_cast<void>(host.machine(set, options.outputs, small)); }), lies_elsewhere);
+    EXPECT_THAT(message_of([&] { static_cast<void>(tenon::test(options)); }), lies_elsewhere);
+  };
+  for (const Outcome& each : together(2, check)) EXPECT_EQ(each.error, "");
+}
+
+TEST(TeamTables, AFileThatCannotBeWrittenFailsInAllProcesses) {
+  const Change check = [](TrainOptions& options, const Host&, int64_t rank) {
+    EXPECT_THAT(message_of([&] { options.parameters.save(options.outputs, "/nowhere/model.safetensors"); }),
+                HasSubstr(rank == 0 ? "/nowhere" : "process 0 could not write"));
+  };
+  for (const Outcome& each : together(3, check)) EXPECT_EQ(each.error, "");
+}
+
+TEST(TeamTables, TrainingsNeedTheTeam) {
+  const Change leave = [](TrainOptions& options, const Host&, int64_t) { options.team = {}; };
+  for (const Outcome& each : together(2, leave))
+    EXPECT_THAT(each.error, HasSubstr("table \"items.weight\": its rows lie with the processes of a team"));
+}
+
+TEST(TeamTables, SavingNeedsTheTeam) {
+  in_team(2, 1, [](const Host& host, Team team, int32_t) {
+    const Layers outputs = recommender(host);
+    const Parameters parameters = host.parameters(outputs, 1, kTables, team);
+    team = {};
+    EXPECT_THAT(message_of([&] { parameters.save(outputs, "/nowhere/model.safetensors"); }),
+                HasSubstr("whose rows lie with the processes of a team that this one has left"));
+  });
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
