@@ -292,6 +292,7 @@ void read_names(Section& top, Job& job) {
     job.immutable_parameters = *frozen;
     job.immutable_place = top.find("immutable_parameters")->place;
   }
+  job.tables = top.strings("tables").value_or(std::vector<std::string>());
   if (const auto fit = top.strings("fit")) {
     job.fit = *fit;
     job.fit_place = top.find("fit")->place;

@@ -207,6 +207,7 @@ struct Job {
   Place outputs_place;
   std::vector<std::string> immutable_parameters;  // training does not change them
   Place immutable_place;
+  std::vector<std::string> tables;  // parameters whose rows the processes of a team own between them
   std::vector<std::string> fit;  // layers whose buffers a pass over the data finds before the training
   Place fit_place;
   std::vector<JobLayer> layers;

@@ -147,8 +147,9 @@ class Training : base::NotCopied {
     require_samples(*job_.train, train_.samples);
     if (test_) require_samples(*job_.test, test_->samples);
     const std::string reader = stored_reader();
+    if (team) join(*team);
     const auto set = [&] {
-      Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+      Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed), job_.tables, options_.team);
       if (!reader.empty()) parameters.set_metadata(kReaderMetadata, reader.c_str());
       return parameters;
     };
@@ -166,7 +167,6 @@ class Training : base::NotCopied {
     if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
     options_.early_stop = job_.early_stop;
     keep_values(set);
-    if (team) join(*team);
   }
   ~Training() {
     if (control_ != nullptr) control_->set_refresh({});
@@ -190,6 +190,7 @@ class Training : base::NotCopied {
         report_.test(*tested_, report_.passes_done(), "  test");
     };
     fit_and_train();
+    if (!leads_ && rows_are_shared() && names_file()) options_.parameters.save(outputs_, "");
     if (!leads_) return interrupt->signal() != 0 ? kSignalled + interrupt->signal() : kDone;
     if (interrupt->signal() != 0 && report_.passes_done() < options_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
@@ -206,6 +207,10 @@ class Training : base::NotCopied {
     const int exit = diverged ? kBadConfig : kDone;
     if (!test_) return exit;
     const bool is_tested = tested_ && (!best_ || best_->pass == report_.passes_done());
+    if (!is_tested && rows_are_shared() && !save_) {
+      console_.note("not tested: the rows of tables lie with several processes; save the model, or set test_every");
+      return exit;
+    }
     const TestResult tested = is_tested ? *tested_ : test();
     report_.test(tested, report_.passes_done(), "test");
     if (std::isfinite(tested.cost)) return exit;
@@ -277,8 +282,13 @@ class Training : base::NotCopied {
     return Initial(host_, *job_.init);
   }
   [[nodiscard]] std::optional<std::string> save_path() const {
-    if (arguments_.no_save || !leads_) return std::nullopt;
+    if (!names_file() || !leads_) return std::nullopt;
     return arguments_.save.empty() ? job_.save : arguments_.save;
+  }
+  [[nodiscard]] bool names_file() const { return !arguments_.no_save && (!arguments_.save.empty() || job_.save); }
+  // Whether processes own rows of tables: they all save the model then, once after each training that succeeds.
+  [[nodiscard]] bool rows_are_shared() const {
+    return !job_.tables.empty() && options_.team && options_.team.info().processes > 1;
   }
 
   // What is saved and tested in the end: the values of the best measurement, if the job asks for them and there is one.
@@ -348,6 +358,8 @@ class Training : base::NotCopied {
   // Without --save it saves beside the file of the job, which may hold a good model.
   [[noreturn]] void failed(int exit, const std::string& why) {
     if (!save_ || !report_.updated()) throw Failure(exit, why);
+    if (rows_are_shared())
+      throw Failure(exit, why + "; nothing saved: the rows of tables lie with processes that have failed, too");
     if (arguments_.save.empty()) *save_ += ".partial";
     try {
       save(kept(), *save_);
@@ -361,6 +373,7 @@ class Training : base::NotCopied {
     try {
       parameters.save(outputs_, path);
     } catch (const Error& error) {
+      if (rows_are_shared()) throw Failure(exit_code(error.code()), error.what());  // the others save no second time
       const std::string place = save_elsewhere(parameters, outputs_, path, error);
       try {
         report_.saved(place, best_, watched());
@@ -382,7 +395,11 @@ class Training : base::NotCopied {
 
   // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
   int spoilt(int exit, const std::string& why) {
-    if (arguments_.save.empty() && !report_.checkpoint().empty()) {
+    if (save_ && rows_are_shared()) {
+      if (arguments_.save.empty()) *save_ += ".partial";
+      console_.warn(why + ": saving what was trained so far");
+      save(kept(), *save_);
+    } else if (arguments_.save.empty() && !report_.checkpoint().empty()) {
       console_.warn(why + ": the last checkpoint is " + report_.checkpoint());
     } else if (arguments_.save.empty()) {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
@@ -397,6 +414,7 @@ class Training : base::NotCopied {
   [[nodiscard]] TestResult test() {
     TrainOptions options = options_;
     options.parameters = options.average ? kept_averages() : kept();
+    if (rows_are_shared()) options.parameters = host_.load(*save_).parameters;
     options.pass_batches = 0;
     options.cancel = {};
     options.reader = test_->reader;
