@@ -59,8 +59,10 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     taken before stays, and p.read("w") copies the values between two steps.
     """
 
-    def __init__(self, core: Any, outputs: Iterable[Layer] = ()) -> None:
+    def __init__(self, core: Any, outputs: Iterable[Layer] = (), tables: Iterable[str] = ()) -> None:
+        """tables: parameters whose rows lie with the processes of a team."""
         self.core = core
+        self._tables = frozenset(tables)
         self.host = _host.host()
         self._outputs = list(outputs)
         self._entries = {each["name"]: each for each in core.entries()}
@@ -204,7 +206,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     def require_finite(self, made: Sequence[Any], component: str) -> None:
         """InvalidError if a value that layers, given by their handles, depend on is not finite."""
         for name in [each["name"] for each in self.host.core.declare(made).entries()]:
-            if name in self and not self.core.is_finite(name):
+            if name in self and name not in self._tables and not self.core.is_finite(name):
                 raise error.InvalidError(
                     f'{component}: parameter "{name}" has values that are not finite; nan="allow" writes them. A training '
                     "on a host with check_finite=True ends at the first such number and names its layer",
@@ -253,18 +255,33 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
 
 def create(
-    outputs: LayerLike | Iterable[LayerLike], reader: Any = None, seed: int = 0, feeding: Any = None
+    outputs: LayerLike | Iterable[LayerLike],
+    reader: Any = None,
+    seed: int = 0,
+    feeding: Any = None,
+    *,
+    tables: str | Iterable[str] = (),
+    team: Any = None,
 ) -> ParameterSet:
     """Makes the parameters of one or several topologies and draws their initial values.
 
     Layers with one parameter_name share a parameter, within a topology and between topologies. reader: types data
     layers that have no type by its slots of the same name; feeding: {slot: data layer} where the names differ.
+
+    tables: names of parameters, such as the weights of embeddings, whose rows the processes of `team` own between them,
+    so that each has a part of them in its memory; team: that of tenon.train. All processes call save then, to which
+    process 0 writes the file; values of tables can be set but not read. Without a team, or with one of one process, the
+    set has all rows.
     """
     chosen = layers.as_layers(outputs)
     types = None if reader is None else readers.types(reader, feeding, layers.untyped(chosen))
     cores = layers.make(chosen, types)
     layers.require_host(cores, _host.host().core, "create")
-    return ParameterSet(_host.host().core.parameters(cores, _check.seed(seed, "create")), chosen)
+    names, joined = _check.texts(tables, "tables", "create"), None
+    if team is not None:
+        joined = _check.instance(getattr(team, "core", None), _core.Team, "a tenon.Team", "team", "create")
+    made = _host.host().core.team_parameters(cores, _check.seed(seed, "create"), names, joined)
+    return ParameterSet(made, chosen, names if team is not None and team.processes > 1 else ())
 
 
 def load(source: Any) -> ParameterSet:
