@@ -57,6 +57,17 @@ TEST_F(PlanTest, SaysWhichPluginsAreRefusedWhenTheyAreLoaded) {
                              HasSubstr("its plugin is refused: "), refused));
 }
 
+TEST_F(PlanTest, CountsTheSumsOfShardsThatADeviceComputesInTurn) {
+  const json bytes = json::parse(run("plan job.toml --json --set shards=4").out).at("bytes");
+  EXPECT_EQ(bytes.at("sums"), 2 * bytes.at("gradients").get<int64_t>()) << "at most shard 2 and the sum of 0 and 1";
+  int64_t sum = 0;
+  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "row_sparse", "sums"})
+    sum += bytes.at(part).get<int64_t>();
+  EXPECT_EQ(bytes.at("machine"), sum);
+  EXPECT_THAT(run("plan job.toml --set shards=4").out,
+              HasSubstr("device cpu:0, with 4 shards of at most 2 of the samples, one after another"));
+}
+
 TEST_F(PlanTest, SaysWhatProcessesExchange) {
   const Outcome outcome = run("plan job.toml --json --processes 4 --set shards=8 --network 1");
   ASSERT_EQ(outcome.exit, 0) << outcome.error;

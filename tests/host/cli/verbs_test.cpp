@@ -239,17 +239,6 @@ TEST_F(VerbsTest, Plan) {
   EXPECT_FALSE(json::parse(done("plan job.toml --json --inference").out).at("training").get<bool>());
 }
 
-TEST_F(VerbsTest, PlanOfSeveralShardsOnADevice) {
-  const json bytes = json::parse(done("plan job.toml --json --set shards=4").out).at("bytes");
-  EXPECT_EQ(bytes.at("sums"), 2 * bytes.at("gradients").get<int64_t>()) << "at most shard 2 and the sum of 0 and 1";
-  int64_t sum = 0;
-  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "row_sparse", "sums"})
-    sum += bytes.at(part).get<int64_t>();
-  EXPECT_EQ(bytes.at("machine"), sum);
-  EXPECT_THAT(done("plan job.toml --set shards=4").out,
-              HasSubstr("device cpu:0, with 4 shards of at most 2 of the samples, one after another"));
-}
-
 TEST_F(VerbsTest, PlanOfGradientsOfRows) {
   write("words.csv", "word,next\n0,1\n1,2\n2,0\n");
   write("job.toml", R"(
