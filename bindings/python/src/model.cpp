@@ -128,12 +128,13 @@ void bind_host(nb::module_& module) {
           nb::arg("type"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
       .def("parameters", [](const Host& host, const Layers& outputs,
                             uint64_t seed) { return unlocked([&] { return host.parameters(outputs, seed); }); })
-      .def("team_parameters",
-           [](const Host& host, const Layers& outputs, uint64_t seed, const std::vector<std::string>& tables,
-              const std::optional<tenon::Team>& team) {
-             return unlocked([&] { return host.parameters(outputs, seed, tables, team.value_or(tenon::Team())); });
-           },
-           nb::arg("outputs"), nb::arg("seed"), nb::arg("tables"), nb::arg("team").none())
+      .def(
+          "team_parameters",
+          [](const Host& host, const Layers& outputs, uint64_t seed, const std::vector<std::string>& tables,
+             const std::optional<tenon::Team>& team) {
+            return unlocked([&] { return host.parameters(outputs, seed, tables, team.value_or(tenon::Team())); });
+          },
+          nb::arg("outputs"), nb::arg("seed"), nb::arg("tables"), nb::arg("team").none())
       .def("declare", released(&Host::declare))
       .def("load",
            [](const Host& host, const std::string& path) {

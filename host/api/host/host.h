@@ -131,7 +131,6 @@ struct HeldUpdater {
   UseMark mark;
 };
 
-
 // Cost and metrics that an application sums over minibatches of a machine.
 struct HeldMetrics {
   HeldMetrics(tn_machine of, ResultSums made) : machine(of), sums(std::move(made)) {}

@@ -208,7 +208,7 @@ struct Job {
   std::vector<std::string> immutable_parameters;  // training does not change them
   Place immutable_place;
   std::vector<std::string> tables;  // parameters whose rows the processes of a team own between them
-  std::vector<std::string> fit;  // layers whose buffers a pass over the data finds before the training
+  std::vector<std::string> fit;     // layers whose buffers a pass over the data finds before the training
   Place fit_place;
   std::vector<JobLayer> layers;
   std::map<std::string, JobBlock> blocks;  // by name
