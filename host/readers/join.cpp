@@ -76,7 +76,7 @@ bool all_indexed(const Readers& of) {
 // Returns why the first of the readers that cannot read parts of minibatches alone cannot; empty if all can.
 std::string first_whole_reason(const Readers& readers) {
   for (const auto& reader : readers)
-    if (const std::string reason = reader->whole_reason(); !reason.empty()) return reason;
+    if (std::string reason = reader->whole_reason(); !reason.empty()) return reason;
   return "";
 }
 

@@ -344,7 +344,10 @@ std::string Checkpoints::write(const LoopState& state) {
   last_ = state.place;
   batches_ = 0;
   written_at_ = training_.clock.now();
-  if (training_.writes) remove_oldest(state.place);
+  if (training_.writes) {
+    require_present();  // a later start may resume from those that would be removed
+    remove_oldest(state.place);
+  }
   return (options_.folder / name).string();
 }
 
@@ -359,11 +362,12 @@ void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) 
   });
 }
 
+void Checkpoints::require_present() const { require_epoch(training_.files, options_.folder, training_.epoch); }
+
 template <typename Write>
 void Checkpoints::write_own(const std::string& name, const Write& write) {
   if (lock_ != nullptr) lock_->require();
-  GuardedFiles files(training_.files, !own_.contains(name),
-                     [this] { require_epoch(training_.files, options_.folder, training_.epoch); });
+  GuardedFiles files(training_.files, !own_.contains(name), [this] { require_present(); });
   write(files, options_.folder / name);
   own_.insert(name);
 }

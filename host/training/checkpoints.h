@@ -107,6 +107,8 @@ class Checkpoints {
   // this training wrote that, or found it when it began. Throws TN_REFUSED if the training was started again since.
   template <typename Write>
   void write_own(const std::string& name, const Write& write);
+  // Throws TN_REFUSED if the training was started again since.
+  void require_present() const;
   void remove_oldest(const TrainingPlace& newest);
   void check_data(const std::string& file, const DataDigest& data, int64_t samples) const;
   [[nodiscard]] std::string watched_best() const {

@@ -25,8 +25,8 @@ class World : base::NotCopied {
   // the machines, "node0:1,node1:2"; empty: this one.
   [[nodiscard]] static std::vector<std::string> launcher_of(const std::string& comm, int64_t processes,
                                                             const std::string& hosts = {});
-  // Returns the connection of an agent that such a launcher has started. Throws std::system_error.
-  [[nodiscard]] static base::Descriptor connect(const std::string& socket);
+  // Returns the connection of an agent that such a launcher has started. path: of its socket. Throws std::system_error.
+  [[nodiscard]] static base::Descriptor connect(const std::string& path);
 
   // plan: of the command "start". socket: the path of a socket to be made, in a folder of this user alone. signals: are
   // restored in the child. tell: gets lines for the launcher of Tenon: those of the processes, and {"refused": ...} if

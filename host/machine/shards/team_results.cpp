@@ -10,10 +10,14 @@ namespace tenon::host {
 
 TeamResults::TeamResults(Team& team, const std::vector<std::unique_ptr<Lane>>& lanes,
                          const std::vector<std::unique_ptr<ShardRecord>>& others)
-    : team_(team), model_(lanes.front()->machine().model()), others_(others), numbers_(model_.costs.size()) {
+    : team_(team),
+      model_(lanes.front()->machine().model()),
+      others_(others),
+      shards_(others.size()),
+      numbers_(model_.costs.size()) {
   for (const auto& lane : lanes)
     for (size_t i = 0; i < lane->count(); ++i) own_.push_back(&lane->shard(i));
-  shards_ = own_.size() + others_.size();
+  shards_ += own_.size();
   for (const MetricUse& metric : model_.lowered.metrics) numbers_ += metric.state.size();
 }
 

@@ -34,7 +34,7 @@ class TeamResults : base::NotCopied {
   const CompiledModel& model_;
   std::vector<const Shard*> own_;
   const std::vector<std::unique_ptr<ShardRecord>>& others_;
-  size_t shards_ = 0, numbers_;  // numbers: of a shard
+  size_t shards_, numbers_;  // numbers: of a shard
   int64_t samples_ = 0;
   std::vector<double> all_;  // by process, then by shard
   Team::Transfers transfers_;

@@ -46,7 +46,7 @@ TeamSum::TeamSum(Team& team, DeviceMachine& machine, size_t shards)
 void TeamSum::begin(const ShardTree& tree, const std::vector<SummedNode>& own) {
   if (tree.count() != with_samples_) list_nodes(tree);
   std::vector<DenseSum::Term> terms;
-  for (const SummedNode& node : own) terms.push_back({node, dense_of(*node.values)});
+  for (const SummedNode& node : own) terms.push_back({{node.first, node.end}, dense_of(*node.values)});
   std::byte* sum = machine_.dense_gradients().data();
   if (!overlaps()) {
     staged_[&machine_].resize(machine_.dense_gradients().size());
@@ -62,7 +62,7 @@ void TeamSum::run(const ShardTree& tree, const std::map<size_t, ShardValues*>& o
     std::vector<SummedNode> nodes;
     if (tree.count() != with_samples_) list_nodes(tree);
     for (const TeamNode& node : nodes_)
-      if (is_own(node)) nodes.push_back({node, own.at(node.first)});
+      if (is_own(node)) nodes.push_back({{node.first, node.end}, own.at(node.first)});
     begin(tree, nodes);
   }
   read_own(own);
