@@ -363,10 +363,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
            quoted(kCheckpointTensors), " are those of checkpoints");
     const uint64_t bytes = element_bytes({entry.dtype, entry.shape});
     header.tensors.push_back({entry.name, "F32", entry.dtype, entry.shape, end, bytes});
-    if (entry.table && rows)
-      values.push_back({nullptr, &entry});
-    else
-      values.push_back({set.values(entry), nullptr});
+    values.push_back(entry.table && rows ? StoredValues{nullptr, &entry} : StoredValues{set.values(entry), nullptr});
     end = checked_add(end, bytes, "size of the model");
   }
   for (const CheckpointTensor& part : parts.tensors) {

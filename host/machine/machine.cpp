@@ -389,7 +389,6 @@ void Machine::backward() {
 // The other machines write their gradients anew each time, to be added to those of the first.
 void Machine::run_backward() {
   const bool adds = step_.exist();
-  values_ = Values::kOverwritten;
   if (samples() > 0) {
     const ShardTree tree(samples(), shards_.count());
     for (const auto& lane : lanes_) lane->clear_sums();
@@ -421,6 +420,7 @@ void Machine::backward_round(size_t round, bool adds, const ShardTree& tree) {
     lane.machine().prepare_backward(adds_to(lane));
     last = &lane;
   });
+  values_ = Values::kOverwritten;
   step_.drop();
   try {
     const DeviceMachine::Final final = begin_team_sum(round, tree);

@@ -58,9 +58,9 @@ void StepGradients::commit(const UsedNames& used) {
 
 const ParameterUse& StepGradients::readable(const std::string& parameter) const {
   const ParameterUse& use = parameter_with_gradient(machine_.model().lowered, parameter);
-  set()->require_values(set()->find(parameter));
   if (state_ == State::kNone)
     fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
+  set()->require_values(set()->find(parameter));
   return use;
 }
 

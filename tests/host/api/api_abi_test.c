@@ -318,7 +318,6 @@ AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
 AT(tn_test_result, costs, 40);
 AT(tn_test_result, costs_count, 48);
-
 /* tenon/tenon_cond.h */
 FROZEN(tn_cond, 8);
 AT(tn_cond, index, 0);
@@ -329,7 +328,6 @@ AT(tn_cond_options, rows_count, 4);
 AT(tn_cond_options, rows, 8);
 AT(tn_cond_options, over, 16);
 AT(tn_cond_options, name, 24);
-
 /* tenon/tenon_generate.h */
 FROZEN(tn_generator, 8);
 AT(tn_generator, index, 0);
@@ -370,7 +368,6 @@ AT(tn_generated, size, 0);
 AT(tn_generated, reserved, 4);
 AT(tn_generated, ids, 8);
 AT(tn_generated, scores, 160);
-
 /* tenon/tenon_scan.h */
 FROZEN(tn_scan, 8);
 AT(tn_scan, index, 0);
@@ -389,7 +386,6 @@ AT(tn_scan_memory_options, initial_value, 24);
 AT(tn_scan_memory_options, name, 32);
 AT(tn_scan_memory_options, carry, 40);
 AT(tn_scan_memory_options, reserved, 44);
-
 /* tenon/tenon_topology.h */
 FROZEN(tn_dimension, 32);
 AT(tn_dimension, extent, 0);
@@ -453,7 +449,6 @@ AT(tn_copy_options, renames, 8);
 AT(tn_copy_options, skip, 16);
 AT(tn_copy_options, renames_count, 24);
 AT(tn_copy_options, skip_count, 28);
-
 /* tenon/tenon_machine.h */
 GROWS(tn_forward_options, 8);
 AT(tn_forward_options, size, 0);
@@ -478,7 +473,6 @@ AT(tn_infer_options, max_samples, 40);
 AT(tn_infer_options, device, 48);
 AT(tn_infer_options, compute, 56);
 AT(tn_infer_options, reserved, 60);
-
 /* tenon/tenon_updater.h */
 FROZEN(tn_metrics, 8);
 AT(tn_metrics, index, 0);
@@ -491,7 +485,6 @@ AT(tn_metrics_values, samples, 16);
 AT(tn_metrics_values, metrics, 24);
 AT(tn_metrics_values, costs, 32);
 AT(tn_metrics_values, costs_count, 40);
-
 /* tenon/tenon_team.h, a draft */
 GROWS(tn_team_info, 56);
 AT(tn_team_info, size, 0);
