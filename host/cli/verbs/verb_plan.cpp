@@ -234,8 +234,10 @@ void print_plan(const json& plan) {
   }
   if (saved > 0)
     std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
-  std::cout << "\n\"machine\" is the sum from \"control\" to \"row_sparse\": what a machine allocates, in one block "
-               "except \"row_sparse\".\n";
+  const bool has_sums = parts.contains("sums");
+  std::cout << "\n\"machine\" is the sum from \"control\" to \"" << (has_sums ? "sums" : "row_sparse")
+            << "\": what a machine allocates, in one block except \"row_sparse\"" << (has_sums ? " and \"sums\"" : "")
+            << ".\n";
 }
 
 struct PlanArguments {

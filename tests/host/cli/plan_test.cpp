@@ -65,7 +65,8 @@ TEST_F(PlanTest, CountsTheSumsOfShardsThatADeviceComputesInTurn) {
     sum += bytes.at(part).get<int64_t>();
   EXPECT_EQ(bytes.at("machine"), sum);
   EXPECT_THAT(run("plan job.toml --set shards=4").out,
-              HasSubstr("device cpu:0, with 4 shards of at most 2 of the samples, one after another"));
+              AllOf(HasSubstr("device cpu:0, with 4 shards of at most 2 of the samples, one after another"),
+                    HasSubstr("from \"control\" to \"sums\"")));
 }
 
 TEST_F(PlanTest, SaysWhatProcessesExchange) {
