@@ -262,7 +262,8 @@ void CommWorld::run(const std::function<void(Rank&)>& work, int32_t strangers) {
   });
 }
 
-// end_of(number): how a process has ended, "" if it has not. An end explains the faults of the others.
+// end_of(number): how a process has ended, "" if it has not. An end explains the faults of the others, and the fault of
+// a stranger those of the ranks that it disturbs.
 void CommWorld::report(const SharedWorld& shared, int32_t processes,
                        const std::function<std::string(int32_t)>& end_of) {
   const auto name_of = [&](int32_t number) {
@@ -271,13 +272,17 @@ void CommWorld::report(const SharedWorld& shared, int32_t processes,
   };
   std::string hangs;
   const SharedRank* first = nullptr;
+  const auto is_before = [&](const SharedRank& rank, const SharedRank& other) {
+    const bool strange = &rank - shared.ranks >= ranks_, other_is = &other - shared.ranks >= ranks_;
+    return strange == other_is ? rank.fault_at < other.fault_at : strange;
+  };
   for (int32_t number = 0; number < processes; ++number) {
     const SharedRank& rank = shared.ranks[number];
     context_.count(rank.comparisons);
     const char* const call = rank.call;
     const std::string place = call == nullptr ? "" : std::string(", in ") + call;
     const std::string who = name_of(number);
-    if (rank.fault_at != 0 && (first == nullptr || rank.fault_at < first->fault_at)) first = &rank;
+    if (rank.fault_at != 0 && (first == nullptr || is_before(rank, *first))) first = &rank;
     if (rank.done || rank.stands) continue;
     if (const std::string how = end_of(number); !how.empty()) {
       if (!rank.may_end) throw Fault(who + " ended its process by " + how + place);
