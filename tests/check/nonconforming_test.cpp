@@ -231,7 +231,7 @@ const Broken kBroken[] = {
     {"reads_far", "guard pages", "signal 11"},
     {"reads_gradient", "guard pages", "(inputs [4]) the gradient of in0 depends on memory outside of its operands"},
     {"reads_one_behind", "guard pages", "signal 11"},
-    {"reads_output", "guard pages", "(inputs [4]) output 0 depends on memory outside of its operands"},
+    {"reads_output", "guard pages", "output 0 depends on memory outside of its operands"},
     {"reads_unasked", "step", "signal 11"},
     {"reads_workspace", "guard pages", "output 0 depends on memory outside of its operands"},
     {"reads_workspace", "operands", "did not write"},
