@@ -463,7 +463,8 @@ void Machine::add_up(const ShardTree& tree) {
         nodes.erase(join.from);
       }
     }
-    for (const auto& node : nodes) node.second->machine().wait();
+    if (tables_ != nullptr || team_sum_ != nullptr)
+      for (const auto& node : nodes) node.second->machine().wait();
     if (tables_ != nullptr) tables_->add_up(tree, nodes);
     if (team_sum_ != nullptr) {
       team_sum_->run(tree, nodes);
