@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import selectors
 import shutil
 import signal
@@ -35,15 +36,21 @@ _LOOK = 0.1  # seconds between two looks at what cannot be waited for
 
 @dataclass
 class Failure:
-    """The error of a process. when: by the monotonic clock, which all processes of a machine share."""
+    """The error of a process. when: by the monotonic clock, which all processes of a machine share. is_echo: it says that
+    another process has failed or is lost, which the launching process may notice later."""
 
     when: float
     failure: BaseException
+    is_echo: bool = False
 
     @classmethod
     def now(cls, failure: BaseException) -> Failure:
         """The error of this process, which was just raised."""
-        return cls(time.monotonic(), failure)
+        return cls(time.monotonic(), failure, isinstance(failure, error.Error) and _is_echo(str(failure)))
+
+
+def _is_echo(words: str) -> bool:
+    return re.match(r"process \d+(: | is lost)", words) is not None
 
 
 def to_message(failed: Failure) -> tuple[Any, ...]:
@@ -76,7 +83,7 @@ def from_message(rank: int, message: tuple[Any, ...]) -> Failure:
     if hasattr(failure, "__notes__"):  # which the lines have
         del failure.__notes__
     failure.add_note(f"in process {rank}:\n{lines.rstrip()}")
-    return Failure(when, failure)
+    return Failure(when, failure, told is not None and _is_echo(told[1]))
 
 
 class Worker:
@@ -180,17 +187,18 @@ class Workers:
             if ending is not None and each.failed is None:
                 return Failure.now(error.FileError(f"process {each.rank} {ending}", "dist_train", f"process {each.rank}"))
         failures = [each.failed for each in self.all if each.failed is not None]
-        return min([*failures, *([] if own is None else [own])], key=lambda each: each.when, default=None)
+        failures += [] if own is None else [own]
+        return min(failures, key=lambda each: (each.is_echo, each.when), default=None)
 
     def cause(self, own: BaseException) -> BaseException:
         """Returns the error that has ended the training, of which `own` may be a consequence: this process loses one that
         ends."""
         mine = Failure.now(own)
-        until = mine.when + (PATIENCE if isinstance(own, error.FileError) else 0)
+        until = mine.when + (PATIENCE if isinstance(own, error.FileError) or mine.is_echo else 0)
         while True:
             self._look()
             failed = self.first(mine) or mine
-            if failed is not mine or time.monotonic() >= until:
+            if (failed is not mine and not failed.is_echo) or time.monotonic() >= until:
                 return failed.failure
             time.sleep(_LOOK / 10)
 
