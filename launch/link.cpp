@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/text.h"
 #include "host/cli/external.h"
 
 namespace tenon::launch {
@@ -18,7 +17,6 @@ namespace tenon::launch {
 namespace {
 
 constexpr size_t kLongestLine = 4 << 20;  // bytes
-constexpr size_t kMostWords = 4096;       // bytes of standard error that are kept
 constexpr std::chrono::milliseconds kPing(500);
 
 // Returns a word as the shell of another machine reads it.
@@ -54,15 +52,11 @@ Link::Link(const Node& node, const Signals& signals, std::function<void(const js
     dup2(to.from.get(), STDIN_FILENO);
     dup2(from.to.get(), STDOUT_FILENO);
     dup2(errors.to.get(), STDERR_FILENO);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execvp(pointers[0], pointers.data());
+    execvp(words[0].c_str(), pointers_to(words).data());
     base::write_all(STDERR_FILENO, "cannot run " + words[0] + ": " + std::strerror(errno) + "\n");
     _exit(127);
   });
-  errors_ = std::move(errors.from);
-  make_waitless(errors_.get());
+  errors_.open(std::move(errors.from));
   channel_.emplace(std::move(from.from), std::move(to.to), kLongestLine);
 }
 
@@ -71,7 +65,7 @@ Link::~Link() { cut(); }
 void Link::add_waits(std::vector<Wait>& waits) {
   if (open_) waits.push_back({channel_->in(), POLLIN, [this] { receive(); }});
   if (open_ && channel_->unsent() > 0) waits.push_back({channel_->out(), POLLOUT, [this] { channel_->flush(); }});
-  if (errors_.get() >= 0) waits.push_back({errors_.get(), POLLIN, [this] { read_errors(); }});
+  if (errors_.is_open()) waits.push_back({errors_.descriptor(), POLLIN, [this] { errors_.read(); }});
 }
 
 void Link::receive() {
@@ -83,15 +77,15 @@ void Link::receive() {
         else if (line.contains("hello"))
           hello_ = line["hello"];
       },
-      [this](const std::string& stray) { last_words_ += stray + "\n"; });
+      [this](const std::string& stray) { errors_.add(stray + "\n"); });
 }
 
-void Link::read_errors() {
-  char part[4096];
-  const ssize_t got = base::uninterrupted([&] { return ::read(errors_.get(), part, sizeof part); });
-  if (got > 0) last_words_.append(part, static_cast<size_t>(got));
-  if (last_words_.size() > kMostWords) last_words_.erase(0, last_words_.size() - kMostWords);
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) errors_.close();
+void Link::await_end(std::chrono::seconds most) {
+  const auto until = Clock::now() + most;
+  while (!child_->has_ended() && Clock::now() < until) {
+    pollfd wait = {errors_.descriptor(), POLLIN, 0};
+    if (poll(&wait, 1, 20) > 0) errors_.read();
+  }
 }
 
 void Link::send(const json& line) {
@@ -113,17 +107,12 @@ int Link::exit_code() {
 
 std::string Link::ending() {
   const std::string program = node_.empty() ? "the agent" : "ssh";
-  const auto until = Clock::now() + std::chrono::seconds(2);
-  while (!child_->has_ended() && Clock::now() < until) {
-    pollfd wait = {errors_.get(), POLLIN, 0};  // its last words
-    if (poll(&wait, 1, 20) > 0 && errors_.get() >= 0) read_errors();
-  }
+  await_end(std::chrono::seconds(2));
   if (!child_->has_ended()) return "the connection has ended";
-  if (errors_.get() >= 0) read_errors();
+  errors_.read();
   process::ChildEnd end;
   end.status = child_->wait();
-  std::string words = last_words_.substr(0, last_words_.find_last_not_of("\r\n ") + 1);
-  return program + " has ended with " + end.how() + (words.empty() ? "" : ": " + base::shortened(words, 500));
+  return program + " has ended with " + end.how() + errors_.after_colon(500);
 }
 
 void Link::finish() {
@@ -134,11 +123,7 @@ void Link::cut() {
   open_ = false;
   channel_.reset();                           // an agent on this machine ends by that
   if (!node_.empty()) child_->send(SIGKILL);  // one on another by the end of the connection
-  const auto until = Clock::now() + std::chrono::seconds(3);
-  while (!child_->has_ended() && Clock::now() < until) {
-    pollfd wait = {errors_.get(), POLLIN, 0};
-    if (poll(&wait, 1, 20) > 0 && errors_.get() >= 0) read_errors();
-  }
+  await_end(std::chrono::seconds(3));
   if (!child_->has_ended()) child_->send(SIGKILL);  // it is stopped; what it has started ends with it
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/channel.h"
+#include "launch/child.h"
 #include "launch/events.h"
 #include "launch/nodes.h"
 #include "process/child.h"
@@ -45,13 +46,13 @@ class Link : base::NotCopied {
 
  private:
   void receive();
-  void read_errors();
+  // Reads the last words until the child has ended, at most for this time.
+  void await_end(std::chrono::seconds most);
 
   const std::string node_;  // empty: this machine
   std::function<void(const json&)> handle_;
   std::optional<Channel> channel_;
-  base::Descriptor errors_;
-  std::string last_words_;  // the last lines of standard error
+  LastWords errors_;  // of standard error
   std::optional<process::Child> child_;
   std::optional<json> hello_;
   Clock::time_point heard_, pinged_;

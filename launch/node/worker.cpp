@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/node/worker.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +11,8 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "launch/child.h"
 
 namespace tenon::launch {
 
@@ -25,13 +25,10 @@ constexpr size_t kLongestOutput = 1 << 16;   // longer lines are cut into severa
 [[noreturn]] void become(const WorkerStart& start) {
   std::vector<std::string> words = {start.program};
   words.insert(words.end(), start.words.begin(), start.words.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
   const char* what = start.folder.c_str();
   if (start.folder.empty() || chdir(what) == 0) {
     what = start.program.c_str();
-    execv(what, pointers.data());
+    execv(what, pointers_to(words).data());
   }
   const std::string text = "tenon: " + std::string(what) + ": " + std::strerror(errno) + "\n";
   base::write_all(STDERR_FILENO, text);
@@ -51,14 +48,7 @@ Worker::Worker(const WorkerStart& start, const Signals& signals, Handlers handle
   secret.to.close();
   const pid_t agent = getpid();
   child_.emplace([&] {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != agent) _exit(127);  // ended between the two calls
-    signals.restore();
-    const base::Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    dup2(nothing.get(), STDIN_FILENO);
-    dup2(out.to.get(), STDOUT_FILENO);
-    dup2(err.to.get(), STDERR_FILENO);
+    begin_child_of_agent(agent, signals, out.to.get(), err.to.get());
     for (const auto& [name, value] : start.environment) setenv(name.c_str(), value.c_str(), 1);
     setenv("TENON_TEAM_SECRET", inherited(secret.from.get()).c_str(), 1);
     setenv("TENON_TEAM_CONTROL", inherited(control.theirs.get()).c_str(), 1);

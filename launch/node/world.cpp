@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/node/world.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -15,7 +13,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/text.h"
 #include "host/cli/cli.h"
 #include "host/cli/external.h"
 #include "process/control.h"
@@ -27,7 +24,6 @@ namespace {
 constexpr std::chrono::seconds kConnect(60);  // for all processes to come
 constexpr std::chrono::seconds kLeave(5);     // for the launcher of the MPI to end after its processes
 constexpr size_t kLongestLine = 4 << 20;      // bytes
-constexpr size_t kMostWords = 4096;           // bytes
 
 // The launchers by their communicators. Open MPI's has one process for each core, and binds it there, unless it is told
 // otherwise; here the compute threads are divided among the processes.
@@ -102,30 +98,19 @@ World::World(const json& plan, const std::string& socket, const Signals& signals
   Pipe said = make_pipe();
   const pid_t agent = getpid();
   child_.emplace([&] {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != agent) _exit(127);  // ended between the two calls
-    signals.restore();
-    const base::Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    dup2(nothing.get(), STDIN_FILENO);
-    dup2(said.to.get(), STDOUT_FILENO);
-    dup2(said.to.get(), STDERR_FILENO);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    execvp(pointers[0], pointers.data());
+    begin_child_of_agent(agent, signals, said.to.get(), said.to.get());
+    execvp(words[0].c_str(), pointers_to(words).data());
     base::write_all(STDERR_FILENO, "cannot run it: " + std::string(std::strerror(errno)) + "\n");
     _exit(127);
   });
-  words_ = std::move(said.from);
-  make_waitless(words_.get());
+  words_.open(std::move(said.from));
 }
 
 World::~World() { child_->send(SIGKILL); }
 
 void World::add_waits(std::vector<Wait>& waits, bool with_output) {
   if (listening_.get() >= 0) waits.push_back({listening_.get(), POLLIN, [this] { accept(); }});
-  if (words_.get() >= 0) waits.push_back({words_.get(), POLLIN, [this] { read_words(); }});
+  if (words_.is_open()) waits.push_back({words_.descriptor(), POLLIN, [this] { words_.read(); }});
   for (Member& member : members_) {
     if (!member.channel) continue;
     if (with_output) waits.push_back({member.channel->in(), POLLIN, [this, &member] { receive(member); }});
@@ -172,14 +157,6 @@ void World::send(const json& line) {
     if (member.channel) member.channel->send(line);
 }
 
-void World::read_words() {
-  char part[4096];
-  const ssize_t got = base::uninterrupted([&] { return ::read(words_.get(), part, sizeof part); });
-  if (got > 0) last_words_.append(part, static_cast<size_t>(got));
-  if (last_words_.size() > kMostWords) last_words_.erase(0, last_words_.size() - kMostWords);
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) words_.close();
-}
-
 void World::tell_end(int64_t rank) const { tell_({{"process", rank}, {"end", {{"code", process::kLostExit}}}}); }
 
 void World::give_up() {
@@ -187,18 +164,16 @@ void World::give_up() {
   const bool is_late = Clock::now() - since_ > kConnect, has_gone = child_->has_ended();
   if (given_up_ || missing == 0 || (!is_late && !has_gone)) return;
   given_up_ = true;
-  if (has_gone && words_.get() >= 0) read_words();
+  if (has_gone) words_.read();
   process::ChildEnd end;
   if (has_gone) end.status = child_->wait();
   constexpr int kNoProgram = 127;
   const std::string how =
       has_gone ? "has ended with " + end.how() : "has started nothing for " + std::to_string(kConnect.count()) + " s";
-  const std::string words = last_words_.substr(0, last_words_.find_last_not_of("\r\n ") + 1);
   tell_({{"refused",
           {{"code", end.code() == kNoProgram ? cli::kNotFound : cli::kIo},
            {"message", launcher_[0] + " " + how + ", and " + std::to_string(missing) + " of " +
-                           std::to_string(begun_.size()) + " processes are missing" +
-                           (words.empty() ? "" : ": " + base::shortened(words, 1000))}}}});
+                           std::to_string(begun_.size()) + " processes are missing" + words_.after_colon(1000)}}}});
   for (size_t place = 0; place < begun_.size(); ++place)
     if (!begun_[place]) tell_end(plan_.at("first").get<int64_t>() + static_cast<int64_t>(place));
   kill();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "launch/channel.h"
+#include "launch/child.h"
 #include "launch/events.h"
 #include "process/child.h"
 
@@ -55,7 +56,6 @@ class World : base::NotCopied {
   void receive(Member& member);
   // Takes what a member says first. Returns false if it is not a process that is missing.
   [[nodiscard]] bool greet(Member& member, const json& hello);
-  void read_words();
   // Says that the processes do not come, once that is so.
   void give_up();
   void tell_end(int64_t rank) const;
@@ -63,8 +63,8 @@ class World : base::NotCopied {
   const json plan_;
   const std::function<void(const json&)> tell_;
   const std::vector<std::string> launcher_;
-  base::Descriptor listening_, words_;
-  std::string last_words_;     // of the launcher of the MPI
+  base::Descriptor listening_;
+  LastWords words_;            // of the launcher of the MPI
   std::list<Member> members_;  // where they are: they are waited for
   std::vector<bool> begun_;    // of each process: whether its agent has come
   std::optional<process::Child> child_;

@@ -1,14 +1,10 @@
 // The table of docs/launching.md of what is refused: each row is done, and must have the message and exit code that the
 // page states. SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <map>
 #include <optional>
 #include <tenon/tenon.hpp>
 
-#include "base/files.h"
 #include "host/cli/cli.h"
 #include "tests/launch/launch.h"
 
@@ -160,14 +156,8 @@ class LaunchBadInput : public LaunchTest {
     return launch("--nodes 127.0.0.1,127.0.0.4 --resume");
   }
   [[nodiscard]] Outcome with_a_taken_port() const {
-    const tenon::base::Descriptor taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(taken.get(), 1), 0);
-    EXPECT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    return launch("--nodes here,there --address here:" + std::to_string(ntohs(address.sin_port)));
+    const TakenPort taken;
+    return launch("--nodes here,there --address here:" + taken.text());
   }
   // Two processes of epoch 3 train; another one wants to be one of them before the second is there.
   [[nodiscard]] std::optional<Outcome> stranger(const std::string& secret, uint32_t epoch) const {

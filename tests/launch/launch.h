@@ -3,6 +3,8 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -11,11 +13,31 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/files.h"
 #include "tests/host/cli/program.h"
 
 namespace tenon_tests {
 
 using nlohmann::json;
+
+// A TCP port of this machine that something else listens at.
+class TakenPort {
+ public:
+  TakenPort() {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(socket_.get(), 1), 0);
+    EXPECT_EQ(getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  [[nodiscard]] std::string text() const { return std::to_string(port_); }
+
+ private:
+  tenon::base::Descriptor socket_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  int port_ = 0;
+};
 
 class LaunchTest : public ProgramTest {
  protected:

@@ -2,11 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/nodes.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include "base/files.h"
 #include "host/cli/cli.h"
 #include "launch/node/job_place.h"
 #include "tests/launch/launch.h"
@@ -146,16 +141,9 @@ TEST_F(LaunchNodes, MistakesNameTheNode) {
 }
 
 TEST_F(LaunchNodes, APortThatIsTaken) {
-  const tenon::base::Descriptor taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(taken.get(), 1), 0);
-  ASSERT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string port = std::to_string(ntohs(address.sin_port));
-  EXPECT_THAT(refused(74, "--nodes node0,node1 --address other:" + port),
-              HasSubstr("node0: port " + port + " is taken: Address already in use"));
+  const TakenPort taken;
+  EXPECT_THAT(refused(74, "--nodes node0,node1 --address other:" + taken.text()),
+              HasSubstr("node0: port " + taken.text() + " is taken: Address already in use"));
 }
 
 TEST_F(LaunchNodes, AJobIsCopiedOnlyIfItNeedsNothingOfItsFolder) {
