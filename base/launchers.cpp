@@ -36,11 +36,6 @@ std::optional<LaunchedPlace> place_by(const Variables& names) {
   return place;
 }
 
-std::string environment_text(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? "" : text;
-}
-
 // Returns the first machine of a list such as "node[03-05,9]-ib,login": "node03-ib".
 std::string first_machine(const std::string& list) {
   const size_t open = list.find_first_of("[,");
@@ -88,6 +83,11 @@ std::optional<LaunchedPlace> place_by_srun() {
 }
 
 }  // namespace
+
+std::string environment_text(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
 
 int64_t environment_number(const char* variable, int64_t otherwise) {
   const char* const text = std::getenv(variable);

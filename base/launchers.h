@@ -27,6 +27,8 @@ struct LaunchedPlace {
 // with PMI that has set its variables, or that of this communicator; empty without one.
 [[nodiscard]] std::optional<LaunchedPlace> place_by_mpi(std::string_view comm = {});
 
+// Returns the text of a variable of the environment, "" if it is unset.
+[[nodiscard]] std::string environment_text(const char* variable);
 // Returns the number in a variable of the environment, `otherwise` if it is unset or empty.
 [[nodiscard]] int64_t environment_number(const char* variable, int64_t otherwise);
 

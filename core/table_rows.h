@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/shard_range.h"
+
 namespace tenon::core {
 
 // Row r of a table lies in block r mod kTableBlocks. Blocks, and not rows, are divided among the owners, so that any
@@ -32,8 +34,8 @@ struct TableBlocks {
 
 // Returns the blocks of owner number `owner` of `owners`, of which there are at most kTableBlocks.
 [[nodiscard]] inline TableBlocks blocks_of(int64_t owners, int64_t owner) {
-  const int64_t least = kTableBlocks / owners, larger = kTableBlocks % owners;
-  return {owner * least + std::min(owner, larger), least + (owner < larger ? 1 : 0)};
+  const ShardRange blocks = shard_range(kTableBlocks, static_cast<size_t>(owners), static_cast<size_t>(owner));
+  return {blocks.first, blocks.count};
 }
 
 // Returns which of `owners` has a row.

@@ -412,8 +412,8 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
       fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     Run run = prepare(owner, arguments, Purpose::kTraining);
     const UpdaterGroups updaters = updaters_of(owner, arguments, run);
-    if (run.team != nullptr && run.team->team->processes() > 1)
-      Agreement(run.team->team.get()).require_equal_parts(team_parts(owner.registry));
+    if (Team* const team = run.machine->machine->team())
+      Agreement(team).require_equal_parts(team_parts(owner.registry));
     EventHandler handler;
     if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
     Parts parts(owner, arguments, run, updaters);

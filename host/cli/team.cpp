@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -13,16 +12,6 @@
 #include "host/cli/options.h"
 
 namespace tenon::cli {
-
-namespace {
-
-// Returns the text of a variable of the environment, "" if it is not set.
-std::string text_of(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? "" : text;
-}
-
-}  // namespace
 
 std::optional<JoinedTeam> team_of_environment() try {
   const auto place = base::launched_place();
@@ -34,11 +23,11 @@ std::optional<JoinedTeam> team_of_environment() try {
   team.options.processes = place->processes;
   team.options.rank = place->rank;
   if (!place->by_tenon && place->address.empty()) return team;
-  team.options.address = text_of("TENON_TEAM_ADDRESS");
-  team.options.listen = text_of("TENON_TEAM_LISTEN");
-  team.options.secret = text_of("TENON_TEAM_SECRET");
+  team.options.address = base::environment_text("TENON_TEAM_ADDRESS");
+  team.options.listen = base::environment_text("TENON_TEAM_LISTEN");
+  team.options.secret = base::environment_text("TENON_TEAM_SECRET");
   if (place->by_tenon) {
-    team.options.comm = text_of("TENON_TEAM_COMM");
+    team.options.comm = base::environment_text("TENON_TEAM_COMM");
   } else if (team.options.address.empty()) {
     team.options.address = place->address;
   }

@@ -267,15 +267,16 @@ Team::Transfers Team::begin_gather(std::span<std::byte> all) {
 
 void Team::gather(std::span<std::byte> all) { begin_gather(all).wait(); }
 
-void Team::broadcast(std::span<std::byte> bytes) {
-  if (rank() != 0) {
-    const Incoming incoming{0, bytes.data(), bytes.size()};
+void Team::broadcast(std::span<std::byte> bytes, int64_t from) {
+  if (rank() != from) {
+    const Incoming incoming{from, bytes.data(), bytes.size()};
     return exchange({}, {&incoming, 1});
   }
   auto group = std::make_shared<Group>();
   group->own.assign(bytes.begin(), bytes.end());
   std::vector<Outgoing> outgoing;
-  for (int64_t other = 1; other < processes(); ++other) outgoing.push_back({other, group->own.data(), bytes.size()});
+  for (int64_t other = 0; other < processes(); ++other)
+    if (other != from) outgoing.push_back({other, group->own.data(), bytes.size()});
   post(group, outgoing, {}, 0);
   if (bytes.size() > kFewBytes) Transfers(*this, std::move(group)).wait();
 }

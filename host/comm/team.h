@@ -68,8 +68,8 @@ class Team : base::NotCopied {
   // Gives all processes the bytes of each: `all` has as many for each rank, and those of this one at its place.
   void gather(std::span<std::byte> all);
   [[nodiscard]] Transfers begin_gather(std::span<std::byte> all);
-  // Gives the bytes of process 0 to the others, for which process 0 does not wait if they are few.
-  void broadcast(std::span<std::byte> bytes);
+  // Gives the bytes of a process to the others, for which it does not wait if they are few.
+  void broadcast(std::span<std::byte> bytes, int64_t from = 0);
 
  private:
   // What was begun together.

@@ -10,6 +10,22 @@
 
 namespace tenon::host {
 
+namespace {
+
+std::vector<MergedBuffer> merged_buffers_of(const CompiledModel& model, const ParameterSet& set,
+                                            const MachineOptions& options) {
+  std::vector<MergedBuffer> buffers;
+  const std::vector<BufferUse>& uses = model.lowered.buffers;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const ParameterEntry& entry = set.find(uses[i].name);
+    if (uses[i].next == kNoValue || options.is_immutable(uses[i].name) || entry.count == 0) continue;
+    buffers.push_back({i, entry.count, tn_dtype_storage(options.compute, entry.count), entry.merge});
+  }
+  return buffers;
+}
+
+}  // namespace
+
 DeviceMachine::DeviceMachine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                              std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
     : topology_(std::move(topology)),
@@ -20,6 +36,7 @@ DeviceMachine::DeviceMachine(Topology topology, std::shared_ptr<ParameterSet> se
       options_(options),
       access_(std::make_unique<HostAccess>(device_, set_->allocator())),
       model_(compile(topology_, target(), options_, {})),
+      merged_buffers_(merged_buffers_of(model_, *set_, options_)),
       carried_(model_, *access_, options_.max_samples),
       memory_id_(std::make_shared<const MemoryId>()),
       symbols_(model_.bounds.size(), 0),
@@ -103,12 +120,8 @@ void DeviceMachine::replace_model(CompiledModel larger, bool keeps_gradients) {
 
 void DeviceMachine::reserve_rows(size_t number, int64_t added) {
   SparseGradient& gradient = *model_.sparse_gradients[number];
-  const int64_t capacity = gradient.capacity_for(added);
-  if (capacity == gradient.capacity()) return;
-  auto memory_id = std::make_shared<const MemoryId>();
-  gradient.resize(capacity);
-  model_.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
-  memory_id_ = std::move(memory_id);
+  if (make_room(gradient, added, memory_id_))
+    model_.calls->bind_rows(gradient.value(), gradient.values(), &gradient.rows());
 }
 
 // ---- forward
@@ -287,12 +300,9 @@ std::span<std::byte> DeviceMachine::dense_gradients() const {
 
 void DeviceMachine::take_rows(size_t number, const std::vector<int64_t>& ids, const std::byte* values) {
   SparseGradient& to = *model_.sparse_gradients[number];
-  const auto rows = static_cast<int64_t>(ids.size());
   to.clear();
-  reserve_rows(number, rows);
-  access_->write(to.rows().count, &rows, sizeof rows);
-  access_->write(to.rows().ids, ids.data(), ids.size() * sizeof(int64_t));
-  access_->write(to.values(), values, ids.size() * to.row_bytes());
+  reserve_rows(number, static_cast<int64_t>(ids.size()));
+  to.write(ids, values);
 }
 
 // ---- calls

@@ -89,6 +89,7 @@ class DeviceMachine final : public Shard, public ShardValues {
   }
   [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return memory_id_; }
   void wait() { access_->wait(); }
+  [[nodiscard]] const std::vector<MergedBuffer>& merged_buffers() const { return merged_buffers_; }
   // Takes the rows of a sum that another process has added up.
   void take_rows(size_t number, const std::vector<int64_t>& ids, const std::byte* values);
   // Says that gradients and next values are those of the whole minibatch, even if its last shard had no samples.
@@ -135,6 +136,7 @@ class DeviceMachine final : public Shard, public ShardValues {
   MachineOptions options_;  // max_samples: of the shard
   std::unique_ptr<HostAccess> access_;
   CompiledModel model_;
+  const std::vector<MergedBuffer> merged_buffers_;
   const std::vector<TableRows>* rows_ = nullptr;  // of tables; null: there are none
   CarriedMemory carried_;
   std::shared_ptr<const MemoryId> memory_id_;

@@ -303,7 +303,6 @@ void Machine::run_rounds(const Division& division, FeedMode mode) {
   }
   if (samples > 0) {
     add_up(tree);
-    first().set_summed();
     step_.set_accumulated();
   }
   finish_results();
@@ -313,10 +312,11 @@ void Machine::finish_results() {
   if (team_ != nullptr) team_results_->finish();
 }
 
-void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode) {
+void Machine::forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode,
+                      const WholeMinibatch* minibatch) {
   const SetRead read(gate);
   set_version(read.version());
-  forward(arrays, mode);
+  forward(arrays, mode, minibatch);
 }
 
 // Makes room for the rows of a minibatch. Changes nothing on failure, unless a machine before has lost its outputs.
@@ -468,11 +468,11 @@ void Machine::add_up(const ShardTree& tree) {
     if (tables_ != nullptr) tables_->add_up(tree, nodes);
     if (team_sum_ != nullptr) {
       team_sum_->run(tree, nodes);
-      first().set_summed();
     } else if (nodes.at(0) != &first()) {
       copy_values(first(), *nodes.at(0));
       first().wait();
     }
+    first().set_summed();
   } catch (...) {
     finish_work();
     throw;

@@ -69,7 +69,8 @@ class Machine {
   void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied,
                const WholeMinibatch* minibatch = nullptr);
   // The same while it reads the set, whose gate this is, in the version that the gate has then.
-  void forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
+  void forward(SetGate& gate, const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied,
+               const WholeMinibatch* minibatch = nullptr);
   // Adds to the gradients since the last update; drops them if the run fails. At most once after each forward, because
   // it overwrites the values of the forward.
   void backward();

@@ -62,6 +62,13 @@ int64_t SparseGradient::capacity_for(int64_t added) const {
   return most <= capacity() ? capacity() : std::min(height_, std::max(most, capacity() * 2));
 }
 
+void SparseGradient::write(const std::vector<int64_t>& ids, const std::byte* values) {
+  const auto rows = static_cast<int64_t>(ids.size());
+  access_.write(rows_.count, &rows, sizeof rows);
+  access_.write(rows_.ids, ids.data(), ids.size() * sizeof(int64_t));
+  access_.write(values_, values, ids.size() * row_bytes());
+}
+
 void SparseGradient::copy(const SparseGradient& from) {
   const auto rows = static_cast<size_t>(from.count());
   access_.move(memory_.data(), from.memory_.data(), sizeof(int64_t));

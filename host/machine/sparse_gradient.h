@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/array_view.h"
 #include "core/graph/graph.h"
@@ -34,6 +35,8 @@ class SparseGradient : base::NotCopied {
   [[nodiscard]] int64_t capacity_for(int64_t added) const;
   // Drops all rows. After resize() only.
   void clear() { access_.zero(memory_.data(), sizeof(int64_t)); }
+  // Replaces the rows by others of the host, whose ids are distinct. values: [ids, width]. The capacity must suffice.
+  void write(const std::vector<int64_t>& ids, const std::byte* values);
   // Copies the rows of another gradient of the same parameter. The capacity must suffice.
   void copy(const SparseGradient& from);
 

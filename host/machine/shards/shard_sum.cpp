@@ -110,7 +110,7 @@ void ShardSum::add_rows(size_t number) {
 
 void ShardSum::merge_buffers() {
   const tn_dtype dtype = machine_.options().compute;
-  for (const MergedBuffer& buffer : merged_buffers(machine_)) {
+  for (const MergedBuffer& buffer : machine_.merged_buffers()) {
     if (buffer.merge == TN_MERGE_FIRST) continue;
     const OperandCall::Operand to = {dtype, to_.next_value(buffer.number)};
     const OperandCall::Operand from = {dtype, here(from_.next_value(buffer.number), buffer.bytes)};

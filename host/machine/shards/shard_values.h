@@ -40,6 +40,10 @@ class ShardValues : base::NotCopied {
   [[nodiscard]] virtual const std::shared_ptr<const MemoryId>& memory_id() const = 0;
 };
 
+// Makes room for rows that are to be added to a row-sparse gradient, all of which may be new ones. Returns whether its
+// memory is another one now: then memory_id is another object, too.
+bool make_room(SparseGradient& gradient, int64_t added, std::shared_ptr<const MemoryId>& memory_id);
+
 // A buffer of which a machine computes next values.
 struct MergedBuffer {
   size_t number;   // in Lowered::buffers
@@ -47,7 +51,6 @@ struct MergedBuffer {
   uint64_t bytes;  // in the compute type
   int32_t merge;   // TN_MERGE_*: how those of two shards become one
 };
-[[nodiscard]] std::vector<MergedBuffer> merged_buffers(const DeviceMachine& machine);
 
 // Copies the values of one node over those of another, of the same machine.
 void copy_values(ShardValues& to, ShardValues& from);

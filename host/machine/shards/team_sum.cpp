@@ -35,9 +35,8 @@ TeamSum::TeamSum(Team& team, DeviceMachine& machine, size_t shards)
     : team_(team),
       machine_(machine),
       shards_(shards),
-      buffers_(merged_buffers(machine)),
       dense_(team, machine.options().compute, machine.parallel(), ends_of(machine.model())) {
-  for (const MergedBuffer& buffer : buffers_) buffer_bytes_ += buffer.bytes;
+  for (const MergedBuffer& buffer : machine.merged_buffers()) buffer_bytes_ += buffer.bytes;
   const auto& gradients = machine_.model().sparse_gradients;
   for (size_t i = 0; i < gradients.size(); ++i)
     if (!machine_.set()->entries()[gradients[i]->entry()].table) row_sparse_.push_back(i);
@@ -107,7 +106,7 @@ void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
     terms.rows.clear();
     terms.buffers.resize(buffer_bytes_);
     std::byte* buffer_at = terms.buffers.data();
-    for (const MergedBuffer& buffer : buffers_) {
+    for (const MergedBuffer& buffer : machine_.merged_buffers()) {
       access.read(buffer_at, values.next_value(buffer.number), buffer.bytes);
       buffer_at += buffer.bytes;
     }
@@ -188,7 +187,7 @@ void TeamSum::join(const ShardTree& tree) {
 // As the programs of ShardSum. share: the samples of `from` among those of both.
 void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
   uint64_t at = 0;  // bytes into the buffers
-  for (const MergedBuffer& buffer : buffers_) {
+  for (const MergedBuffer& buffer : machine_.merged_buffers()) {
     in_type(machine_.options().compute, [&](auto zero) {
       using Number = decltype(zero);
       auto* const merged = reinterpret_cast<Number*>(to.buffers.data() + at);
@@ -216,7 +215,7 @@ void TeamSum::write_sums() {
   if (!access.is_direct()) access.write(dense.data(), staged_[&machine_].data(), dense.size());
   const Terms& sums = terms_.at(0);
   const std::byte* buffer_at = sums.buffers.data();
-  for (const MergedBuffer& buffer : buffers_) {
+  for (const MergedBuffer& buffer : machine_.merged_buffers()) {
     access.write(machine_.next_value(buffer.number), buffer_at, buffer.bytes);
     buffer_at += buffer.bytes;
   }

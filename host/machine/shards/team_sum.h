@@ -59,7 +59,6 @@ class TeamSum : base::NotCopied {
   Team& team_;
   DeviceMachine& machine_;
   size_t shards_;
-  std::vector<MergedBuffer> buffers_;
   uint64_t buffer_bytes_ = 0;
   std::vector<size_t> row_sparse_;  // numbers in CompiledModel::sparse_gradients, those of tables left out (TableSum)
   DenseSum dense_;

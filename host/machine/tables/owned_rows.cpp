@@ -7,24 +7,17 @@ void OwnedRows::take(const MachineTable& table, const RowTerms& sums) {
   const ParameterEntry& entry = set()->entries()[table.owned];
   if (entry.shape[0] == 0) return;  // sums are empty, too
   std::unique_ptr<SparseGradient>& gradient = gradients_[table.owned];
-  const auto rows = static_cast<int64_t>(sums.ids.size());
   if (gradient == nullptr) {
     gradient = std::make_unique<SparseGradient>(kNoValue, table.owned, entry, TN_F32, access());
     gradient->resize(1);
     memory_id_ = std::make_shared<const MemoryId>();
   }
   gradient->clear();
-  if (const int64_t capacity = gradient->capacity_for(rows); capacity != gradient->capacity()) {
-    auto memory_id = std::make_shared<const MemoryId>();
-    gradient->resize(capacity);
-    memory_id_ = std::move(memory_id);
-  }
+  make_room(*gradient, static_cast<int64_t>(sums.ids.size()), memory_id_);
   const TableBlocks& blocks = *machine_.set()->tables().blocks;
   std::vector<int64_t> places;
   for (const int64_t id : sums.ids) places.push_back(blocks.place(id));
-  access().write(gradient->rows().count, &rows, sizeof rows);
-  access().write(gradient->rows().ids, places.data(), places.size() * sizeof(int64_t));
-  access().write(gradient->values(), sums.values.data(), sums.values.size());
+  gradient->write(places, sums.values.data());
   access().wait();
 }
 

@@ -42,22 +42,21 @@ std::vector<Message> TableSum::divided(const std::map<size_t, ShardValues*>& own
 std::map<size_t, TableSum::Terms> TableSum::terms_of(const ShardTree& tree, const std::vector<Message>& messages,
                                                      const std::vector<Source>& sources) const {
   std::map<size_t, Terms> terms;  // by the first shard of the node
-  for (int64_t process = 0; process < owners_.count(); ++process) {
-    MessageReader reader(messages[static_cast<size_t>(process)], process);
-    const ShardRange shards = shards_of_process(shards_, owners_.count(), process);
-    const auto first = static_cast<size_t>(shards.first);
-    for (const ShardSpan& node : tree.nodes_within(first, first + static_cast<size_t>(shards.count)))
-      for (const Source& source : sources) {
-        RowTerms& rows = terms[node.first].emplace_back();
-        rows.ids = reader.list<int64_t>(owners_.blocks().rows(source.table->height));
-        for (const int64_t id : rows.ids)
-          if (id < 0 || id >= source.table->height || !owners_.blocks().contains(id))
-            fail(TN_BAD_DATA, "process ", process, " has a gradient of row ", id, " of a table of ",
-                 source.table->height, " rows, which this process does not own");
-        rows.values.resize(rows.ids.size() * row_bytes(source));
-        reader.read(std::span(rows.values));
-      }
-  }
+  std::vector<MessageReader> readers;
+  for (int64_t process = 0; process < owners_.count(); ++process)
+    readers.emplace_back(messages[static_cast<size_t>(process)], process);
+  for (const TeamNode& node : nodes_of_team(tree, shards_, owners_.count()))
+    for (const Source& source : sources) {
+      MessageReader& reader = readers[static_cast<size_t>(node.process)];
+      RowTerms& rows = terms[node.first].emplace_back();
+      rows.ids = reader.list<int64_t>(owners_.blocks().rows(source.table->height));
+      for (const int64_t id : rows.ids)
+        if (id < 0 || id >= source.table->height || !owners_.blocks().contains(id))
+          fail(TN_BAD_DATA, "process ", node.process, " has a gradient of row ", id, " of a table of ",
+               source.table->height, " rows, which this process does not own");
+      rows.values.resize(rows.ids.size() * row_bytes(source));
+      reader.read(std::span(rows.values));
+    }
   return terms;
 }
 

@@ -68,19 +68,6 @@ void Agreement::require_equal_values(const ParameterSet& set) const {
     }
 }
 
-std::string Agreement::text_of(int64_t process, std::string own, size_t bytes) const {
-  std::vector<Team::Outgoing> outgoing;
-  std::vector<Team::Incoming> incoming;
-  if (team_->rank() != process) {
-    own.assign(bytes, '\0');
-    incoming.push_back({process, own.data(), bytes});
-  }
-  for (int64_t other = 0; team_->rank() == process && other < team_->processes(); ++other)
-    if (other != process) outgoing.push_back({other, own.data(), bytes});
-  team_->exchange(outgoing, incoming);
-  return own;
-}
-
 namespace {
 
 // An error for other processes: its message, a zero byte, its component. Its subject may be the number of an exception
@@ -106,7 +93,9 @@ std::vector<MinibatchReport> Agreement::reports_of_all(const MinibatchReport& ow
   for (int64_t process = 0; process < team_->processes(); ++process) {
     const auto from = numbers_of(process);
     if (from[0] == TN_OK) continue;
-    const std::string failed = text_of(process, failure, static_cast<size_t>(from[1]));
+    std::string failed = failure;
+    failed.resize(static_cast<size_t>(from[1]));
+    team_->broadcast(std::as_writable_bytes(std::span(failed)), process);
     const Error error = process == team_->rank() ? *own.error : unpacked(static_cast<tn_status>(from[0]), failed);
     throw error.with_context(text("process ", process));
   }

@@ -59,8 +59,6 @@ class Agreement {
  private:
   // Returns the digests of all processes, of as many digits each, in their order.
   [[nodiscard]] std::string gathered(const std::string& digests) const;
-  // Returns the text of `process`, of so many bytes; own: of this process.
-  [[nodiscard]] std::string text_of(int64_t process, std::string own, size_t bytes) const;
 
   Team* team_;
 };

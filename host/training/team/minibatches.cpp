@@ -89,9 +89,7 @@ void Minibatches::forward_backward() {
 }
 
 void Minibatches::forward(SetGate& gate) {
-  const SetRead read(gate);
-  inputs_.machine.set_version(read.version());
-  inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent, minibatch());
+  inputs_.machine.forward(gate, feeder_.arrays(inputs_.minibatch), FeedMode::kLent, minibatch());
 }
 
 }  // namespace tenon::host
