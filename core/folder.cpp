@@ -46,4 +46,14 @@ void make_folder(const std::filesystem::path& folder) {
     refuse(TN_IO, "cannot write the folder around it to the disk: ", std::generic_category().message(errno));
 }
 
+std::string make_new_folder(const std::filesystem::path& folder, const std::string& name) {
+  for (int64_t number = 0;; ++number) {
+    std::string tried = number == 0 ? name : text(name, '-', number);
+    const std::string path = (folder / tried).string();
+    if (::mkdir(path.c_str(), 0777) == 0) return tried;
+    if (errno != EEXIST)
+      fail(TN_IO, SubjectName{path}, path, ": cannot create the folder: ", std::generic_category().message(errno));
+  }
+}
+
 }  // namespace tenon::core

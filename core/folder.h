@@ -16,4 +16,8 @@ namespace tenon::core {
 // TN_NOT_FOUND, TN_IO, or TN_INVALID if a file has this name.
 void make_folder(const std::filesystem::path& folder);
 
+// Creates a folder in an existing one, and returns its name: `name`, or "NAME-1" and so on if there is one of that
+// name. Throws TN_IO naming the path.
+[[nodiscard]] std::string make_new_folder(const std::filesystem::path& folder, const std::string& name);
+
 }  // namespace tenon::core

@@ -345,12 +345,14 @@ Home& ParameterSet::home(const ParameterEntry& entry) {
 
 const float* ParameterSet::values(const ParameterEntry& entry) const {
   const float* const values = address(entry);
+  draw_first_rows(entry);
   memory_[entry.slab]->bring_home(part(entry));
   return values;
 }
 
 float* ParameterSet::change(const ParameterEntry& entry) {
   Home& of = home(entry);
+  draw_first_rows(entry);
   of.bring_home(part(entry));
   of.changed(part(entry));
   return address(entry);

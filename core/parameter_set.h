@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "core/array_view.h"
 #include "core/error.h"
+#include "core/first_rows.h"
 #include "core/home.h"
 #include "core/names.h"
 #include "core/system.h"
@@ -90,8 +91,8 @@ class ParameterSet : base::NotCopied {
   // first declaration that states an initializer determines it; if none does, the first declaration. Throws
   // TN_UNSUPPORTED for a type other than fp32.
   // Of tables with blocks it has no values: owned() has the rows of this process, with the first values that they have
-  // in a set without tables. TN_INVALID naming a table that is not a parameter with rows, TN_UNSUPPORTED naming one
-  // whose first values cannot be drawn row by row.
+  // in a set without tables, each row drawn when somebody first asks for it. TN_INVALID naming a table that is not a
+  // parameter with rows, TN_UNSUPPORTED naming one whose first values cannot be drawn row by row.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                               std::shared_ptr<Allocator> allocator, const TablePlacement& tables = {});
   // Creates the same entries without memory and values. A declared set is enough to plan a machine, and to check a
@@ -145,6 +146,10 @@ class ParameterSet : base::NotCopied {
   // To read and write them now.
   [[nodiscard]] float* change(const ParameterEntry& entry);
   [[nodiscard]] float* change(const std::string& name) { return change(find(name)); }
+  // The same for who writes all values of an entry.
+  [[nodiscard]] float* overwrite(const ParameterEntry& entry);
+  // The values of one row of entry number `number`.
+  [[nodiscard]] const float* row(size_t number, int64_t place) const;
   // Their address at home, where they may be older than in a replica.
   [[nodiscard]] float* address(const ParameterEntry& entry) const;
   // The same as values() and change() for all entries.
@@ -200,6 +205,7 @@ class ParameterSet : base::NotCopied {
   void take(Layout layout, std::vector<std::unique_ptr<Home>> memory);
   void check_tables(const Layout& layout) const;
   void set_rows(const ParameterEntry& table, const ArrayView& values);
+  void draw_first_rows(const ParameterEntry& entry) const;
   [[nodiscard]] std::shared_ptr<ParameterSet> owned_rows(const Layout& layout, uint64_t seed) const;
 
   std::shared_ptr<Allocator> allocator_;
@@ -209,6 +215,7 @@ class ParameterSet : base::NotCopied {
   std::map<std::string, size_t> by_name_;
   std::vector<ParameterSlab> slabs_;
   std::vector<std::unique_ptr<Home>> memory_;  // of slabs_, in the same order
+  mutable std::vector<FirstRows> first_rows_;  // of an owned() set, by number of the entry; else empty
   bool has_values_ = true;
   uint64_t updates_ = 0;
   DataNames names_;

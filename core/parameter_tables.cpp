@@ -3,6 +3,7 @@
 
 #include "base/fnv.h"
 #include "base/nearest.h"
+#include "core/first_rows.h"
 #include "core/initializers/initializers.h"
 #include "core/parameter_set.h"
 #include "core/philox.h"
@@ -34,7 +35,32 @@ void ParameterSet::check_tables(const Layout& layout) const {
   }
 }
 
-// Returns the rows of new tables that this process owns, with their first values.
+FirstRows::FirstRows(const tn_initializer& initializer, const Philox& philox, std::vector<int64_t> shape,
+                     const TableBlocks& blocks, float* rows)
+    : initializer_(initializer),
+      philox_(philox),
+      shape_(std::move(shape)),
+      blocks_(blocks),
+      rows_(rows),
+      width_(1),
+      drawn_(static_cast<size_t>(blocks.rows(shape_[0]))),
+      missing_(static_cast<int64_t>(drawn_.size())) {
+  for (size_t i = 1; i < shape_.size(); ++i) width_ *= static_cast<uint64_t>(shape_[i]);
+}
+
+void FirstRows::draw_row(int64_t place) {
+  const auto row = static_cast<uint64_t>(blocks_.row(place)), rows = static_cast<uint64_t>(shape_[0]);
+  draw_first_values(initializer_, philox_, shape_, {row * width_, width_, rows * width_},
+                    rows_ + static_cast<uint64_t>(place) * width_);
+  drawn_[static_cast<size_t>(place)] = true;
+  --missing_;
+}
+
+void FirstRows::draw_all() {
+  for (int64_t place = 0; missing_ > 0; ++place) draw(place);
+}
+
+// Returns the rows of new tables that this process owns.
 std::shared_ptr<ParameterSet> ParameterSet::owned_rows(const Layout& layout, uint64_t seed) const {
   std::vector<ParameterDeclaration> declarations;
   for (const ParameterEntry& entry : layout.entries) {
@@ -47,21 +73,31 @@ std::shared_ptr<ParameterSet> ParameterSet::owned_rows(const Layout& layout, uin
     rows.multipliers = entry.multipliers;
     declarations.push_back(std::move(rows));
   }
-  std::shared_ptr<ParameterSet> owned = create(declarations, seed, allocator_);
+  std::shared_ptr<ParameterSet> owned = declare(declarations, allocator_);
+  owned->replace(owned->allocate());
   for (const ParameterEntry& rows : owned->entries()) {
-    if (rows.count == 0) continue;
     const size_t number = layout.by_name.at(rows.name);
-    const ParameterEntry& table = layout.entries[number];
-    const uint64_t width = rows.count / static_cast<uint64_t>(rows.shape[0]);
-    const uint64_t elements = width * static_cast<uint64_t>(table.shape[0]);
     const Philox philox(seed, base::fnv1a<uint64_t>(rows.name));
-    float* const values = owned->change(rows);
-    for (int64_t place = 0; place < rows.shape[0]; ++place)
-      draw_first_values(layout.first_values[number].initializer, philox, table.shape,
-                        {static_cast<uint64_t>(tables_.blocks->row(place)) * width, width, elements},
-                        values + static_cast<uint64_t>(place) * width);
+    owned->first_rows_.emplace_back(layout.first_values[number].initializer, philox, layout.entries[number].shape,
+                                    *tables_.blocks, owned->address(rows));
   }
   return owned;
+}
+
+const float* ParameterSet::row(size_t number, int64_t place) const {
+  const ParameterEntry& entry = entries_[number];
+  memory_[entry.slab]->bring_home(part(entry));
+  if (!first_rows_.empty()) first_rows_[number].draw(place);
+  return address(entry) + static_cast<uint64_t>(place) * (entry.count / static_cast<uint64_t>(entry.shape[0]));
+}
+
+void ParameterSet::draw_first_rows(const ParameterEntry& entry) const {
+  if (!first_rows_.empty()) first_rows_[index(entry.name)].draw_all();
+}
+
+float* ParameterSet::overwrite(const ParameterEntry& entry) {
+  if (!first_rows_.empty()) first_rows_[index(entry.name)].drop();
+  return change(entry);
 }
 
 // values: of all rows.
@@ -71,7 +107,7 @@ void ParameterSet::set_rows(const ParameterEntry& table, const ArrayView& values
   std::vector<float> all(element_bytes(values) / sizeof(float));
   copy_elements(values, reinterpret_cast<std::byte*>(all.data()));
   const uint64_t width = owned.count / static_cast<uint64_t>(owned.shape[0]);
-  float* to = owned_->change(owned);
+  float* to = owned_->overwrite(owned);
   for (int64_t place = 0; place < owned.shape[0]; ++place)
     to = std::copy_n(all.data() + static_cast<uint64_t>(tables_.blocks->row(place)) * width, width, to);
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files/model_parts.h"
 #include "core/parameter_set.h"
 #include "core/system.h"
 
@@ -32,12 +33,14 @@ struct ModelTensor {
   std::vector<int64_t> shape;
   uint64_t offset = 0;  // bytes from the start of the data
   uint64_t bytes = 0;
+  bool in_parts = false;  // its rows lie in ModelFile::parts: offset is 0, bytes are those of all rows
   bool operator==(const ModelTensor&) const = default;
 };
 
 struct ModelFile {
-  std::map<std::string, std::string> metadata;  // topology and checksum not included
-  std::vector<ModelTensor> tensors;             // in the order of their data
+  std::map<std::string, std::string> metadata;  // topology, checksum and parts not included
+  std::vector<ModelTensor> tensors;             // in the order of their data, were all in one file
+  std::vector<ModelPart> parts;                 // empty: the file has all tensors itself
   bool verified = false;                        // the file has a checksum, and it matches
   std::string topology;                         // JSON; empty in a foreign file
   std::string checksum;                         // hex; empty in a foreign file
@@ -56,9 +59,10 @@ using TensorChanges = std::map<std::string, std::optional<MigratedTensor>>;
 // Whether applications may give a text of this key to model files; the others belong to the format.
 [[nodiscard]] bool is_metadata_key(const std::string& key);
 
-// Reads and checks the header; reads the values once, in chunks, to verify the checksum. Accepts a file of another
-// program without a checksum, as not verified.
-[[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path);
+// Reads and checks the header; reads the values once, in chunks, to verify the checksum, and those of the parts with
+// rows of `blocks`. Accepts a file of another program without a checksum, as not verified.
+[[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path,
+                                          const TableBlocks& blocks = {});
 
 // Reads the values of single tensors of a model file, for migrations.
 class StoredTensors : base::NotCopied {
@@ -72,10 +76,13 @@ class StoredTensors : base::NotCopied {
   [[nodiscard]] const ModelTensor* find(const std::string& name) const;
   // Returns the values of a tensor of the file. Throws TN_BAD_DATA if the file has changed since its header was read.
   [[nodiscard]] std::shared_ptr<const Buffer> read(const ModelTensor& tensor);
+  // Reads the rows of some blocks of a tensor. to: [blocks.rows(shape[0]), row].
+  void read_rows(const ModelTensor& tensor, const TableBlocks& blocks, std::byte* to);
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
   struct Open;
+  Open& opened();
 
   FileSystem& files_;
   const std::filesystem::path path_;
@@ -90,7 +97,8 @@ class StoredTensors : base::NotCopied {
 // Verifies the checksum over the bytes that are loaded. `expected`, if not null, is an earlier result of
 // read_model_header: throws TN_BAD_DATA if the file has changed since. Changes the set only after all checks have
 // passed; a declared set gets its memory then. Allocates memory for all values, from the set's allocator, once the file
-// is known to fit.
+// is known to fit. Of a set with owned() the rows of this process are read in place, so that no memory is needed for
+// them twice: if the file changes after read_model_header, a load that fails may leave them changed.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
                      const ModelFile* expected = nullptr, const TensorChanges& changes = {});
 
@@ -115,11 +123,19 @@ struct CheckpointParts {
 // Reads rows of a table of a set, whose rows lie with several owners, in their order. to: [count, width].
 using RowReader = std::function<void(const ParameterEntry& table, int64_t first, int64_t count, float* to)>;
 
-// Writes the entries `names`, in the order of the set, its metadata, and the topology unchanged. The same arguments and
-// values give the same bytes. The file appears under its name only when it is complete and on disk. rows: reads each
-// row of a table twice; null: the set has all values.
-void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
-                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts = {},
-                 const RowReader& rows = nullptr);
+// Writes the entries `names`, in the order of the set, its metadata, and the topology unchanged; "": none, as a part of
+// a model has it. The same arguments and values give the same bytes. The file appears under its name only when it is
+// complete and on disk. rows: reads each row of a table twice; null: the set has all values. Returns the checksum.
+std::string write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
+                        const ParameterSet& set, const std::vector<std::string>& names,
+                        const CheckpointParts& parts = {}, const RowReader& rows = nullptr);
+
+// Writes a model file or a checkpoint again, as one file: with the bytes that it would have without parts. from: is
+// verified; to: may be `from` without parts.
+void join_model(FileSystem& files, const std::filesystem::path& from, const std::filesystem::path& to);
+// Writes it with the rows of these tables, and of the states of updaters for them, in `count` parts, which lie in a new
+// folder beside `to`: NAME.parts, or NAME.parts-1 and so on.
+void split_model(FileSystem& files, const std::filesystem::path& from, const std::filesystem::path& to,
+                 const std::vector<std::string>& tables, int64_t count);
 
 }  // namespace tenon::core

@@ -397,6 +397,30 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
     for (const ModelTensor& tensor : header.tensors)
       json["tensors"].push_back(
           {{"name", tensor.name}, {"dtype", tensor.type}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
+    for (const ModelPart& part : header.parts)
+      json["parts"].push_back({{"file", part.file},
+                               {"first_block", part.blocks.first},
+                               {"blocks", part.blocks.count},
+                               {"checksum", part.checksum}});
     api::give_text(write, user, json.dump());
+  });
+}
+
+tn_status tn_model_join(tn_host* host, const char* from, const char* to, tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    const std::string source = api::string(from, "from");
+    join_model(*owner.files, source, api::string(to, "to"));
+  });
+}
+
+tn_status tn_model_split(tn_host* host, const char* from, const char* to, const char* const* tables,
+                         uint32_t tables_count, uint32_t parts, tn_error* error) {
+  return api::call(host, error, [&](Host& owner) {
+    const std::string source = api::string(from, "from"), target = api::string(to, "to");
+    const std::vector<std::string> names = api::strings(tables, tables_count, "tables");
+    std::error_code unknown;
+    if (std::filesystem::exists(target, unknown))
+      fail(TN_INVALID, SubjectName{target}, target, ": there is a file of this name; expected a new one");
+    split_model(*owner.files, source, target, names, parts);
   });
 }

@@ -31,6 +31,9 @@ ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors
 }
 
 ReadTopology topology_of_model(Host& host, const ModelFile& header, FileSystem& files, const std::string& file) {
+  if (header.metadata.contains(kPartKey))
+    fail(TN_BAD_DATA, SubjectName{file}, file,
+         ": it is a part of a model, some rows of its tables; load the file beside ", "its folder that names it");
   if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
   StoredTensors tensors(files, file, header, host.allocator);
   return read_topology(host, parse_topology(header.topology, file), &tensors);

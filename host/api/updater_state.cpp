@@ -43,10 +43,20 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
 constexpr const char* kUpdater = "updater";  // in the run of a checkpoint
 constexpr const char* kStates = "states";
 
+// Throws TN_UNSUPPORTED naming a table of which other processes have states.
+void require_all_states(const ParameterSet& set) {
+  if (set.owned() == nullptr) return;
+  const std::string& table = set.owned()->entries().front().name;
+  fail_parameter(TN_UNSUPPORTED, table, "table \"", table,
+                 "\": the states of updaters for its rows lie with the processes of a team; let a training write and "
+                 "read them in its checkpoints");
+}
+
 // Writes states, step count and learning rate of an updater for a set, and the number of updates of the set. The
 // topology, which may be empty, and its parameters are stored too: the file is a model then.
 void save_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,
                   const std::shared_ptr<ParameterSet>& set, const Topology& topology) {
+  require_all_states(*set);
   CheckpointRecord record;
   record.run = nlohmann::json{{kUpdater, updater.describe()}}.dump();
   record.updates = set->updates();
@@ -63,6 +73,7 @@ void save_updater(FileSystem& files, const std::filesystem::path& path, Updater&
 // TN_BAD_DATA if it is damaged or no checkpoint. Changes nothing then.
 void load_updater(FileSystem& files, Registry& registry, const std::filesystem::path& path, Updater& updater,
                   const std::shared_ptr<ParameterSet>& set) {
+  require_all_states(*set);
   CheckpointFile file(files, path, set->allocator());
   const auto shapes = [](const std::vector<Updater::StateValues>& states) {
     nlohmann::json result = nlohmann::json::object();

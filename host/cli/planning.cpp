@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tenon/tenon_updater.hpp>
 
+#include "base/nearest.h"
 #include "host/cli/cli.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/topology.h"
@@ -17,6 +19,12 @@ namespace {
 
 using nlohmann::json;
 
+uint64_t product(const json& shape) {
+  uint64_t result = 1;
+  for (const json& extent : shape) result *= extent.get<uint64_t>();
+  return result;
+}
+
 // Returns the bytes of the states of all updaters.
 uint64_t state_bytes(const Host& host, const Job& job, const Parameters& parameters) {
   std::vector<UpdaterGroup> updaters = make_updater_groups(host, job);
@@ -25,6 +33,52 @@ uint64_t state_bytes(const Host& host, const Job& job, const Parameters& paramet
   for (const UpdaterGroup& each : updaters)
     bytes += json::parse(each.updater.describe(parameters)).at("state_bytes").get<uint64_t>();
   return bytes;
+}
+
+// Returns the tables of the job: {name, rows, width, bytes, state_bytes, minibatch_rows}. minibatch_rows: those of
+// which a minibatch can have gradients; 0: it has sequences, whose rows are not known beforehand.
+json tables_of(const Host& host, const Job& job, const Parameters& parameters, const json& plan) {
+  std::map<std::string, json> shapes;
+  std::vector<std::string> names;
+  for (const json& parameter : json::parse(parameters.describe())) {
+    names.push_back(parameter.at("name").get<std::string>());
+    shapes[names.back()] = parameter.at("shape");
+  }
+  std::map<std::string, uint64_t> states;  // bytes, by parameter
+  const std::vector<UpdaterGroup> groups = make_updater_groups(host, job);
+  const auto is_of = [](const UpdaterGroup& group, const std::string& name) {
+    return std::any_of(group.parameters.begin(), group.parameters.end(),
+                       [&](const std::string& each) { return name == each || name.rfind(each + ".", 0) == 0; });
+  };
+  const auto add_states = [&](const Updater& updater, const auto& updates) {
+    for (const json& state : json::parse(UpdaterState(updater, parameters).describe())) {
+      const std::string parameter = state.at("parameter");
+      if (updates(parameter)) states[parameter] += sizeof(float) * product(state.at("shape"));
+    }
+  };
+  for (const UpdaterGroup& group : groups)
+    add_states(group.updater, [&](const std::string& name) { return is_of(group, name); });
+  add_states(make_updater(host, job), [&](const std::string& name) {
+    return std::none_of(groups.begin(), groups.end(), [&](const UpdaterGroup& group) { return is_of(group, name); });
+  });
+  json tables = json::array();
+  for (const std::string& name : job.tables) {
+    const auto shape = shapes.find(name);
+    if (shape == shapes.end() || shape->second.empty())
+      throw Failure(kBadConfig,
+                    "key \"tables\": \"" + name + "\" is no parameter with rows" + base::suggestion(name, names));
+    const uint64_t rows = shape->second[0], elements = product(shape->second);
+    uint64_t read = 0;
+    for (const json& gradient : plan.at("row_gradients"))
+      if (gradient.at("parameter") == name) read = gradient.at("rows");
+    tables.push_back({{"name", name},
+                      {"rows", rows},
+                      {"width", rows == 0 ? 0 : elements / rows},
+                      {"bytes", sizeof(float) * elements},
+                      {"state_bytes", states[name]},
+                      {"minibatch_rows", read}});
+  }
+  return tables;
 }
 
 // Adds the plugins that are loaded: {id, version, interface, requires, file}. Returns the plugin of each layer type.
@@ -107,6 +161,7 @@ json plan_job(const Host& host, const Job& job, const JobReader& reader, bool tr
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
   if (training) plan["bytes"]["state"] = state_bytes(host, job, parameters);
   if (training) plan["whole_reason"] = open.whole_reason;
+  if (training && !job.tables.empty()) plan["tables"] = tables_of(host, job, parameters, plan);
   add_kernels(plan, add_plugins(plan, host));
   add_unasked(plan, host);
   return plan;

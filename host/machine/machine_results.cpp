@@ -22,6 +22,8 @@ nlohmann::json Machine::describe() const {
   nlohmann::json result = first().describe();
   if (own_.count == 1) return result;
   result["max_samples"] = max_samples_;
+  for (nlohmann::json& gradient : result["row_gradients"])
+    gradient["rows"] = gradient.at("rows").get<int64_t>() * own_.count;
   for (const auto& lane : lanes_) result["devices"].push_back(lane->machine().device()->name());
   result["shard_samples"] = first().options().max_samples;
   const size_t in_turn = lanes_.front()->count();

@@ -111,7 +111,13 @@ nlohmann::json DeviceMachine::describe() const {
   uint64_t parameter_bytes = 0;
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
   uint64_t rows_bytes = 0;
-  for (const auto& gradient : model_.sparse_gradients) rows_bytes += gradient->bytes();
+  nlohmann::json row_gradients = nlohmann::json::array();
+  for (const auto& gradient : model_.sparse_gradients) {
+    rows_bytes += gradient->bytes();
+    row_gradients.push_back({{"parameter", set_->entries()[gradient->entry()].name},
+                             {"rows", gradient->capacity()},
+                             {"width", gradient->width()}});
+  }
   nlohmann::json result = {{"device", device_->kind()},
                            {"compute", compute_name()},
                            {"max_samples", options_.max_samples},
@@ -121,6 +127,7 @@ nlohmann::json DeviceMachine::describe() const {
                            {"calls", model_.calls->describe()},
                            {"missing_backward", missing},
                            {"saved", model_.calls->describe_saved()},
+                           {"row_gradients", row_gradients},
                            {"bytes",
                             {{"parameters", parameter_bytes},
                              {"control", sections.feeds - sections.control},

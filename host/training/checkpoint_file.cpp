@@ -30,12 +30,24 @@ std::string tensor_name(const char* kind, const Updater::StateValues& state) {
   return text(kCheckpointTensors, kind, "/", state.state, "/", state.parameter);
 }
 
-// Returns the names of all parameters and buffers, each once.
-std::vector<std::string> names_of(const Topology& topology) {
+// Returns the names of all parameters and buffers that a file of a set holds, each once.
+std::vector<std::string> names_of(const Topology& topology, const ParameterSet& set) {
   std::vector<std::string> names;
   for (const ParameterDeclaration& declaration : topology.declarations())
-    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+    if (!set.find(declaration.name).table && std::find(names.begin(), names.end(), declaration.name) == names.end())
+      names.push_back(declaration.name);
   return names;
+}
+
+// Returns the shape of a state; of a table that of all rows.
+std::vector<int64_t> whole_shape(const Updater::StateValues& state) {
+  std::vector<int64_t> shape = state.shape;
+  if (state.owned) shape[0] = state.owned->height;
+  return shape;
+}
+
+CheckpointTensor stored(const char* kind, const Updater::StateValues& state) {
+  return {tensor_name(kind, state), element_type_name(state.dtype), state.shape, state.values, state.bytes()};
 }
 
 }  // namespace
@@ -56,27 +68,49 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& path, cons
   if (!contents.changes.empty()) parts.metadata[kChanges] = contents.changes;
   for (const auto& [name, bytes] : records)
     parts.tensors.push_back({name, "U8", {static_cast<int64_t>(bytes.size())}, bytes.data(), bytes.size()});
+  uint64_t count_of_states = 0;
+  // The rows of tables lie in the parts, each at the place that it would have among all tensors.
+  ModelParts tables{{}, contents.parts};
+  for (size_t i = 0; i < set.entries().size(); ++i)
+    if (set.entries()[i].table) tables.tensors.push_back({set.entries()[i].name, set.entries()[i].shape, i});
   const auto add = [&](const char* kind, const std::vector<Updater::StateValues>& list) {
-    for (const Updater::StateValues& state : list)
-      parts.tensors.push_back(
-          {tensor_name(kind, state), element_type_name(state.dtype), state.shape, state.values, state.bytes()});
+    for (const Updater::StateValues& state : list) {
+      const uint64_t place = set.entries().size() + records.size() + count_of_states++;
+      if (state.owned)
+        tables.tensors.push_back({tensor_name(kind, state), whole_shape(state), place});
+      else
+        parts.tensors.push_back(stored(kind, state));
+    }
   };
   add(kState, contents.states);
   add(kAverage, contents.averages);
   add(kBestValues, contents.best_values);
-  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology), parts);
+  if (!tables.tensors.empty()) parts.metadata[kPartsKey] = parts_text(tables);
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology, set), parts);
+}
+
+std::string write_checkpoint_part(FileSystem& files, const std::filesystem::path& path, const ParameterSet& set,
+                                  const std::vector<Updater::StateValues>& states) {
+  const ParameterSet& owned = *set.owned();
+  std::vector<std::string> names;
+  for (const ParameterEntry& entry : owned.entries()) names.push_back(entry.name);
+  CheckpointParts parts;
+  parts.metadata[kPartKey] = blocks_text(*set.tables().blocks);
+  for (const Updater::StateValues& state : states)
+    if (state.owned) parts.tensors.push_back(stored(kState, state));
+  return write_model(files, path, "", owned, names, parts);
 }
 
 void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                     const ParameterSet& set) {
-  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology));
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology, set));
 }
 
 CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
-                               const std::shared_ptr<Allocator>& allocator)
+                               const std::shared_ptr<Allocator>& allocator, const TableBlocks& blocks)
     : files_(files),
       path_(std::move(path)),
-      header_(read_model_header(files, path_)),
+      header_(read_model_header(files, path_, blocks)),
       tensors_(files, path_, header_, allocator) {
   const std::string file = path_.string();
   const auto refuse = [&](const auto&... parts) { fail(TN_BAD_DATA, SubjectName{file}, file, ": ", parts...); };
@@ -96,7 +130,7 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
 }
 
 CheckpointRecord CheckpointFile::record_of(const std::string& tensor) {
-  const auto bytes = values_of(tensor, "U8", nullptr);
+  const auto bytes = tensors_.read(tensor_of(tensor, "U8", nullptr));
   return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path_.string(),
                 header_.metadata.at(kVersion));
 }
@@ -110,8 +144,8 @@ nlohmann::json CheckpointFile::parse(const char* what, const std::string& given)
   return json;
 }
 
-std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name, const char* type,
-                                                        const std::vector<int64_t>* shape) {
+const ModelTensor& CheckpointFile::tensor_of(const std::string& name, const char* type,
+                                             const std::vector<int64_t>* shape) const {
   const ModelTensor* const tensor = tensors_.find(name);
   const auto refuse = [&](const auto&... parts) {
     fail(TN_BAD_DATA, SubjectName{path_.string()}, path_.string(), ": damaged checkpoint: tensor \"", name, "\"",
@@ -121,7 +155,7 @@ std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name,
   if (tensor->type != type || (shape != nullptr && tensor->shape != *shape))
     refuse(": expected ", type, shape == nullptr ? "" : " " + to_string(*shape), ", got ", tensor->type, " ",
            to_string(tensor->shape));
-  return tensors_.read(*tensor);
+  return *tensor;
 }
 
 std::vector<Updater::StateValues> CheckpointFile::states() const {
@@ -154,7 +188,10 @@ std::string CheckpointFile::changes() const {
 }
 
 void CheckpointFile::read(const char* kind, const Updater::StateValues& state) {
-  const auto values = values_of(tensor_name(kind, state), element_type_name(state.dtype).c_str(), &state.shape);
+  const std::vector<int64_t> shape = whole_shape(state);
+  const ModelTensor& tensor = tensor_of(tensor_name(kind, state), element_type_name(state.dtype).c_str(), &shape);
+  if (state.owned) return tensors_.read_rows(tensor, state.owned->blocks, static_cast<std::byte*>(state.values));
+  const auto values = tensors_.read(tensor);
   if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());
 }
 

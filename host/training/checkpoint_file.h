@@ -27,11 +27,18 @@ struct CheckpointContents {
   std::optional<CheckpointRecord> best;           // of the best measurement (best_values.h), if values of it are kept
   std::vector<Updater::StateValues> best_values;  // those
   std::string changes;                            // what resumes have changed so far, a line each; empty: nothing
+  std::vector<ModelPart> parts;                   // the files with the rows of tables, written before
 };
 
 // Writes a checkpoint. It appears under its name only when it is complete and on disk.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const CheckpointContents& contents);
+
+// Writes the part of a checkpoint with the rows that this process owns, and returns its checksum. states: those of the
+// checkpoint.
+[[nodiscard]] std::string write_checkpoint_part(FileSystem& files, const std::filesystem::path& path,
+                                                const ParameterSet& set,
+                                                const std::vector<Updater::StateValues>& states);
 
 // Writes a model file of a set with the parameters of `topology`.
 void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
@@ -41,7 +48,9 @@ void write_model_of(FileSystem& files, const std::filesystem::path& path, const 
 // tensor, and what was expected.
 class CheckpointFile final : public Updater::StateSource {
  public:
-  CheckpointFile(FileSystem& files, std::filesystem::path path, const std::shared_ptr<Allocator>& allocator);
+  // blocks: of the rows of tables that will be read; only parts with these are checked.
+  CheckpointFile(FileSystem& files, std::filesystem::path path, const std::shared_ptr<Allocator>& allocator,
+                 const TableBlocks& blocks = {});
 
   [[nodiscard]] const CheckpointRecord& record() const { return record_; }
   [[nodiscard]] const nlohmann::json& run() const { return run_; }
@@ -68,8 +77,8 @@ class CheckpointFile final : public Updater::StateSource {
   static constexpr const char* kBest = "best";
   void read(const char* kind, const Updater::StateValues& state);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& given) const;
-  [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,
-                                                        const std::vector<int64_t>* shape);
+  [[nodiscard]] const ModelTensor& tensor_of(const std::string& name, const char* type,
+                                             const std::vector<int64_t>* shape) const;
 
   FileSystem& files_;
   std::filesystem::path path_;

@@ -99,16 +99,10 @@ void require_writable(const fs::path& folder) {
 void check_stored(const CheckpointedTraining& training) {
   std::set<std::string> stored;
   for (const ParameterDeclaration& declaration : training.topology.declarations()) stored.insert(declaration.name);
-  for (const ParameterEntry& entry : training.machine.set()->entries()) {
-    if (entry.table)
-      fail(
-          TN_UNSUPPORTED, SubjectName{entry.name}, "checkpoint: parameter \"", entry.name,
-          "\" is a table, whose rows lie with the processes of a team, and checkpoints do not hold them yet; leave out "
-          "checkpoints and save the model at the end, or remove the parameter from the tables");
+  for (const ParameterEntry& entry : training.machine.set()->entries())
     if (!stored.contains(entry.name))
       fail(TN_INVALID, SubjectName{entry.name}, "checkpoint: no output depends on parameter \"", entry.name,
            "\" (layer \"", entry.owner, "\"); add an output that does");
-  }
 }
 
 }  // namespace
@@ -132,9 +126,14 @@ std::vector<Checkpoints::Found> Checkpoints::checkpoints_in(const fs::path& fold
 }
 
 Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions options)
-    : training_(training), options_(std::move(options)), best_(options_.best_is_highest) {
+    : training_(training),
+      options_(std::move(options)),
+      agreement_(training.machine.team()),
+      best_(options_.best_is_highest) {
   check(options_);
   check_stored(training_);
+  const ParameterSet& set = *training_.machine.set();
+  if (set.owned() != nullptr) parts_.emplace(training_.machine.team(), set, options_.folder);
   const bool must_resume = options_.start == Start::kResume || options_.start == Start::kResumeInexactly;
   std::error_code unknown;
   const bool exists = fs::exists(options_.folder, unknown);
@@ -152,6 +151,7 @@ Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions
     if (fs::exists(options_.folder / best, unknown)) own_.insert(best);
   if (!options_.from.empty() || !found.empty()) resume(found);
   if (!exists && !options_.from.empty()) lock();  // a folder is created only after the checkpoint was read
+  if (parts_) parts_->require_shared();
   written_at_ = training_.clock.now();
 }
 
@@ -168,6 +168,7 @@ void Checkpoints::lock() {
     throw error.with_context(options_.folder.string() + ": a training has its folder alone");
   }
   files->remove_leftovers(options_.folder);
+  TableParts::remove_leftovers(options_.folder);
 }
 
 namespace {
@@ -223,7 +224,9 @@ void Checkpoints::resume(const std::vector<Found>& found) {
   const std::shared_ptr<Allocator>& allocator = training_.machine.set()->allocator();
   std::optional<CheckpointFile> checkpoint;
   try {
-    checkpoint.emplace(training_.files, file, allocator);
+    const TableBlocks blocks = training_.machine.set()->tables().blocks.value_or(TableBlocks{});
+    const auto open = [&] { checkpoint.emplace(training_.files, file, allocator, blocks); };
+    parts_ ? agreement_.together(open) : open();
   } catch (const Error& error) {
     if (error.code() == TN_OUT_OF_MEMORY) throw;
     throw naming_the_one_before(error);
@@ -338,7 +341,7 @@ bool Checkpoints::is_due_after_pass(int64_t passes_done) const {
 }
 
 std::string Checkpoints::write(const LoopState& state) {
-  if (last_ == state.place || !std::isfinite(state.sums.cost) || !is_finite(*training_.machine.set())) return "";
+  if (last_ == state.place || !std::isfinite(state.sums.cost) || !is_finite()) return "";
   const std::string name = Found{state.place.pass, state.place.batch}.name();
   write_file(name, state);
   last_ = state.place;
@@ -352,7 +355,7 @@ std::string Checkpoints::write(const LoopState& state) {
 }
 
 void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) {
-  if (options_.best.empty() || !is_finite(*training_.machine.set())) return;
+  if (options_.best.empty() || !is_finite()) return;
   // Before the other checkpoint of this place, which contains the value.
   if (!best_.take(compared(options_.best, measured))) return;
   write_file(kBest, state);
@@ -360,6 +363,12 @@ void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) 
   write_own(kBestAverage, [&](FileSystem& files, const fs::path& file) {
     write_model_of(files, file, training_.topology, *training_.averages->set());
   });
+}
+
+bool Checkpoints::is_finite() const {
+  const ParameterSet& set = *training_.machine.set();
+  if (!parts_) return host::is_finite(set);
+  return agreement_.all(host::is_finite(set) && host::is_finite(*set.owned()));
 }
 
 void Checkpoints::require_present() const { require_epoch(training_.files, options_.folder, training_.epoch); }
@@ -373,7 +382,7 @@ void Checkpoints::write_own(const std::string& name, const Write& write) {
 }
 
 void Checkpoints::write_file(const std::string& name, const LoopState& state) {
-  if (!training_.writes) return;
+  if (!training_.writes && !parts_) return;
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
   const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
   CheckpointContents contents;
@@ -396,9 +405,17 @@ void Checkpoints::write_file(const std::string& name, const LoopState& state) {
     contents.best = training_.best->record();
     contents.best_values = training_.best->values();
   }
-  write_own(name, [&](FileSystem& files, const fs::path& file) {
-    write_checkpoint(files, file, training_.topology, *set, contents);
-  });
+  const auto write = [&] {
+    if (!training_.writes) return;
+    write_own(name, [&](FileSystem& files, const fs::path& file) {
+      write_checkpoint(files, file, training_.topology, *set, contents);
+    });
+  };
+  if (!parts_) return write();
+  GuardedFiles files(training_.files, false, [this] { require_present(); });
+  contents.parts = parts_->write(files, name, contents.states);
+  agreement_.together(write);
+  if (training_.writes) TableParts::remove(options_.folder, name, contents.parts);
 }
 
 // Ignores failures: a checkpoint too many does no harm.
@@ -409,7 +426,8 @@ void Checkpoints::remove_oldest(const TrainingPlace& newest) {
   });
   std::error_code ignored;
   for (size_t i = 0; i + static_cast<size_t>(options_.keep) < found.size(); ++i) {
-    fs::remove(options_.folder / found[i].name(), ignored);
+    fs::remove(options_.folder / found[i].name(), ignored);  // first: what it names is there as long as it is
+    TableParts::remove(options_.folder, found[i].name());
     own_.erase(found[i].name());
   }
 }

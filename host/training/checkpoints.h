@@ -19,6 +19,8 @@
 #include "host/training/checkpoint_file.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/resume_changes.h"
+#include "host/training/team/agreement.h"
+#include "host/training/team/table_parts.h"
 #include "host/training/training_loop.h"
 #include "host/training/updater_groups.h"
 #include "host/training/validation.h"
@@ -109,6 +111,7 @@ class Checkpoints {
   void write_own(const std::string& name, const Write& write);
   // Throws TN_REFUSED if the training was started again since.
   void require_present() const;
+  [[nodiscard]] bool is_finite() const;
   void remove_oldest(const TrainingPlace& newest);
   void check_data(const std::string& file, const DataDigest& data, int64_t samples) const;
   [[nodiscard]] std::string watched_best() const {
@@ -117,6 +120,8 @@ class Checkpoints {
 
   CheckpointedTraining training_;
   CheckpointOptions options_;
+  const Agreement agreement_;
+  std::optional<TableParts> parts_;  // of tables whose rows lie with the processes of the team; empty: there are none
   std::unique_ptr<FolderFiles::Lock> lock_;  // of the folder; null: its file system has no locks
   std::set<std::string> own_;  // the names of files in the folder that this training may replace and remove
   std::optional<LoopState> resumed_;

@@ -9,7 +9,7 @@ namespace tenon::host {
 
 bool is_finite(const ParameterSet& set) {
   return std::all_of(set.entries().begin(), set.entries().end(), [&](const ParameterEntry& entry) {
-    return find_not_finite(TN_F32, set.values(entry), static_cast<int64_t>(entry.count)) < 0;
+    return entry.table || find_not_finite(TN_F32, set.values(entry), static_cast<int64_t>(entry.count)) < 0;
   });
 }
 

@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/home.h"
+#include "core/table_rows.h"
 #include "host/machine/step_gradients.h"
 #include "host/training/update_calls.h"
 
@@ -29,6 +31,12 @@ class Updater : base::NotCopied {
     tn_dtype dtype = TN_F32;
     Home* home = nullptr;  // of `values`, if machines of devices change them
     Home::Part part = {};
+    // Of a table whose rows lie with several owners: `shape` and `values` are those of some of its rows.
+    struct Owned {
+      int64_t height;  // rows of the table
+      TableBlocks blocks;
+    };
+    std::optional<Owned> owned = {};
 
     [[nodiscard]] uint64_t bytes() const { return count * tn_dtype_bytes(dtype); }
     void bring_home() const {

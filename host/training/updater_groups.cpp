@@ -68,15 +68,50 @@ nlohmann::json UpdaterGroups::describe() const {
   return described;
 }
 
+namespace {
+
+// The rows of a table that a process owns.
+Updater::StateValues::Owned owned_rows(const ParameterSet& set, const std::string& table) {
+  return {set.find(table).shape[0], *set.tables().blocks};
+}
+
+}  // namespace
+
 std::vector<Updater::StateValues> UpdaterGroups::states(const std::shared_ptr<ParameterSet>& set) const {
   std::vector<Updater::StateValues> result;
-  for (const Part& part : parts_)
-    for (Updater::StateValues& state : part.updater->states(set))
+  for (const Part& part : parts_) {
+    std::vector<Updater::StateValues> states = part.updater->states(set);
+    if (set->owned() != nullptr) {
+      for (Updater::StateValues& state : part.updater->states(set->owned())) {
+        state.owned = owned_rows(*set, state.parameter);
+        states.push_back(std::move(state));
+      }
+      std::stable_sort(states.begin(), states.end(),
+                       [&](const auto& a, const auto& b) { return set->index(a.parameter) < set->index(b.parameter); });
+    }
+    for (Updater::StateValues& state : states)
       if (part.used.contains(state.parameter)) result.push_back(std::move(state));
+  }
   return result;
 }
 
 namespace {
+
+// The stored states of the rows of tables that a process owns.
+class OwnedStates final : public Updater::StateSource {
+ public:
+  OwnedStates(Updater::StateSource& whole, const ParameterSet& set) : whole_(whole), set_(set) {}
+  [[nodiscard]] std::vector<Updater::StateValues> states() const override { return whole_.states(); }
+  void read(const Updater::StateValues& state) override {
+    Updater::StateValues rows = state;
+    rows.owned = owned_rows(set_, state.parameter);
+    whole_.read(rows);
+  }
+
+ private:
+  Updater::StateSource& whole_;
+  const ParameterSet& set_;
+};
 
 // The stored states of some parameters; those of others keep the values that they have.
 class PartOfStates final : public Updater::StateSource {
@@ -105,18 +140,29 @@ UpdaterGroups::States UpdaterGroups::read_states(const std::shared_ptr<Parameter
     PartOfStates states(source, part.used);
     result.push_back(part.updater->read_states(set, states));
   }
+  if (set->owned() == nullptr) return result;
+  OwnedStates rows(source, *set);
+  for (const Part& part : parts_) {
+    PartOfStates states(rows, part.used);
+    result.push_back(part.updater->read_states(set->owned(), states));
+  }
   return result;
 }
 
 std::vector<UpdaterProgress> UpdaterGroups::progress(const std::shared_ptr<ParameterSet>& set) const {
   std::vector<UpdaterProgress> result;
-  for (const Part& part : parts_) result.push_back({part.updater->steps(set), part.updater->learning_rate()});
+  for (const Part& part : parts_) {
+    const uint64_t rows = set->owned() == nullptr ? 0 : part.updater->steps(set->owned());
+    result.push_back({std::max(part.updater->steps(set), rows), part.updater->learning_rate()});
+  }
   return result;
 }
 
 void UpdaterGroups::adopt(const States& states, const std::vector<UpdaterProgress>& progress) const {
-  for (size_t i = 0; i < parts_.size(); ++i)
-    parts_[i].updater->adopt(states[i], progress[i].steps, progress[i].learning_rate);
+  for (size_t i = 0; i < states.size(); ++i) {
+    const size_t part = i % parts_.size();
+    parts_[part].updater->adopt(states[i], progress[part].steps, progress[part].learning_rate);
+  }
 }
 
 }  // namespace tenon::host

@@ -45,9 +45,10 @@ class UpdaterGroups {
   // Returns Updater::describe of `rest`, with the groups as a list "groups" of such descriptions and "parameters".
   [[nodiscard]] nlohmann::json describe() const;
 
-  // For checkpoints: as those of Updater. Each parameter has the states of its own updater only.
+  // For checkpoints: as those of Updater, of the rows of tables that this process owns, too, in the order of the set.
+  // Each parameter has the states of its own updater only.
   [[nodiscard]] std::vector<Updater::StateValues> states(const std::shared_ptr<ParameterSet>& set) const;
-  using States = std::vector<std::shared_ptr<Updater::SetState>>;
+  using States = std::vector<std::shared_ptr<Updater::SetState>>;  // of each part, of the set; then of its owned rows
   [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set, Updater::StateSource& source) const;
   // One for each updater: that of `rest`, then those of the groups in their order.
   [[nodiscard]] std::vector<UpdaterProgress> progress(const std::shared_ptr<ParameterSet>& set) const;

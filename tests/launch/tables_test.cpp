@@ -90,6 +90,22 @@ TEST_F(LaunchTables, FirstValuesFromAModelGoToTheOwners) {
   EXPECT_TRUE(read("model.safetensors") == read("whole.safetensors"));
 }
 
+TEST_F(LaunchTables, AnOwnerThatIsKilledCostsNoUpdate) {
+  const std::string longer = "train job.toml --set passes=150 --set shards=4";
+  EXPECT_EQ(run(longer + " --set tables=[] --save whole.safetensors").exit, 0);
+  Child child = begin("--processes 3 --set passes=150 --set 'checkpoint={folder=\"ck\",every_batches=20}'");
+  ASSERT_TRUE(comes([&] { return fs::exists(path("ck/checkpoint-2-4.safetensors")) || child.has_ended(); }));
+  ASSERT_FALSE(child.has_ended()) << read("output");
+  kill(process("1"), SIGKILL);
+  EXPECT_EQ(exit_of(child), 0) << read("output");
+  EXPECT_THAT(read("output"), HasSubstr("process 1 was ended by signal 9"));
+  EXPECT_TRUE(read("model.safetensors") == read("whole.safetensors")) << read("output");
+  EXPECT_TRUE(fs::exists(path("ck/checkpoint-150-0.parts/002-of-003.safetensors")));
+  EXPECT_EQ(run("model join ck/checkpoint-150-0.safetensors one.safetensors").exit, 0);
+  EXPECT_EQ(test_of(run("test job.toml --model one.safetensors").out),
+            test_of(run("test job.toml --model whole.safetensors").out));
+}
+
 TEST_F(LaunchTables, MistakesNameTheTable) {
   const auto refused = [&](const std::string& arguments, const std::string& why) {
     const Outcome outcome = run("train job.toml " + arguments);
@@ -104,8 +120,6 @@ TEST_F(LaunchTables, MistakesNameTheTable) {
             "table \"prediction.weight\": layer \"prediction\" reads it by");
   }
   refused("--processes 2 --set updater.clip_norm=1.0", "table \"items.weight\" has its rows with the processes");
-  refused("--processes 2 --set 'checkpoint={folder=\"ck\",every_batches=1}'",
-          "checkpoint: parameter \"items.weight\" is a table");
   EXPECT_FALSE(fs::exists(path("model.safetensors")));
 }
 

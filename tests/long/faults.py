@@ -2,7 +2,7 @@
 faults.py BUILD [--kills N] [--stops N] [--partitions N] [--seed N]
 
 Prints a table of how long it took until the fault was noticed and until a minibatch was trained again, by role. Each
-training must save the file of one process, and train each minibatch once in each start, with the cost that it has there.
+training has a table whose rows the processes own, must save the file of one process, and train each minibatch once in each start, with the cost that it has there.
 The numbers are those of all roles together: process 0, another process, the agent of a machine, the launcher.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
@@ -32,6 +32,22 @@ PAUSE = 3  # seconds for which the launcher is stopped
 ROLES = ("process 0", "another process", "agent", "launcher")
 MACHINES = {"process 0": 0, "another process": 1, "launcher": PROCESSES}  # that are cut off for these roles
 SHORT, LONG = 60, 600  # passes of 15 minibatches
+ITEMS = 300
+# A table whose rows the processes own.
+TABLE = """[[layer]]
+name = "item_vector"
+type = "embedding"
+inputs = "item"
+vocabulary = 300
+size = 4
+parameter_name = "items"
+
+[[updater_group]]
+parameters = ["items"]
+type = "rowwise_adagrad"
+learning_rate = 0.1
+
+"""
 
 
 class Wrong(Exception):
@@ -121,11 +137,15 @@ class Job:
         self.program, self.folder, self.environment, self.prefix = program, folder, None, []
         self.options = ["--processes", str(PROCESSES)]
         draw = random.Random(seed)
-        rows = [",".join([*(f"{draw.gauss(0, 1):.4g}" for _ in "abcd"), str(draw.randrange(3))]) for _ in range(240)]
-        (folder / "train.csv").write_text("\n".join(["a,b,c,d,label", *rows]) + "\n")
+        rows = [",".join([*(f"{draw.gauss(0, 1):.4g}" for _ in "abcd"), str(draw.randrange(ITEMS)), str(draw.randrange(3))])
+                for _ in range(240)]
+        (folder / "train.csv").write_text("\n".join(["a,b,c,d,item,label", *rows]) + "\n")
         text = jobs.JOB.format(passes=passes, seed=seed, body=jobs.NORMALISED.format(size=16, act="tanh", drop=0.3),
                                updater=jobs.UPDATERS[1] + "\nclip_norm = 1.0", columns="a, b, c, d", batch=16)
-        (folder / "job.toml").write_text("threads = 1\nshards = 4\n" + text)
+        text = text.replace('"label: i32', f'"item: i32 < {ITEMS}", "label: i32')
+        text = text.replace('[[layer]]\nname = "score"', TABLE + '[[layer]]\nname = "score"')
+        text = text.replace('inputs = "hidden"\nsize = 3', 'inputs = ["hidden", "item_vector"]\nsize = 3')
+        (folder / "job.toml").write_text('threads = 1\nshards = 4\ntables = ["items.weight"]\n' + text)
         alone = subprocess.run([program, "train", "job.toml", "--log-format", "json"], cwd=folder, check=True,
                                stdout=subprocess.PIPE, text=True)
         self.expected = [place for line in alone.stdout.splitlines() if (place := place_of(json.loads(line)))]

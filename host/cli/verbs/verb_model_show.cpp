@@ -109,6 +109,19 @@ void print_tensors(const json& tensors) {
   std::cout << "\n";
 }
 
+// The files with the rows of tables.
+void print_parts(const json& parts) {
+  Table table({"part", "blocks of rows", "checksum"});
+  for (const json& part : parts) {
+    const auto first = part.at("first_block").get<int64_t>(), count = part.at("blocks").get<int64_t>();
+    table.row({part.at("file").get<std::string>(), std::to_string(first) + " to " + std::to_string(first + count - 1),
+               part.at("checksum").get<std::string>()});
+  }
+  std::cout << "\nThe rows of its tables lie in " << parts.size()
+            << " files beside it (tenon model join makes one file):\n";
+  table.print(std::cout, output_width());
+}
+
 void print_model(const json& model) {
   const bool verified = model.at("verified").get<bool>();
   std::cout << (verified ? "verified: the checksum is right" : "not verified: the file carries no checksum of Tenon")
@@ -118,6 +131,7 @@ void print_model(const json& model) {
   else
     std::cout << "no topology: the file holds tensors only\n\n";
   print_tensors(model.at("tensors"));
+  if (model.contains("parts")) print_parts(model.at("parts"));
   for (const auto& [key, value] : model.at("metadata").items())
     std::cout << plain(key + ": " + inline_json(value)) << "\n";
 }

@@ -29,6 +29,8 @@ int run_plugins_key(const Arguments& arguments);
 int run_plugins_sign(const Arguments& arguments);
 int run_plugins_verify(const Arguments& arguments);
 int run_model_show(const Arguments& arguments);
+int run_model_join(const Arguments& arguments);
+int run_model_split(const Arguments& arguments);
 int run_model_print(const Arguments& arguments);
 int run_version(const Arguments& arguments);
 
@@ -53,6 +55,8 @@ inline constexpr Verb kVerbs[] = {
     {"plugins verify", run_plugins_verify, "check the files of a plugin set, or signatures"},
     {"model show", run_model_show, "describe a model file"},
     {"model convert", nullptr, "convert a model from or to ONNX, or tensors of safetensors"},
+    {"model join", run_model_join, "write a model whose tables lie in parts as one file"},
+    {"model split", run_model_split, "write a model with its tables in parts"},
     {"model print", run_model_print, "print the layers of a file as a program"},
     {"version", run_version, "print the version"},
 };

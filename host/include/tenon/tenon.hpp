@@ -206,6 +206,20 @@ class Host {
       return tn_model_describe(get(), detail::c_text(path, "path"), write, user, error);
     });
   }
+  // As tn_model_join and tn_model_split document them, a draft.
+  void join_model(const std::string& from, const std::string& to) const {
+    detail::checked([&](tn_error* error) {
+      return tn_model_join(get(), detail::c_text(from, "from"), detail::c_text(to, "to"), error);
+    });
+  }
+  void split_model(const std::string& from, const std::string& to, const std::vector<std::string>& tables,
+                   uint32_t parts) const {
+    const std::vector<const char*> names = detail::c_texts(tables, "tables");
+    detail::checked([&](tn_error* error) {
+      return tn_model_split(get(), detail::c_text(from, "from"), detail::c_text(to, "to"), names.data(),
+                            detail::count_of(names.size()), parts, error);
+    });
+  }
   [[nodiscard]] Machine machine(const Parameters& parameters, const Layers& outputs,
                                 const MachineOptions& options) const {
     const std::vector<tn_layer> list = detail::handles(outputs);

@@ -38,11 +38,22 @@ TENON_API tn_status tn_team_leave(tn_host* host, tn_team team, tn_error* error);
  * a parameter can be set (each process takes its own rows) but not read. Save the model by tn_model_save, which all
  * processes call then, and which is collective: process 0 writes the file, and its path alone counts. With a team of
  * one process, or none ({0, 0}), the parameters are those of tn_parameters_create, and machines check the same
- * conditions. Trainings with such parameters state the same team; they take no averages, best values, checkpoints,
- * rounded products, updaters of an application, or clip_norm for tables: each is refused by name. */
+ * conditions. Trainings with such parameters state the same team; in their checkpoints each process writes its
+ * rows into a file of its own (docs/checkpoints.md). They take no averages, best values, rounded products, updaters of
+ * an application, or clip_norm for tables: each is refused by name. */
 TENON_API tn_status tn_team_parameters(tn_host* host, tn_team team, const tn_layer* outputs, uint32_t outputs_count,
                                        uint64_t seed, const char* const* tables, uint32_t tables_count,
                                        tn_parameters* parameters, tn_error* error);
+
+/* A model file or a checkpoint may have the rows of its tables in other files beside it, its parts
+ * (docs/model-file.md). Both functions verify all of `from`, and write another file with the same values, a few
+ * megabytes at a time.
+ * Writes it as one file: with the bytes that it would have had without parts. */
+TENON_API tn_status tn_model_join(tn_host* host, const char* from, const char* to, tn_error* error);
+/* Writes it with the rows of these tables, [tables_count] names of tensors of float32, and the states of updaters for
+ * them, in 1 to 256 parts, which lie in a new folder beside `to`. TN_INVALID if there is a file `to`. */
+TENON_API tn_status tn_model_split(tn_host* host, const char* from, const char* to, const char* const* tables,
+                                   uint32_t tables_count, uint32_t parts, tn_error* error);
 
 #ifdef __cplusplus
 }

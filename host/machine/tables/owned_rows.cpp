@@ -3,6 +3,13 @@
 
 namespace tenon::host {
 
+OwnedRows::OwnedRows(const StepGradients& step, DeviceMachine& machine)
+    : step_(step), machine_(machine), memory_id_(std::make_shared<const MemoryId>()) {
+  if (device()->host_memory()) return;
+  // A replica of the rows is copied once, so all of them need their first values.
+  for (const ParameterEntry& entry : set()->entries()) static_cast<void>(set()->values(entry));
+}
+
 void OwnedRows::take(const MachineTable& table, const RowTerms& sums) {
   const ParameterEntry& entry = set()->entries()[table.owned];
   if (entry.shape[0] == 0) return;  // sums are empty, too

@@ -18,8 +18,7 @@ using namespace core;
 class OwnedRows final : public UpdateTarget {
  public:
   // Borrows both. step: that of the parameters of which all processes have all values.
-  OwnedRows(const StepGradients& step, DeviceMachine& machine)
-      : step_(step), machine_(machine), memory_id_(std::make_shared<const MemoryId>()) {}
+  OwnedRows(const StepGradients& step, DeviceMachine& machine);
 
   // Takes the gradients of a step. sums: of rows that this process owns, by their numbers in the table.
   void take(const MachineTable& table, const RowTerms& sums);

@@ -37,12 +37,12 @@ Message TableOwners::answer(const Message& requests, int64_t process, const std:
   MessageReader reader(requests, process);
   for (const MachineTable& table : tables) {
     const ParameterEntry& owned = set_.owned()->entries()[table.owned];
-    const float* const rows = set_.owned()->values(owned);
     for (const int64_t id : reader.list<int64_t>(owned.shape[0])) {
       if (id < 0 || id >= table.height || !blocks().contains(id))
         fail(TN_BAD_DATA, "process ", process, " asks for row ", id, " of table \"", owned.name, "\" of ", table.height,
              " rows, which this process does not own");
-      append(values, std::span(rows + blocks().place(id) * table.width, static_cast<size_t>(table.width)));
+      const float* const row = set_.owned()->row(table.owned, blocks().place(id));
+      append(values, std::span(row, static_cast<size_t>(table.width)));
     }
   }
   return values;

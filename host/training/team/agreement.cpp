@@ -81,10 +81,41 @@ Error unpacked(tn_status code, const std::string& text) {
 
 }  // namespace
 
+// Throws the error that a process has told of in all of them.
+void Agreement::throw_failure(int64_t process, const Failure& failure, const std::optional<Error>& own) const {
+  std::string text_of_it =
+      process == team_->rank() ? packed(*own) : std::string(static_cast<size_t>(failure.length), '\0');
+  team_->broadcast(std::as_writable_bytes(std::span(text_of_it)), process);
+  const Error error = process == team_->rank() ? *own : unpacked(static_cast<tn_status>(failure.status), text_of_it);
+  throw error.with_context(text("process ", process));
+}
+
+void Agreement::require_success(const std::optional<Error>& own) const {
+  std::vector<Failure> all(static_cast<size_t>(team_->processes()));
+  if (own) all[static_cast<size_t>(team_->rank())] = {own->code(), static_cast<int64_t>(packed(*own).size())};
+  team_->gather(std::as_writable_bytes(std::span(all)));
+  for (size_t process = 0; process < all.size(); ++process)
+    if (all[process].status != TN_OK) throw_failure(static_cast<int64_t>(process), all[process], own);
+}
+
+bool Agreement::all(bool own) const {
+  if (team_ == nullptr) return own;
+  const std::vector<std::string> answers = texts_of_all(own ? "1" : "0");
+  return std::all_of(answers.begin(), answers.end(), [](const std::string& answer) { return answer == "1"; });
+}
+
+std::vector<std::string> Agreement::texts_of_all(const std::string& own) const {
+  if (team_ == nullptr) return {own};
+  const std::string all = gathered(own);
+  std::vector<std::string> texts;
+  for (size_t at = 0; at < all.size(); at += own.size()) texts.push_back(all.substr(at, own.size()));
+  return texts;
+}
+
 std::vector<MinibatchReport> Agreement::reports_of_all(const MinibatchReport& own) const {
-  const std::string failure = own.error ? packed(*own.error) : "";
-  const std::vector<int64_t> head = {own.error ? own.error->code() : TN_OK, static_cast<int64_t>(failure.size()),
-                                     own.samples, own.count};
+  const Failure failure =
+      own.error ? Failure{own.error->code(), static_cast<int64_t>(packed(*own.error).size())} : Failure{};
+  const std::vector<int64_t> head = {failure.status, failure.length, own.samples, own.count};
   const size_t length = head.size() + own.sizes.size();
   std::vector<int64_t> all(length * static_cast<size_t>(team_->processes()));
   const auto numbers_of = [&](int64_t process) { return all.begin() + process * static_cast<int64_t>(length); };
@@ -92,12 +123,7 @@ std::vector<MinibatchReport> Agreement::reports_of_all(const MinibatchReport& ow
   team_->gather(std::as_writable_bytes(std::span(all)));
   for (int64_t process = 0; process < team_->processes(); ++process) {
     const auto from = numbers_of(process);
-    if (from[0] == TN_OK) continue;
-    std::string failed = failure;
-    failed.resize(static_cast<size_t>(from[1]));
-    team_->broadcast(std::as_writable_bytes(std::span(failed)), process);
-    const Error error = process == team_->rank() ? *own.error : unpacked(static_cast<tn_status>(from[0]), failed);
-    throw error.with_context(text("process ", process));
+    if (from[0] != TN_OK) throw_failure(process, {from[0], from[1]}, own.error);
   }
   std::vector<MinibatchReport> reports;
   for (int64_t process = 0; process < team_->processes(); ++process) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,25 @@ class Agreement {
   // Throws TN_INTERNAL naming the first parameter or buffer, and the first process, whose values are not those of
   // process 0, which they must be.
   void require_equal_values(const ParameterSet& set) const;
+  // Whether all processes say so.
+  [[nodiscard]] bool all(bool own) const;
+  // Calls `step` in each process, which must not be collective. Throws the error of the first one that has an error, in
+  // all of them; its message then begins with the process.
+  template <typename Step>
+  void together(const Step& step) const {
+    if (team_ == nullptr) return step();
+    std::optional<Error> error;
+    try {
+      step();
+    } catch (const Error& failure) {
+      error = failure;
+    } catch (const std::bad_alloc&) {
+      error = Error(TN_OUT_OF_MEMORY, "out of memory");
+    }
+    require_success(error);
+  }
+  // Returns the texts of all processes, which are as long as this one, in their order.
+  [[nodiscard]] std::vector<std::string> texts_of_all(const std::string& own) const;
   // Returns the reports of all processes of a team, in their order. Throws the error of the first one that has an
   // error, whose message then begins with the process, or TN_INVALID if the minibatches have different numbers of
   // samples.
@@ -59,6 +79,12 @@ class Agreement {
  private:
   // Returns the digests of all processes, of as many digits each, in their order.
   [[nodiscard]] std::string gathered(const std::string& digests) const;
+  // What the processes tell of an error: a status and the length of a text.
+  struct Failure {
+    int64_t status = TN_OK, length = 0;
+  };
+  void require_success(const std::optional<Error>& own) const;
+  [[noreturn]] void throw_failure(int64_t process, const Failure& failure, const std::optional<Error>& own) const;
 
   Team* team_;
 };

@@ -70,6 +70,8 @@ std::vector<Described> verbs() {
           {"plugins sign", run_plugins_sign, {"FILE..."}, {"--key NAME.key"}},
           {"plugins verify", run_plugins_verify, {"FILE..."}, {"--public NAME.pub", "--json"}},
           {"model show", run_model_show, {"FILE"}, {"--json"}},
+          {"model join", run_model_join, {"FILE", "TO"}, {}},
+          {"model split", run_model_split, {"FILE", "TO"}, {"--table NAME", "--parts N"}},
           {"model print",
            run_model_print,
            {"FILE"},

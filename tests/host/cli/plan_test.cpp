@@ -69,6 +69,43 @@ TEST_F(PlanTest, CountsTheSumsOfShardsThatADeviceComputesInTurn) {
                     HasSubstr("from \"control\" to \"sums\"")));
 }
 
+TEST_F(PlanTest, SaysWhatTheOwnersOfTablesHaveAndServe) {
+  write("words.csv", "3,1\n500,0\n");
+  write("tables.toml", R"(
+tables = ["vector.weight"]
+shards = 4
+layer = [{ name = "vector", type = "embedding", inputs = ["word"], vocabulary = 1000, size = 6 },
+         { name = "score", type = "fc", inputs = ["vector"], size = 2 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "label"], from_logits = true }]
+updater = { type = "adam", learning_rate = 0.1 }
+[[updater_group]]
+parameters = ["vector"]
+updater = { type = "rowwise_adagrad", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["words.csv"]
+columns = ["word: i32 < 1000", "label: i32 < 2"]
+batch = 8
+)");
+  const Outcome outcome = run("plan tables.toml --json --processes 3 --network 1");
+  ASSERT_EQ(outcome.exit, 0) << outcome.error;
+  const json plan = json::parse(outcome.out), table = plan.at("tables").at(0);
+  EXPECT_EQ(table.at("bytes"), 24000);
+  EXPECT_EQ(table.at("state_bytes"), 4000) << "one number for each row";
+  EXPECT_EQ(table.at("minibatch_rows"), 8);
+  // 86 of 256 blocks: 3 rows of each, and of the first 232 one more.
+  EXPECT_EQ(table.at("owner"), (json{{"rows", 344}, {"bytes", 8256}, {"state_bytes", 1376}}));
+  const double dense = 4.0 / 3 * plan.at("bytes").at("gradients").get<double>();
+  EXPECT_NEAR(plan.at("exchange").at("bytes").get<double>(), dense + 8.0 / 3 * 2 / 3 * (2 * 24 + 16), 1e-9);
+  EXPECT_THAT(run("plan tables.toml --processes 3").out,
+              AllOf(HasSubstr("Tables, and what a process owns of them at most:"), HasSubstr("vector.weight"),
+                    HasSubstr("In a step the owners serve at most 8 rows, and update as many.")));
+  EXPECT_THAT(run("plan tables.toml --processes 257 --set shards=300").error,
+              HasSubstr("--processes 257: the rows of tables can have 256 owners"));
+  EXPECT_THAT(run("plan tables.toml --set 'tables=[\"vector.wight\"]'").error,
+              AllOf(HasSubstr("\"vector.wight\" is no parameter with rows"), HasSubstr("vector.weight")));
+}
+
 TEST_F(PlanTest, SaysWhatProcessesExchange) {
   const Outcome outcome = run("plan job.toml --json --processes 4 --set shards=8 --network 1");
   ASSERT_EQ(outcome.exit, 0) << outcome.error;
