@@ -45,11 +45,15 @@ std::vector<Node> nodes_of(const cli::TrainCommand& command) {
   const cli::LaunchArguments& launch = command.arguments.launch;
   if (launch.nodes.empty()) {
     Node here;
-    here.processes = launch.processes;
+    here.processes = launch.processes + launch.servers;
     return {here};
   }
   try {
-    return parse_nodes(launch.nodes);
+    std::vector<Node> nodes = parse_nodes(launch.nodes);
+    if (const int64_t count = processes_of(nodes); launch.servers >= count)
+      command.options.fail("--servers " + std::to_string(launch.servers) + ": --nodes has " +
+                           counted(count, "process", "processes") + ", of which one at least has to train");
+    return nodes;
   } catch (const std::invalid_argument& error) {
     command.options.fail(std::string("--nodes: ") + error.what());
   }
@@ -137,7 +141,7 @@ Launcher::Launcher(const cli::TrainCommand& command)
       team_(nodes_of(command), signals_, output_, watch_of(command.arguments.launch)) {
   check_alone();
   check_mpi(command.arguments.launch.comm, team_.nodes(), command.options.operand(0));
-  const int64_t count = processes_of(team_.nodes());
+  const int64_t count = processes_of(team_.nodes()) - command.arguments.launch.servers;
   shards_ = job_.shards > 0 ? job_.shards : count * job_.devices;
   if (job_.shards == 0 && shards_ > 1)
     output_.note(counted(shards_, "shard", "shards") + " of a minibatch, one for each " +
@@ -256,7 +260,8 @@ void Launcher::start() {
   epoch_ = first.value("epoch", epoch_ + 1);
   address_ = first.at("address");
   if (first.contains("checkpoint")) choose_resume(first["checkpoint"]);
-  output_.note(roles_of(team_.nodes(), !job_.states_threads) + "; epoch " + std::to_string(epoch_));
+  output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers) + "; epoch " +
+               std::to_string(epoch_));
   const std::string secret = new_secret();
   output_.forget();
   team_.start([&](size_t node) {

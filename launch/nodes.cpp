@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/text.h"
 #include "base/whole_number.h"
 #include "host/cli/verbs/train_arguments.h"
 #include "launch/texts.h"
@@ -84,22 +85,24 @@ int64_t processes_of(const std::vector<Node>& nodes) {
   return nodes.empty() ? 0 : nodes.back().first + nodes.back().processes;
 }
 
-std::string roles_of(const std::vector<Node>& nodes, bool states_threads) {
+std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_t servers) {
+  const int64_t trainers = processes_of(nodes) - servers;
   std::string result;
   for (const Node& node : nodes) {
     const std::string place = node.name.empty() ? "" : " on " + node.name;
     std::string threads;
     if (states_threads)
       threads = " (" + counted(node.threads(), "thread", "threads") + (node.processes > 1 ? " each)" : ")");
-    if (!result.empty()) result += "; ";
-    if (node.first > 0) {
-      result += range(node.first, node.processes) + place + threads + (node.processes == 1 ? " trains" : " train");
-      continue;
-    }
-    result += "process 0" + place + " trains, tests, reports and saves";
-    if (node.processes > 1)
-      result += ", " + range(1, node.processes - 1) + (node.processes == 2 ? " trains" : " train");
-    result += threads;
+    const int64_t end = node.first + node.processes;
+    std::string roles;  // of its processes
+    const auto add = [&](int64_t first, int64_t last, const char* one, const char* several) {
+      if (first < last) base::append(roles, range(first, last - first) + place + (last - first == 1 ? one : several));
+    };
+    if (node.first == 0) roles = "process 0" + place + " trains, tests, reports and saves";
+    const int64_t begin_of_servers = std::clamp(trainers, node.first, end);
+    add(std::max<int64_t>(node.first, 1), begin_of_servers, " trains", " train");
+    add(begin_of_servers, end, " owns rows of tables", " own rows of tables");
+    base::append(result, roles + threads, "; ");
   }
   return result;
 }

@@ -151,11 +151,13 @@ tn_status tn_team_parameters(tn_host* host, tn_team team, const tn_layer* output
     api::required(parameters, "parameters");
     TablePlacement placement = {api::strings(tables, tables_count, "tables"), {}};
     const std::shared_ptr<HeldTeam> held_team = team.generation == 0 ? nullptr : owner.teams.at(team);
-    const int64_t processes = held_team == nullptr ? 1 : held_team->team->processes();
-    if (processes > kTableBlocks)
+    const Team* const owners = held_team == nullptr ? nullptr : held_team->team.get();
+    const int64_t processes = owners == nullptr ? 1 : owners->processes();
+    if (const int64_t count = owners == nullptr || owners->servers() == 0 ? processes : owners->servers();
+        count > kTableBlocks)
       fail(TN_UNSUPPORTED, SubjectName{"tables"}, "the rows of tables can have ", kTableBlocks,
-           " owners; the team has ", processes, " processes");
-    if (processes > 1 && !placement.names.empty()) placement.blocks = blocks_of(processes, held_team->team->rank());
+           " owners; the team has ", count);
+    if (processes > 1 && !placement.names.empty()) placement.blocks = owned_blocks(owners, owners->rank());
     const auto held = std::make_shared<HeldParameters>(
         ParameterSet::create(declarations_of(owner, outputs, outputs_count), seed, owner.allocator, placement));
     held->team = held_team;

@@ -62,6 +62,9 @@ tn_status tn_team_join(tn_host* host, const tn_team_options* options, tn_team* t
     if (join.ranks != -1 && join.rank >= join.ranks)
       fail(TN_INVALID, SubjectName{"rank"}, "options.rank is ", join.rank, "; expected less than the ", join.ranks,
            " processes");
+    if (request.servers < 0)
+      fail(TN_INVALID, SubjectName{"servers"}, "options.servers is ", request.servers, "; expected at least 0");
+    join.servers = request.servers;
     join.epoch = request.epoch;
     if (request.address != nullptr) join.address = request.address;
     if (request.listen != nullptr) join.listen = request.listen;
@@ -88,6 +91,7 @@ tn_status tn_team_inspect(tn_host* host, tn_team team, tn_team_info* info, tn_er
     result.refused = held->team->refused();
     result.step = held->team->step();
     result.waits_for = held->team->waits_for();
+    result.servers = held->team->servers();
     api::give(info, "info", result);
   });
 }

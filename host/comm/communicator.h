@@ -18,8 +18,9 @@ using namespace core;
 
 // How a process joins the others, as tn_comm_open states it. Empty texts: null.
 struct JoinOptions {
-  int64_t rank = -1;   // -1: as the launcher says
-  int64_t ranks = -1;  // likewise
+  int64_t rank = -1;    // -1: as the launcher says
+  int64_t ranks = -1;   // likewise
+  int64_t servers = 0;  // the last ranks, which own rows of tables and compute no shards
   uint32_t epoch = 0;
   std::string address;
   std::string listen;

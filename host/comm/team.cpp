@@ -23,7 +23,7 @@ constexpr uint64_t kPiece = uint64_t{4} << 20U;         // bytes of a message at
 
 Team::Team(const CommType& type, const Values& attributes, const tn_services* services, const JoinOptions& options,
            const std::atomic<bool>* ending)
-    : type_(type), epoch_(options.epoch), ending_(ending) {
+    : type_(type), epoch_(options.epoch), servers_(options.servers), ending_(ending) {
   {
     const SignalsBlocked blocked;
     thread_ = std::thread([this, &attributes, services, &options] { run(attributes, services, options); });
@@ -57,6 +57,9 @@ void Team::run(const Values& attributes, const tn_services* services, const Join
   try {
     Communicator comm(type_, attributes, services, options, &cancel_);
     world_ = comm.world();
+    if (servers_ >= world_.ranks)
+      fail(TN_INVALID, SubjectName{"servers"}, "servers is ", servers_, " of ", world_.ranks,
+           world_.ranks == 1 ? " process" : " processes", "; at least one has to train");
     {
       const std::lock_guard lock(mutex_);
       comm_ = &comm;

@@ -26,7 +26,8 @@ namespace tenon::host {
 // on meanwhile. Each throws TN_IO once a process is lost, naming it, and TN_CANCELLED once `ending` is set.
 class Team : base::NotCopied {
  public:
-  // Joins; returns when all processes are there. type, ending: must outlive the team; ending may be null.
+  // Joins; returns when all processes are there. type, ending: must outlive the team; ending may be null. Throws
+  // TN_INVALID if all processes are to be servers.
   Team(const CommType& type, const Values& attributes, const tn_services* services, const JoinOptions& options,
        const std::atomic<bool>* ending = nullptr);
   // Leaves.
@@ -34,6 +35,9 @@ class Team : base::NotCopied {
 
   [[nodiscard]] int64_t rank() const { return world_.rank; }
   [[nodiscard]] int64_t processes() const { return world_.ranks; }
+  // The last processes, which own the rows of tables and compute no shards; 0: all processes do both.
+  [[nodiscard]] int64_t servers() const { return servers_; }
+  [[nodiscard]] int64_t trainers() const { return processes() - servers_; }
   [[nodiscard]] uint32_t epoch() const { return epoch_; }
   [[nodiscard]] const std::string& comm() const { return type_.description.type; }
   // Connections and messages of strangers that were dropped so far.
@@ -104,6 +108,7 @@ class Team : base::NotCopied {
 
   const CommType& type_;
   const uint32_t epoch_;
+  const int64_t servers_;
   const std::atomic<bool>* const ending_;
   volatile int32_t cancel_ = 0;
   tn_comm_world world_ = {};

@@ -28,7 +28,7 @@ std::string listed(const std::vector<std::shared_ptr<Device>>& devices) {
 // Returns the shards of a minibatch. Throws TN_INVALID if there are fewer than devices and processes, or if a minibatch
 // is smaller than a list of devices that states its shards.
 size_t shards_of(const std::vector<std::shared_ptr<Device>>& devices, const MachineOptions& options) {
-  const size_t processes = options.team == nullptr ? 1 : static_cast<size_t>(options.team->processes());
+  const size_t processes = options.team == nullptr ? 1 : static_cast<size_t>(options.team->trainers());
   if (options.shards == 0 && processes == 1) {
     const auto count = static_cast<int64_t>(devices.size());
     if (count > 1 && options.max_samples >= 1 && options.max_samples < count)
@@ -67,7 +67,8 @@ void check_divisible(const CompiledModel& model, const MachineOptions& options, 
   }
 }
 
-// Makes the lanes of the shards of this process, which are divided among the devices in their order.
+// Makes the lanes of the shards of this process, which are divided among the devices in their order; one without shards
+// for a server, which has the model, too.
 std::vector<std::unique_ptr<Lane>> lanes_on(const std::vector<std::shared_ptr<Device>>& devices, const ShardRange& own,
                                             bool results_only, ShardSums& sums,
                                             const std::function<std::unique_ptr<DeviceMachine>(size_t)>& machine_on) {
@@ -83,6 +84,7 @@ std::vector<std::unique_ptr<Lane>> lanes_on(const std::vector<std::shared_ptr<De
       lanes.push_back(std::make_unique<Lane>(std::move(machine), shards, sums));
     }
   }
+  if (lanes.empty()) lanes.push_back(std::make_unique<Lane>(machine_on(0), ShardSpan{shard, shard}, sums));
   return lanes;
 }
 
@@ -90,7 +92,7 @@ std::vector<std::unique_ptr<ShardRecord>> shards_elsewhere(size_t shards, const 
   std::vector<std::unique_ptr<ShardRecord>> others;
   for (int64_t process = 0; team != nullptr && process < team->processes(); ++process) {
     if (process == team->rank()) continue;
-    for (int64_t i = shards_of_process(shards, team->processes(), process).count; i > 0; --i)
+    for (int64_t i = shards_of_process(shards, team->trainers(), process).count; i > 0; --i)
       others.push_back(std::make_unique<ShardRecord>(text("lies in part in process ", process)));
   }
   return others;
@@ -115,7 +117,7 @@ Machine::Placement Machine::placement_of(const std::vector<std::shared_ptr<Devic
   const size_t shards = shards_of(devices, options);
   const Team* const team = options.team;
   return {shards,
-          shards_of_process(shards, team == nullptr ? 1 : team->processes(), team == nullptr ? 0 : team->rank())};
+          shards_of_process(shards, team == nullptr ? 1 : team->trainers(), team == nullptr ? 0 : team->rank())};
 }
 
 Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& set, Registry& registry,
@@ -159,9 +161,9 @@ void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model(), std::numeric_limits<int64_t>::max()).check(arrays));
 }
 
-// The most shards of a lane: each computes one of them in a round.
+// The most shards of a lane: each computes one of them in a round. A server has one round, in which it computes none.
 size_t Machine::rounds() const {
-  size_t most = 0;
+  size_t most = 1;
   for (const auto& lane : lanes_) most = std::max(most, lane->count());
   return most;
 }

@@ -20,7 +20,7 @@ std::vector<std::string> Machine::cost_names() const {
 
 nlohmann::json Machine::describe() const {
   nlohmann::json result = first().describe();
-  if (own_.count == 1) return result;
+  if (own_.count <= 1) return result;
   result["max_samples"] = max_samples_;
   for (nlohmann::json& gradient : result["row_gradients"])
     gradient["rows"] = gradient.at("rows").get<int64_t>() * own_.count;

@@ -25,6 +25,7 @@ nb::dict info(const Team& team) {
   result["refused"] = info.refused;
   result["step"] = info.step;
   result["waits_for"] = info.waits_for;
+  result["servers"] = info.servers;
   return result;
 }
 

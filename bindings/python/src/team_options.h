@@ -16,6 +16,7 @@ inline void read(const nb::dict& from, tenon::TeamOptions* to) {
   take(from, "listen", &to->listen);
   take(from, "secret", &to->secret);
   take(from, "deadline_seconds", &to->deadline_seconds);
+  take(from, "servers", &to->servers);
   take(from, "silence_seconds", &to->silence_seconds);
 }
 

@@ -18,30 +18,34 @@ namespace {
 constexpr uint64_t kBlocks = 256;  // of the rows of a table: docs/scale-out.md
 
 // Adds to each table "owner", what one process has of it at most, and returns the bytes of rows that a process sends
-// in a step: ids and gradients of its shards to the owners, and values of the rows that it owns to the others.
-double add_owners(json& tables, uint64_t processes) {
-  double sent = 0;
-  const auto share = 1 / static_cast<double>(processes);
+// in a step at most: ids and gradients of its shards to the owners, and values of rows from these.
+double add_owners(json& tables, const NetworkOptions& options) {
+  const auto owners = static_cast<uint64_t>(options.servers > 0 ? options.servers : options.processes);
+  const auto share = [](int64_t processes) { return 1 / static_cast<double>(processes); };
+  double of_trainers = 0, of_owners = 0;
   for (json& table : tables) {
-    const uint64_t blocks = (kBlocks + processes - 1) / processes, rows = table.at("rows");
+    const uint64_t blocks = (kBlocks + owners - 1) / owners, rows = table.at("rows");
     const uint64_t owned = rows / kBlocks * blocks + std::min(rows % kBlocks, blocks);
     const auto of_owner = [&](const char* key) { return rows == 0 ? 0 : table.at(key).get<uint64_t>() / rows * owned; };
     table["owner"] = {{"rows", owned}, {"bytes", of_owner("bytes")}, {"state_bytes", of_owner("state_bytes")}};
     const auto row = static_cast<double>(sizeof(float) * table.at("width").get<uint64_t>());
-    const double read = table.at("minibatch_rows").get<double>() * share;
-    sent += read * (1 - share) * (2 * row + 2 * sizeof(int64_t));
+    const double read = table.at("minibatch_rows").get<double>();
+    of_trainers += read * share(options.processes) * (row + 2 * sizeof(int64_t));
+    of_owners += read / static_cast<double>(owners) * row;
   }
-  return sent;
+  if (options.servers > 0) return std::max(of_trainers, of_owners);
+  return (of_trainers + of_owners) * (1 - share(options.processes));  // the rest is their own
 }
 
 }  // namespace
 
 void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
   constexpr double kShareOfLine = 0.8, kSecondsOfMessage = 30e-6;
-  const auto processes = static_cast<uint64_t>(options.processes);
-  const uint64_t parts = shards == 0 ? processes : shards;
-  if (parts < processes)
-    throw Failure(kUsage, "--processes " + std::to_string(processes) + ": the job has " + std::to_string(parts) +
+  const auto trainers = static_cast<uint64_t>(options.processes);
+  const uint64_t processes = trainers + static_cast<uint64_t>(options.servers);
+  const uint64_t parts = shards == 0 ? trainers : shards;
+  if (parts < trainers)
+    throw Failure(kUsage, "--processes " + std::to_string(trainers) + ": the job has " + std::to_string(parts) +
                               " shards; a process needs one at least");
   const json& bytes = plan.at("bytes");
   const auto reason = plan.at("whole_reason").get<std::string>();
@@ -56,14 +60,19 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
     if (!is_table) rows += gradient.at("rows").get<double>() * row;
   }
   if (tables.empty()) plan.erase("tables");
-  if (plan.contains("tables") && processes > kBlocks)
-    throw Failure(kUsage, "--processes " + std::to_string(processes) + ": the rows of tables can have " +
+  const bool has_tables = plan.contains("tables");
+  if (has_tables && options.servers == 0 && trainers > kBlocks)
+    throw Failure(kUsage, "--processes " + std::to_string(trainers) + ": the rows of tables can have " +
                               std::to_string(kBlocks) + " owners");
-  const double of_tables = plan.contains("tables") ? add_owners(plan["tables"], processes) : 0;
+  if (!has_tables && options.servers > 0)
+    throw Failure(kUsage, "--servers " + std::to_string(options.servers) +
+                              ": servers own the rows of tables, and the job has no tables");
+  const double of_tables = has_tables ? add_owners(plan["tables"], options) : 0;
   const double sent = 2 * others / static_cast<double>(processes) * dense + others * rows + of_tables;
   const double seconds =
       processes == 1 ? 0 : sent / (kShareOfLine * options.gigabits * 1e9 / 8) + 2 * others * kSecondsOfMessage;
-  plan["exchange"] = {{"processes", processes},
+  plan["exchange"] = {{"processes", trainers},
+                      {"servers", options.servers},
                       {"shards", parts},
                       {"gigabits", options.gigabits},
                       {"bytes", sent},
@@ -87,10 +96,10 @@ void print_tables(const json& tables) {
     values += owner.at("bytes").get<uint64_t>(), states += owner.at("state_bytes").get<uint64_t>();
     read += of_minibatch;
   }
-  std::cout << "\nTables, and what a process owns of them at most:\n";
+  std::cout << "\nTables, and what an owner has of them at most:\n";
   table.print(std::cout, output_width());
   std::cout << "Together " << shown_bytes(values) << " of values and " << shown_bytes(states)
-            << " of states in a process.";
+            << " of states with an owner.";
   if (read > 0) std::cout << " In a step the owners serve at most " << read << " rows, and update as many.";
   std::cout << "\n";
 }
@@ -102,8 +111,9 @@ void print_exchange(const json& plan) {
   const auto seconds = exchange.at("seconds").get<double>();
   constexpr double kLittle = 0.1;  // share of a step
   std::cout << "\n"
-            << exchange.at("processes") << " processes, " << exchange.at("shards") << " shards: in a step each sends "
-            << (exchange.at("most_rows").get<bool>() ? "at most " : "")
+            << exchange.at("processes") << " processes, "
+            << (exchange.at("servers") > 0 ? exchange.at("servers").dump() + " servers, " : "") << exchange.at("shards")
+            << " shards: in a step each sends " << (exchange.at("most_rows").get<bool>() ? "at most " : "")
             << shown_bytes(static_cast<uint64_t>(exchange.at("bytes").get<double>())) << " and receives as much, in "
             << shown(seconds * 1000) << " ms at " << exchange.at("gigabits") << " Gb/s.\n";
   if (seconds > 0)

@@ -7,7 +7,8 @@
 namespace tenon::cli {
 
 struct NetworkOptions {
-  int64_t processes = 0;  // 0: not asked for
+  int64_t processes = 0;  // that train; 0: not asked for
+  int64_t servers = 0;    // that own the rows of tables beside them; 0: those that train do
   double gigabits = 10;   // a second, each way
 };
 

@@ -40,8 +40,11 @@ void LaunchArguments::add_to(Options& options) {
                              "train with N processes on this machine (docs/launching.md)")(
       "nodes", po::value(&nodes)->value_name("LIST")->notifier(not_empty(options, "--nodes", "names of machines")),
       "train with processes on these machines, by ssh: \"node0,node1:2\" has one and two of them")(
-      "comm", po::value(&comm)->value_name("TYPE")->notifier(not_empty(options, "--comm", "a type")),
-      "how the processes exchange data: the type of a communicator, such as zmq")(
+      "servers", po::value(&servers)->value_name("N"),
+      "processes that own the rows of the job's tables and compute no samples: N more than --processes, of --nodes or "
+      "of mpirun the last N")("comm",
+                              po::value(&comm)->value_name("TYPE")->notifier(not_empty(options, "--comm", "a type")),
+                              "how the processes exchange data: the type of a communicator, such as zmq")(
       "address", po::value(&address)->value_name("HOST[:PORT]")->notifier(not_empty(options, "--address", "a name")),
       "where process 0 listens for the others (the first of --nodes, a free port)")(
       "stall", po::value(&stall)->value_name("SECONDS"),
@@ -60,6 +63,8 @@ void LaunchArguments::check(const Options& options) const {
     options.fail("--processes and --nodes exclude each other: node1:2 states the processes of a node");
   if (processes != JobOptions::kNotGiven && (processes < 1 || processes > kMostProcesses))
     fail("--processes", "1 to " + std::to_string(kMostProcesses), std::to_string(processes));
+  if (servers < 0 || servers > kMostProcesses)
+    fail("--servers", "0 to " + std::to_string(kMostProcesses), std::to_string(servers));
   if (restarts < 0) fail("--restarts", "at least 0", std::to_string(restarts));
   if (!(stall >= 0 && stall <= kMostSeconds)) fail("--stall", "0 to 1e6 seconds", base::brief(stall, 6));
   if (!(silence >= 1 && silence <= kMostSeconds)) fail("--silence", "1 to 1e6 seconds", base::brief(silence, 6));

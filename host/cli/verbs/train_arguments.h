@@ -15,7 +15,8 @@ constexpr int64_t kMostProcesses = 1024;
 
 // The options of a training by several processes (docs/launching.md).
 struct LaunchArguments {
-  int64_t processes = JobOptions::kNotGiven;  // on this machine
+  int64_t processes = JobOptions::kNotGiven;  // on this machine, besides servers
+  int64_t servers = 0;                        // the last processes, which own the rows of tables and do not train
   std::string nodes;                          // "node0,node1:2": machines, and the processes of each
   std::string comm;                           // the communicator; empty: the default
   std::string address;                        // "HOST" or "HOST:PORT" of process 0; empty: the first node, a free port

@@ -320,9 +320,13 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
 }
 
 void check(const NetworkOptions& network, bool inference, const Options& options) {
-  constexpr int64_t kMost = 65536;
+  constexpr int64_t kMost = 65536, kMostServers = 256;  // blocks of the rows of a table
   if (network.processes < 0 || network.processes > kMost)
     options.fail("--processes: expected 0 to " + std::to_string(kMost) + ", got " + std::to_string(network.processes));
+  if (network.servers < 0 || network.servers > kMostServers)
+    options.fail("--servers: expected 0 to " + std::to_string(kMostServers) + ", got " +
+                 std::to_string(network.servers));
+  if (network.servers > 0 && network.processes == 0) options.fail("--servers: it needs --processes");
   if (!(network.gigabits > 0)) options.fail("--network: expected more than 0, got " + std::to_string(network.gigabits));
   if (network.processes > 0 && inference) options.fail("--processes: it does not go with --inference");
 }
@@ -350,6 +354,8 @@ int run_plan(const Arguments& arguments) {
       "with the reason");
   options.list.add_options()("processes", po::value(&given.network.processes)->value_name("N"),
                              "also show what so many processes of the training exchange in a step")(
+      "servers", po::value(&given.network.servers)->value_name("N"),
+      "with --processes: processes beside them that own the rows of tables")(
       "network", po::value(&given.network.gigabits)->value_name("GBITS"),
       "with --processes: the line between them, in Gb/s each way; 10 by default");
   common.add_to(options);

@@ -231,10 +231,11 @@ class Training : base::NotCopied {
   void join(const JoinedTeam& team) {
     options_.team = host_.join(team.options);
     const tn_team_info info = options_.team.info();
-    const std::string processes = std::to_string(info.processes);
-    if (options_.shards == 0 && info.processes > 1)
-      console_.note(processes + " shards, one for each process; shards = " + processes +
-                    " in the job gives the same bits on any number of them");
+    const std::string processes = std::to_string(info.processes),
+                      trainers = std::to_string(info.processes - info.servers);
+    if (options_.shards == 0 && info.processes - info.servers > 1)
+      console_.note(trainers + " shards, one for each process" + (info.servers > 0 ? " that trains" : "") +
+                    "; shards = " + trainers + " in the job gives the same bits on any number of them");
     console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
     if (control_ == nullptr) return;
     probe_.emplace(tn_plugin_call);
@@ -468,7 +469,11 @@ int run_train(const Arguments& arguments) {
   return supervised([&](process::Control* control) {
     const LogFormat format = command.arguments.common.format(command.options);
     Job job = command.load();
-    const std::optional<JoinedTeam> team = team_of_environment();
+    std::optional<JoinedTeam> team = team_of_environment();
+    const int64_t servers = command.arguments.launch.servers;
+    if (!team && servers > 0)
+      command.options.fail("--servers is about several processes: state --processes or --nodes");
+    if (team) team->options.servers = servers;
     if (team && job.threads == 0) job.threads = threads_among(team->local);
     return Training(command.arguments, std::move(job), format, team, control).run();
   });

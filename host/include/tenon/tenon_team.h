@@ -22,6 +22,7 @@ typedef struct tn_team_info {
   uint64_t refused;  /* connections and messages of strangers that were dropped so far */
   int64_t step;      /* of the training that uses the team: updates of its parameters so far; -1: none runs */
   int64_t waits_for; /* the process whose bytes this one waits for, or that does not take its own; -1: none */
+  int64_t servers;   /* the last processes, which own the rows of tables and compute no shards; 0: all do both */
 } tn_team_info;
 
 /* Returns when all processes are there. TN_NOT_FOUND: no plugin has the communicator; TN_IO names the processes that

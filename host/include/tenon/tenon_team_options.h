@@ -35,6 +35,8 @@ typedef struct tn_team_options {
   double deadline_seconds;
   /* A process of which nothing is heard for so long is lost; 0: none is. */
   double silence_seconds;
+  /* The last processes of the team that own the rows of tables and compute no shards; 0: all processes do both. */
+  int64_t servers;
 } tn_team_options;
 
 #ifdef __cplusplus

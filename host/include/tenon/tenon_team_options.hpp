@@ -35,6 +35,8 @@ struct TeamOptions {
   std::string secret;
   // For all processes to join.
   double deadline_seconds = 30;
+  // The last processes of the team that own the rows of tables and compute no shards; 0: all processes do both.
+  int64_t servers = 0;
   // A process of which nothing is heard for so long is lost; 0: none is.
   double silence_seconds = 1.5;
 };
@@ -54,6 +56,7 @@ inline void fill(tn_team_options& to, const TeamOptions& from, [[maybe_unused]] 
   to.secret = from.secret.empty() ? nullptr : c_text(from.secret, "options.secret");
   to.deadline_seconds = from.deadline_seconds;
   to.silence_seconds = from.silence_seconds;
+  to.servers = from.servers;
 }
 
 }  // namespace detail

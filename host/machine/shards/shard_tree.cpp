@@ -43,14 +43,16 @@ std::vector<ShardSpan> ShardTree::nodes_within(size_t first, size_t end) const {
   return nodes;
 }
 
-ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process) {
-  return shard_range(static_cast<int64_t>(shards), static_cast<size_t>(processes), static_cast<size_t>(process));
+ShardRange shards_of_process(size_t shards, int64_t trainers, int64_t process) {
+  const auto count = static_cast<int64_t>(shards);
+  if (process >= trainers) return {count, 0};
+  return shard_range(count, static_cast<size_t>(trainers), static_cast<size_t>(process));
 }
 
-std::vector<TeamNode> nodes_of_team(const ShardTree& tree, size_t shards, int64_t processes) {
+std::vector<TeamNode> nodes_of_team(const ShardTree& tree, size_t shards, int64_t trainers) {
   std::vector<TeamNode> nodes;
-  for (int64_t process = 0; process < processes; ++process) {
-    const ShardRange own = shards_of_process(shards, processes, process);
+  for (int64_t process = 0; process < trainers; ++process) {
+    const ShardRange own = shards_of_process(shards, trainers, process);
     const auto first = static_cast<size_t>(own.first);
     for (const ShardSpan& span : tree.nodes_within(first, first + static_cast<size_t>(own.count)))
       nodes.push_back({span, process});

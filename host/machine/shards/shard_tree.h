@@ -49,9 +49,9 @@ class ShardTree {
   std::vector<std::vector<ShardJoin>> levels_;
 };
 
-// Returns the shards that a process computes.
-[[nodiscard]] ShardRange shards_of_process(size_t shards, int64_t processes, int64_t process);
+// Returns the shards that a process computes. trainers: processes that compute shards, the first ones of a team.
+[[nodiscard]] ShardRange shards_of_process(size_t shards, int64_t trainers, int64_t process);
 // Returns the nodes that each process has alone, of the shards that it computes, in the order of the shards.
-[[nodiscard]] std::vector<TeamNode> nodes_of_team(const ShardTree& tree, size_t shards, int64_t processes);
+[[nodiscard]] std::vector<TeamNode> nodes_of_team(const ShardTree& tree, size_t shards, int64_t trainers);
 
 }  // namespace tenon::host

@@ -27,7 +27,7 @@ void TeamResults::each_other(const Work& work) {
   auto record = others_.begin();
   for (int64_t process = 0; process < team_.processes(); ++process) {
     if (process == team_.rank()) continue;
-    const ShardRange range = shards_of_process(shards_, team_.processes(), process);
+    const ShardRange range = shards_of_process(shards_, team_.trainers(), process);
     const double* numbers = all_.data() + static_cast<size_t>(process) * of_process;
     for (int64_t i = 0; i < range.count; ++i, numbers += numbers_)
       work(**record++, static_cast<size_t>(range.first + i), numbers);
@@ -37,7 +37,7 @@ void TeamResults::each_other(const Work& work) {
 void TeamResults::begin(int64_t samples) {
   end();
   samples_ = samples;
-  const auto most = static_cast<size_t>(shards_of_process(shards_, team_.processes(), 0).count);  // of a process
+  const auto most = static_cast<size_t>(shards_of_process(shards_, team_.trainers(), 0).count);  // of a process
   all_.assign(static_cast<size_t>(team_.processes()) * most * numbers_, 0);
   double* to = all_.data() + static_cast<size_t>(team_.rank()) * most * numbers_;
   for (const Shard* shard : own_) {

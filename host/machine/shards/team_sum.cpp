@@ -81,7 +81,7 @@ void TeamSum::end() noexcept {
 
 void TeamSum::list_nodes(const ShardTree& tree) {
   with_samples_ = tree.count();
-  nodes_ = nodes_of_team(tree, shards_, team_.processes());
+  nodes_ = nodes_of_team(tree, shards_, team_.trainers());
   terms_.clear();
 }
 

@@ -5,8 +5,22 @@
 
 namespace tenon::host {
 
-TableOwners::TableOwners(Team* team, const ParameterSet& set) : team_(team), set_(set) {
-  if (blocks() == blocks_of(count(), team == nullptr ? 0 : team->rank())) return;
+namespace {
+
+// The first process that owns rows.
+int64_t first_owner(const Team* team) { return team == nullptr || team->servers() == 0 ? 0 : team->trainers(); }
+
+}  // namespace
+
+TableBlocks owned_blocks(const Team* team, int64_t process) {
+  if (team == nullptr) return {};
+  const int64_t first = first_owner(team);
+  if (process < first) return {0, 0};
+  return blocks_of(team->processes() - first, process - first);
+}
+
+TableOwners::TableOwners(Team* team, const ParameterSet& set) : team_(team), set_(set), first_(first_owner(team)) {
+  if (blocks() == owned_blocks(team, team == nullptr ? 0 : team->rank())) return;
   const std::string& table = set.tables().names.front();
   if (team == nullptr)
     fail_parameter(
@@ -55,15 +69,15 @@ void TableOwners::fetch(const std::vector<MachineTable>& tables, std::vector<Tab
     most_values += static_cast<uint64_t>(table.height * table.width) * sizeof(float);
   }
   std::vector<Message> messages;
-  for (int64_t process = 0; process < count(); ++process) messages.push_back(requests_to(process, rows));
+  for (int64_t process = 0; process < processes(); ++process) messages.push_back(requests_to(process, rows));
   messages = all_to_all(team_, std::move(messages), most_ids);
-  for (int64_t process = 0; process < count(); ++process) {
+  for (int64_t process = 0; process < processes(); ++process) {
     Message& message = messages[static_cast<size_t>(process)];
     message = answer(message, process, tables);
   }
   messages = all_to_all(team_, std::move(messages), most_values);
   std::vector<MessageReader> answers;  // by owner
-  for (int64_t process = 0; process < count(); ++process)
+  for (int64_t process = 0; process < processes(); ++process)
     answers.emplace_back(messages[static_cast<size_t>(process)], process);
   for (size_t i = 0; i < tables.size(); ++i) {
     const auto width = static_cast<size_t>(tables[i].width);

@@ -15,7 +15,11 @@ namespace tenon::host {
 
 using namespace core;
 
-// Process o of a team owns blocks_of(processes, o).
+// Returns the blocks of the rows of tables that a process owns: those of blocks_of(owners, o), where the owners are the
+// servers of the team or, without any, all processes. A trainer beside servers owns none. team: null: this process
+// owns all.
+[[nodiscard]] TableBlocks owned_blocks(const Team* team, int64_t process);
+
 class TableOwners {
  public:
   // Borrows both. set: its owned() has the rows of this process. team: null: this process owns all. Throws TN_INVALID
@@ -23,8 +27,11 @@ class TableOwners {
   TableOwners(Team* team, const ParameterSet& set);
 
   [[nodiscard]] Team* team() const { return team_; }
-  [[nodiscard]] int64_t count() const { return team_ == nullptr ? 1 : team_->processes(); }
-  [[nodiscard]] int64_t owner(int64_t row) const { return owner_of(count(), row); }
+  // Of all processes of the team, and of those that compute shards.
+  [[nodiscard]] int64_t processes() const { return team_ == nullptr ? 1 : team_->processes(); }
+  [[nodiscard]] int64_t trainers() const { return team_ == nullptr ? 1 : team_->trainers(); }
+  // The process that owns a row.
+  [[nodiscard]] int64_t owner(int64_t row) const { return first_ + owner_of(processes() - first_, row); }
   // The blocks of this process.
   [[nodiscard]] const TableBlocks& blocks() const { return *set_.tables().blocks; }
 
@@ -39,6 +46,7 @@ class TableOwners {
 
   Team* team_;
   const ParameterSet& set_;
+  int64_t first_;  // owner
 };
 
 }  // namespace tenon::host

@@ -19,7 +19,7 @@ void TableReader::read(const ParameterEntry& table, int64_t first, int64_t count
   std::vector<Team::Incoming> incoming;
   for (int64_t process = 0; process < team_.processes(); ++process) {
     if (process == team_.rank()) continue;
-    const TableBlocks blocks = blocks_of(team_.processes(), process);
+    const TableBlocks blocks = owned_blocks(&team_, process);
     std::vector<float>& part = received[static_cast<size_t>(process)];
     part.resize(static_cast<size_t>((blocks.rows(first + count) - blocks.rows(first)) * width));
     incoming.push_back({process, part.data(), part.size() * sizeof(float)});

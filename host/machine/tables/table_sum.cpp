@@ -17,7 +17,7 @@ uint64_t row_bytes(const TableSum::Source& source) {
 // Returns a message for each owner: of each node, of each table, the ids of its rows and their values.
 std::vector<Message> TableSum::divided(const std::map<size_t, ShardValues*>& own,
                                        const std::vector<Source>& sources) const {
-  std::vector<Message> messages(static_cast<size_t>(owners_.count()));
+  std::vector<Message> messages(static_cast<size_t>(owners_.processes()));
   for (const auto& node : own)
     for (const Source& source : sources) {
       const SparseGradientView view = node.second->sparse_gradient(source.gradient).view();
@@ -43,9 +43,9 @@ std::map<size_t, TableSum::Terms> TableSum::terms_of(const ShardTree& tree, cons
                                                      const std::vector<Source>& sources) const {
   std::map<size_t, Terms> terms;  // by the first shard of the node
   std::vector<MessageReader> readers;
-  for (int64_t process = 0; process < owners_.count(); ++process)
+  for (int64_t process = 0; process < owners_.processes(); ++process)
     readers.emplace_back(messages[static_cast<size_t>(process)], process);
-  for (const TeamNode& node : nodes_of_team(tree, shards_, owners_.count()))
+  for (const TeamNode& node : nodes_of_team(tree, shards_, owners_.trainers()))
     for (const Source& source : sources) {
       MessageReader& reader = readers[static_cast<size_t>(node.process)];
       RowTerms& rows = terms[node.first].emplace_back();

@@ -14,7 +14,7 @@ namespace {
 MinibatchPart part_of(const Machine& machine, bool whole_first) {
   const Team* const team = machine.team();
   if (team == nullptr) return {};
-  const ShardRange own = shards_of_process(machine.shards(), team->processes(), team->rank());
+  const ShardRange own = shards_of_process(machine.shards(), team->trainers(), team->rank());
   return {machine.shards(), static_cast<size_t>(own.first), static_cast<size_t>(own.count), whole_first};
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/error.h"
 #include "core/folder.h"
+#include "host/machine/tables/table_owners.h"
 #include "host/training/checkpoint_file.h"
 
 namespace tenon::host {
@@ -85,14 +86,18 @@ void TableParts::require_shared() const {
 std::vector<ModelPart> TableParts::write(FileSystem& files, const std::string& name,
                                          const std::vector<Updater::StateValues>& states) const {
   const std::string folder = make(beginning_of(name));
-  const int64_t processes = team_->processes();
-  const auto file = [&](int64_t process) { return folder + '/' + part_name(process, processes); };
-  std::string checksum;
-  agreement_.together([&] { checksum = write_checkpoint_part(files, folder_ / file(team_->rank()), set_, states); });
+  const int64_t owners = team_->servers() == 0 ? team_->processes() : team_->servers();
+  const int64_t first = team_->processes() - owners;
+  const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners); };
+  constexpr size_t kDigits = 32;  // of a checksum
+  std::string checksum(kDigits, '0');
+  agreement_.together([&] {
+    if (team_->rank() >= first) checksum = write_checkpoint_part(files, folder_ / file(team_->rank()), set_, states);
+  });
   const std::vector<std::string> checksums = agreement_.texts_of_all(checksum);
   std::vector<ModelPart> parts;
-  for (int64_t process = 0; process < processes; ++process)
-    parts.push_back({file(process), blocks_of(processes, process), checksums[static_cast<size_t>(process)]});
+  for (int64_t process = first; process < team_->processes(); ++process)
+    parts.push_back({file(process), owned_blocks(team_, process), checksums[static_cast<size_t>(process)]});
   return parts;
 }
 

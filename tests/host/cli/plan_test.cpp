@@ -98,8 +98,14 @@ batch = 8
   const double dense = 4.0 / 3 * plan.at("bytes").at("gradients").get<double>();
   EXPECT_NEAR(plan.at("exchange").at("bytes").get<double>(), dense + 8.0 / 3 * 2 / 3 * (2 * 24 + 16), 1e-9);
   EXPECT_THAT(run("plan tables.toml --processes 3").out,
-              AllOf(HasSubstr("Tables, and what a process owns of them at most:"), HasSubstr("vector.weight"),
+              AllOf(HasSubstr("Tables, and what an owner has of them at most:"), HasSubstr("vector.weight"),
                     HasSubstr("In a step the owners serve at most 8 rows, and update as many.")));
+  const json served = json::parse(run("plan tables.toml --json --processes 3 --servers 2 --network 1").out);
+  EXPECT_EQ(served.at("tables").at(0).at("owner").at("rows"), 512) << "128 blocks of 4 rows";
+  const double wider = 8.0 / 5 * plan.at("bytes").at("gradients").get<double>();
+  EXPECT_NEAR(served.at("exchange").at("bytes").get<double>(), wider + 8.0 / 3 * (24 + 16), 1e-9);
+  EXPECT_THAT(run("plan job.toml --processes 3 --servers 2").error, HasSubstr("the job has no tables"));
+  EXPECT_EQ(run("plan tables.toml --servers 2").exit, 64);
   EXPECT_THAT(run("plan tables.toml --processes 257 --set shards=300").error,
               HasSubstr("--processes 257: the rows of tables can have 256 owners"));
   EXPECT_THAT(run("plan tables.toml --set 'tables=[\"vector.wight\"]'").error,

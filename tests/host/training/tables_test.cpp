@@ -109,22 +109,27 @@ Outcome trained(const Host& host, const Team& team, bool tables, const Change& c
     outcome.error = error.what();
   }
   const TemporaryFolder folder;
-  options.parameters.save(options.outputs, folder.file("model.safetensors"));
+  try {
+    options.parameters.save(options.outputs, folder.file("model.safetensors"));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(outcome.error + "; then " + error.what());
+  }
   outcome.model = content(folder.file("model.safetensors"));
   return outcome;
 }
 
-Team joined(const Host& host, const LoopPlugin& plugin, const LoopWorld& world, int32_t rank, int32_t ranks) {
+Team joined(const Host& host, const LoopPlugin& plugin, const LoopWorld& world, int32_t rank, int32_t ranks,
+            int32_t servers) {
   host.add_plugin(plugin.get());
   TeamOptions options;
   options.comm = world.type()->description->type;
-  options.rank = rank, options.processes = ranks;
+  options.rank = rank, options.processes = ranks, options.servers = servers;
   return host.join(options);
 }
 
 // Runs work(host, team, rank) for each process of a team, which is a thread.
 template <typename Work>
-void in_team(int32_t ranks, int threads, const Work& work) {
+void in_team(int32_t ranks, int threads, const Work& work, int32_t servers = 0) {
   LoopScript script;
   script.seed = static_cast<uint64_t>(ranks);
   script.most_delay_us = 300;
@@ -136,7 +141,7 @@ void in_team(int32_t ranks, int threads, const Work& work) {
       try {
         const LoopPlugin plugin(world);
         const Host host = make_host(threads);
-        work(host, joined(host, plugin, world, rank, ranks), rank);
+        work(host, joined(host, plugin, world, rank, ranks, servers), rank);
       } catch (const std::exception& error) {
         ADD_FAILURE() << "process " << rank << ": " << error.what();
       }
@@ -145,11 +150,15 @@ void in_team(int32_t ranks, int threads, const Work& work) {
   EXPECT_THAT(world.misuses(), testing::IsEmpty());
 }
 
-std::vector<Outcome> together(int32_t ranks, const Change& change = nullptr) {
+// servers: of the ranks.
+std::vector<Outcome> together(int32_t ranks, const Change& change = nullptr, int32_t servers = 0) {
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
-  in_team(ranks, ranks == 2 ? 2 : 1, [&](const Host& host, const Team& team, int32_t rank) {
-    outcomes[static_cast<size_t>(rank)] = trained(host, team, true, change);
-  });
+  in_team(
+      ranks, ranks == 2 ? 2 : 1,
+      [&](const Host& host, const Team& team, int32_t rank) {
+        outcomes[static_cast<size_t>(rank)] = trained(host, team, true, change);
+      },
+      servers);
   return outcomes;
 }
 
@@ -157,11 +166,12 @@ void expect_bits_of_whole_tables(const Change& change = nullptr) {
   const Outcome one = trained(make_host(2), {}, false, change);
   EXPECT_EQ(one.error, "");
   EXPECT_NE(one.model, "");
-  for (const int32_t ranks : {1, 2, 3, 4, 7}) {
-    const std::vector<Outcome> all = together(ranks, change);
-    for (const Outcome& each : all) EXPECT_EQ(each.error, "") << ranks << " processes";
-    EXPECT_TRUE(all.front().model == one.model) << ranks << " processes";
-    EXPECT_EQ(all.front().log, one.log) << ranks << " processes";
+  for (const auto& [ranks, servers] :
+       {std::pair{1, 0}, {2, 0}, {3, 0}, {4, 0}, {7, 0}, {2, 1}, {4, 1}, {4, 2}, {6, 5}}) {
+    const std::vector<Outcome> all = together(ranks, change, servers);
+    for (const Outcome& each : all) EXPECT_EQ(each.error, "") << ranks << " processes, servers: " << servers;
+    EXPECT_TRUE(all.front().model == one.model) << ranks << " processes, servers: " << servers;
+    EXPECT_EQ(all.front().log, one.log) << ranks << " processes, servers: " << servers;
     if (ranks > 1) {
       EXPECT_EQ(all.back().model, "") << "process 0 writes the file";
     }
@@ -194,6 +204,17 @@ TEST(TeamTables, FirstValuesOfAnotherSetAreDividedAmongTheOwners) {
   });
 }
 
+// Returns the message with which a call is refused.
+template <typename Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
 // ---- checkpoints
 
 // Writes checkpoints into a folder. stop: after so many minibatches; 0: never.
@@ -220,11 +241,11 @@ std::set<std::string> names_in(const std::string& folder) {
 }
 
 // Trains as one process, and as `before` that stop in the second pass and `after` that go on.
-void expect_resumed_bits(int32_t before, int32_t after, const Change& change = nullptr) {
+void expect_resumed_bits(int32_t before, int32_t after, const Change& change = nullptr, int32_t servers = 0) {
   const Outcome whole = trained(make_host(2), {}, false, change);
   const TemporaryFolder folder;
   const std::string kept = folder.file("kept");
-  for (const Outcome& each : together(before, with_checkpoints(kept, TN_START_FRESH, 5, change)))
+  for (const Outcome& each : together(before, with_checkpoints(kept, TN_START_FRESH, 5, change), servers))
     EXPECT_EQ(each.error, "");
   const std::vector<Outcome> resumed = together(after, with_checkpoints(kept, TN_START_RESUME, 0, change));
   for (const Outcome& each : resumed) EXPECT_EQ(each.error, "") << before << " to " << after;
@@ -234,6 +255,31 @@ void expect_resumed_bits(int32_t before, int32_t after, const Change& change = n
 TEST(TeamTables, CheckpointsAreResumedByAnyNumberOfOwners) {
   for (const auto& [before, after] : {std::pair{2, 3}, {3, 2}, {4, 4}, {1, 2}, {3, 1}, {7, 2}})
     expect_resumed_bits(before, after);
+}
+
+TEST(TeamTables, CheckpointsOfServersAreResumedWithoutThem) {
+  for (const auto& [ranks, servers] : {std::pair{2, 1}, {4, 1}, {5, 3}})
+    expect_resumed_bits(ranks, 3, nullptr, servers);
+}
+
+TEST(TeamTables, ServersNeedTablesAndTrainers) {
+  const auto error_of = [](int32_t ranks, int32_t servers, bool tables) {
+    std::string message;
+    in_team(
+        ranks, 1,
+        [&](const Host& host, const Team& team, int32_t rank) {
+          const Outcome outcome = trained(host, team, tables, nullptr);
+          if (rank == 0) message = outcome.error;
+        },
+        servers);
+    return message;
+  };
+  EXPECT_THAT(error_of(3, 1, false), HasSubstr("the team has 1 servers, which own the rows of tables"));
+  LoopWorld world(1, {});
+  const LoopPlugin plugin(world);
+  const Host host = make_host(1);
+  EXPECT_THAT(message_of([&] { static_cast<void>(joined(host, plugin, world, 0, 1, 1)); }),
+              HasSubstr("servers is 1 of 1 process; at least one has to train"));
 }
 
 TEST(TeamTables, CheckpointsHaveTheStatesOfEachGroup) {
@@ -353,17 +399,6 @@ TEST(TeamTables, UpdatersOfApplicationsAreRefusedByName) {
                 options.updater = updater_of(options.parameters, "standing", std::make_shared<Standing>());
               }),
               HasSubstr("table \"items.weight\" has its rows with the processes of a team, which call no updater"));
-}
-
-// Returns the message with which a call is refused.
-template <typename Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(TeamTables, RowsOfOthersCanBeReadFromTheFileAlone) {

@@ -156,8 +156,9 @@ def _refuse(nodes: Any, cluster: dict[str, Any]) -> None:
     for name, value in cluster.items():
         if value is not None:
             raise error.UnsupportedError(
-                f"dist_train: {name} is not offered: parameter servers, and the launch of jobs by Kubernetes are missing. "
-                "processes= trains in several processes of this machine",
+                f"dist_train: {name} is not offered: it trains in several processes of this machine, by processes=. "
+                "`tenon train JOB --processes 4 --servers 2` trains a job with servers for its tables, and so does a program "
+                "with tenon.Team(servers=2); jobs on Kubernetes are missing",
                 "dist_train",
                 name,
             )

@@ -25,7 +25,8 @@ class Team:
     Handlers are called, and checkpoints written, in process 0 alone. comm: the type of the communicator; "" for that of
     the MPI whose launcher has started the process, else "zmq". address: where process 0 listens and the others find it,
     such as "tcp://10.0.0.4:5000" or "ipc:///folder/name"; "": the launcher connects the processes. rank: the number of
-    this process from 0, processes: of the team; -1: as the launcher says. secret: of this start: the path of a file that
+    this process from 0, processes: of the team; -1: as the launcher says. servers: the last processes of the team, which
+    own the rows of tables and compute no samples; 0: all processes do both. secret: of this start: the path of a file that
     its owner alone may read, "fd:7", an inherited descriptor, or bytes; None for none. listen: the name or address of this
     machine for the other processes. epoch: of this start: processes of another one do not join. deadline_seconds: for all
     to join. silence_seconds: a process of which nothing is heard for so long is lost; 0: none is. attributes: of the
@@ -45,12 +46,13 @@ class Team:
         epoch: int = 0,
         deadline_seconds: float = 30.0,
         silence_seconds: float = 1.5,
+        servers: int = 0,
         attributes: Mapping[str, Any] | None = None,
         host: _host.Host | None = None,
     ) -> None:
         self.host = _host.host() if host is None else _check.instance(host, _host.Host, "a tenon.Host", "host", "team")
         given = {"comm": comm, "address": address, "rank": rank, "processes": processes, "listen": listen, "epoch": epoch,
-                 "deadline_seconds": deadline_seconds, "silence_seconds": silence_seconds}  # fmt: skip
+                 "deadline_seconds": deadline_seconds, "silence_seconds": silence_seconds, "servers": servers}  # fmt: skip
         if attributes:
             given["attributes"] = json.dumps(dict(_check.mapping(attributes, "attributes", "team")))
         options = _check.options(_options.TEAM, given, "team")
@@ -74,6 +76,11 @@ class Team:
     def processes(self) -> int:
         """The number of processes of the team."""
         return int(self._info["processes"])
+
+    @property
+    def servers(self) -> int:
+        """The last processes, which own the rows of tables and compute no samples; 0: all processes do both."""
+        return int(self._info["servers"])
 
     @property
     def comm(self) -> str:

@@ -15,5 +15,6 @@ TEAM = {
     "listen": Option("text", ""),
     "secret": Option("text", ""),
     "deadline_seconds": Option("double", 30.0, 0),
+    "servers": Option("int64", 0, 0),
     "silence_seconds": Option("double", 1.5, 0),
 }
