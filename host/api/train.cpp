@@ -83,10 +83,9 @@ Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const 
         std::make_unique<Use>(run.team->mark, "team", Reentry::kAllowed);  // by the test of the training, too
     if (run.team->team->processes() > 1) wanted.team = run.team->team.get();
     if (run.team->team->servers() > 0 && run.parameters->set->owned() == nullptr)
-      fail(
-          TN_INVALID, SubjectName{"servers"}, "the team has ", run.team->team->servers(),
-          " servers, which own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, "
-          "or leave out the servers");
+      fail(TN_INVALID, SubjectName{"servers"}, "servers is ", run.team->team->servers(),
+           ": servers own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, or "
+           "leave out the servers");
   }
   if (training) {
     wanted.immutable =

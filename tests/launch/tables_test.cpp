@@ -70,7 +70,7 @@ learning_rate = 0.1
 TEST_F(LaunchTables, ModelsAndTestsAreThoseOfOneProcess) {
   const Outcome whole = run("train job.toml --set tables=[] --save whole.safetensors");
   EXPECT_EQ(whole.exit, 0) << whole.error;
-  for (const char* const processes : {"1", "2", "3"}) {
+  for (const char* const processes : {"1", "2", "3", "1 --servers 1", "2 --servers 2"}) {
     fs::remove(path("model.safetensors"));
     const Outcome outcome = run(std::string("train job.toml --processes ") + processes);
     EXPECT_EQ(outcome.exit, 0) << outcome.error;

@@ -23,7 +23,8 @@ void MachineTables::add_up(const ShardTree& tree, const std::map<size_t, ShardVa
     for (size_t i = 0; i < model.tables.size(); ++i)
       if (model.sparse_gradients[number]->entry() == model.tables[i].entry)
         sources.push_back({&model.tables[i], &rows()[i], number});
-  const std::vector<RowTerms> sums = sum_.run(tree, own, sources);
+  if (sources.empty()) return;
+  const std::vector<RowTerms>& sums = sum_.run(tree, own, sources);
   for (size_t i = 0; i < sources.size(); ++i) owned_.take(*sources[i].table, sums[i]);
 }
 

@@ -19,7 +19,8 @@ TableBlocks owned_blocks(const Team* team, int64_t process) {
   return blocks_of(team->processes() - first, process - first);
 }
 
-TableOwners::TableOwners(Team* team, const ParameterSet& set) : team_(team), set_(set), first_(first_owner(team)) {
+TableOwners::TableOwners(Team* team, const ParameterSet& set)
+    : team_(team), set_(set), first_(first_owner(team)), requests_(team), answers_(team) {
   if (blocks() == owned_blocks(team, team == nullptr ? 0 : team->rank())) return;
   const std::string& table = set.tables().names.front();
   if (team == nullptr)
@@ -33,57 +34,75 @@ TableOwners::TableOwners(Team* team, const ParameterSet& set) : team_(team), set
 }
 
 // Collects for each owner the ids of its rows, of one table after another.
-Message TableOwners::requests_to(int64_t process, const std::vector<TableRows>& rows) const {
-  Message requests;
-  std::vector<int64_t> ids;
-  for (const TableRows& table : rows) {
-    ids.clear();
-    for (const int64_t id : table.ids)
-      if (owner(id) == process) ids.push_back(id);
-    append_list(requests, std::span<const int64_t>(ids));
+void TableOwners::ask(const std::vector<TableRows>& rows) {
+  asked_.resize(static_cast<size_t>(processes()));
+  for (std::vector<Places>& of_tables : asked_) {
+    of_tables.resize(rows.size());
+    for (Places& places : of_tables) places.clear();
   }
-  return requests;
-}
-
-// Returns the values of the rows that a process asks for, in their order.
-Message TableOwners::answer(const Message& requests, int64_t process, const std::vector<MachineTable>& tables) const {
-  Message values;
-  MessageReader reader(requests, process);
-  for (const MachineTable& table : tables) {
-    const ParameterEntry& owned = set_.owned()->entries()[table.owned];
-    for (const int64_t id : reader.list<int64_t>(owned.shape[0])) {
-      if (id < 0 || id >= table.height || !blocks().contains(id))
-        fail(TN_BAD_DATA, "process ", process, " asks for row ", id, " of table \"", owned.name, "\" of ", table.height,
-             " rows, which this process does not own");
-      const float* const row = set_.owned()->row(table.owned, blocks().place(id));
-      append(values, std::span(row, static_cast<size_t>(table.width)));
+  for (size_t table = 0; table < rows.size(); ++table)
+    for (size_t i = 0; i < rows[table].ids.size(); ++i)
+      asked_[static_cast<size_t>(owner(rows[table].ids[i]))][table].push_back(i);
+  for (int64_t process = 0; process < processes(); ++process) {
+    const std::vector<Places>& asked = asked_[static_cast<size_t>(process)];
+    uint64_t numbers = asked.size();
+    for (const Places& places : asked) numbers += places.size();
+    MessageWriter writer(requests_.to(process), numbers * sizeof(int64_t));
+    for (size_t table = 0; table < rows.size(); ++table) {
+      const auto count = static_cast<int64_t>(asked[table].size());
+      writer.write(std::span(&count, 1));
+      ids_.clear();
+      for (const size_t place : asked[table]) ids_.push_back(rows[table].ids[place]);
+      writer.write(std::span<const int64_t>(ids_));
     }
   }
-  return values;
 }
 
-void TableOwners::fetch(const std::vector<MachineTable>& tables, std::vector<TableRows>& rows) const {
-  uint64_t most_ids = 0, most_values = 0;  // bytes of a message
-  for (const MachineTable& table : tables) {
-    most_ids += (static_cast<uint64_t>(table.height) + 1) * sizeof(int64_t);
-    most_values += static_cast<uint64_t>(table.height * table.width) * sizeof(float);
-  }
-  std::vector<Message> messages;
-  for (int64_t process = 0; process < processes(); ++process) messages.push_back(requests_to(process, rows));
-  messages = all_to_all(team_, std::move(messages), most_ids);
+// Collects the values of the rows that a process asks for, in their order.
+void TableOwners::answer(int64_t process, const std::vector<MachineTable>& tables) {
+  const auto each_table = [&](const auto& work) {
+    MessageReader reader(requests_.from(process), process);
+    for (const MachineTable& table : tables) {
+      reader.read(ids_, reader.length(set_.owned()->entries()[table.owned].shape[0]));
+      work(table);
+    }
+  };
+  uint64_t bytes = 0;
+  each_table([&](const MachineTable& table) {
+    for (const int64_t id : ids_)
+      if (id < 0 || id >= table.height || !blocks().contains(id))
+        fail(TN_BAD_DATA, "process ", process, " asks for row ", id, " of table \"",
+             set_.owned()->entries()[table.owned].name, "\" of ", table.height,
+             " rows, which this process does not own");
+    bytes += ids_.size() * static_cast<uint64_t>(table.width) * sizeof(float);
+  });
+  MessageWriter writer(answers_.to(process), bytes);
+  each_table([&](const MachineTable& table) {
+    for (const int64_t id : ids_)
+      writer.write(std::span(set_.owned()->row(table.owned, blocks().place(id)), static_cast<size_t>(table.width)));
+  });
+}
+
+void TableOwners::fetch(const std::vector<MachineTable>& tables, std::vector<TableRows>& rows) {
+  uint64_t most = 0;  // bytes of a message
+  for (const MachineTable& table : tables) most += (static_cast<uint64_t>(table.height) + 1) * sizeof(int64_t);
+  ask(rows);
+  requests_.exchange(most);
+  for (int64_t process = 0; process < processes(); ++process) answer(process, tables);
+  std::vector<uint64_t> coming(static_cast<size_t>(processes()), 0);
+  for (size_t process = 0; process < coming.size(); ++process)
+    for (size_t i = 0; i < tables.size(); ++i)
+      coming[process] += asked_[process][i].size() * static_cast<uint64_t>(tables[i].width) * sizeof(float);
+  answers_.exchange(coming);
+  for (size_t i = 0; i < tables.size(); ++i)
+    rows[i].values.resize(rows[i].ids.size() * static_cast<size_t>(tables[i].width));
   for (int64_t process = 0; process < processes(); ++process) {
-    Message& message = messages[static_cast<size_t>(process)];
-    message = answer(message, process, tables);
-  }
-  messages = all_to_all(team_, std::move(messages), most_values);
-  std::vector<MessageReader> answers;  // by owner
-  for (int64_t process = 0; process < processes(); ++process)
-    answers.emplace_back(messages[static_cast<size_t>(process)], process);
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const auto width = static_cast<size_t>(tables[i].width);
-    rows[i].values.resize(rows[i].ids.size() * width);
-    for (size_t k = 0; k < rows[i].ids.size(); ++k)
-      answers[static_cast<size_t>(owner(rows[i].ids[k]))].read(std::span(rows[i].values.data() + k * width, width));
+    MessageReader reader(answers_.from(process), process);
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const auto width = static_cast<size_t>(tables[i].width);
+      for (const size_t place : asked_[static_cast<size_t>(process)][i])
+        std::memcpy(rows[i].values.data() + place * width, reader.bytes(width * sizeof(float)), width * sizeof(float));
+    }
   }
 }
 

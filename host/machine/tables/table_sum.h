@@ -25,21 +25,26 @@ class TableSum {
     size_t gradient;  // number in CompiledModel::sparse_gradients
   };
   // Borrows the owners. shards: of all processes.
-  TableSum(const TableOwners& owners, size_t shards) : owners_(owners), shards_(shards) {}
-  // Returns the sums of the rows that this process owns, by source. own: the nodes that this process has alone, by
-  // their first shard. Collective.
-  [[nodiscard]] std::vector<RowTerms> run(const ShardTree& tree, const std::map<size_t, ShardValues*>& own,
-                                          const std::vector<Source>& sources) const;
+  TableSum(const TableOwners& owners, size_t shards);
+  // Returns the sums of the rows that this process owns, by source, until the next run. own: the nodes that this
+  // process has alone, by their first shard. Collective.
+  [[nodiscard]] const std::vector<RowTerms>& run(const ShardTree& tree, const std::map<size_t, ShardValues*>& own,
+                                                 const std::vector<Source>& sources);
 
  private:
   using Terms = std::vector<RowTerms>;  // of a node, by source
-  [[nodiscard]] std::vector<Message> divided(const std::map<size_t, ShardValues*>& own,
-                                             const std::vector<Source>& sources) const;
-  [[nodiscard]] std::map<size_t, Terms> terms_of(const ShardTree& tree, const std::vector<Message>& messages,
-                                                 const std::vector<Source>& sources) const;
+  // The rows of a gradient with one owner.
+  struct Part {
+    std::vector<size_t> rows;  // numbers in the gradient
+    std::vector<int64_t> ids;  // of the table
+  };
+  void divide(const std::map<size_t, ShardValues*>& own, const std::vector<Source>& sources);
+  void take(const ShardTree& tree, const std::vector<Source>& sources);
 
   const TableOwners& owners_;
   size_t shards_;
+  Messages messages_;
+  std::map<size_t, Terms> terms_;  // by the first shard of the node
 };
 
 }  // namespace tenon::host

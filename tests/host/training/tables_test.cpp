@@ -274,7 +274,8 @@ TEST(TeamTables, ServersNeedTablesAndTrainers) {
         servers);
     return message;
   };
-  EXPECT_THAT(error_of(3, 1, false), HasSubstr("the team has 1 servers, which own the rows of tables"));
+  EXPECT_THAT(error_of(3, 1, false),
+              HasSubstr("servers is 1: servers own the rows of tables, and the parameters have no tables"));
   LoopWorld world(1, {});
   const LoopPlugin plugin(world);
   const Host host = make_host(1);
