@@ -64,6 +64,9 @@ using TensorChanges = std::map<std::string, std::optional<MigratedTensor>>;
 [[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path,
                                           const TableBlocks& blocks = {});
 
+// Returns the parts that a model file names; reads its header alone.
+[[nodiscard]] std::vector<ModelPart> parts_of_model(FileSystem& files, const std::filesystem::path& path);
+
 // Reads the values of single tensors of a model file, for migrations.
 class StoredTensors : base::NotCopied {
  public:

@@ -49,6 +49,11 @@ class PartsReader {
     const Json& blocks = member(each, "blocks");
     if (!blocks.is_array() || blocks.size() != 2) bad("part ", quoted(part.file), ": blocks is no list of 2 numbers");
     part.blocks = {number_of(blocks[0], "blocks"), number_of(blocks[1], "blocks")};
+    if (part.blocks.first > kTableBlocks || part.blocks.count > kTableBlocks)
+      bad("part ", quoted(part.file), ": blocks go beyond ", kTableBlocks);
+    constexpr size_t kDigits = 32;
+    if (part.checksum.size() != kDigits || part.checksum.find_first_not_of("0123456789abcdef") != std::string::npos)
+      bad("part ", quoted(part.file), ": xxh3_128 is ", quoted(part.checksum), "; expected 32 hexadecimal digits");
     const std::filesystem::path path = part.file;
     const bool inside = std::none_of(path.begin(), path.end(), [](const auto& name) { return name == ".."; });
     if (part.file.empty() || path.is_absolute() || !inside)
@@ -81,11 +86,22 @@ class PartsReader {
 
 }  // namespace
 
+std::string parts_folder(const std::string& model) {
+  const bool has_ending = model.ends_with(kModelEnding);
+  return model.substr(0, model.size() - (has_ending ? std::strlen(kModelEnding) : 0)) + kPartsEnding;
+}
+
 std::string part_name(int64_t number, int64_t count) {
   char name[64];
   static_cast<void>(std::snprintf(name, sizeof name, "%03lld-of-%03lld.safetensors", static_cast<long long>(number),
                                   static_cast<long long>(count)));
   return name;
+}
+
+bool is_part_name(const std::string& name) {
+  int number = 0, count = 0;
+  // NOLINTNEXTLINE(cert-err34-c): three digits fit
+  return std::sscanf(name.c_str(), "%3d-of-%3d.safetensors", &number, &count) == 2 && name == part_name(number, count);
 }
 
 std::string blocks_text(const TableBlocks& blocks) { return Json{blocks.first, blocks.count}.dump(); }
@@ -106,7 +122,6 @@ ModelParts parts_of_text(const std::string& text, const std::string& file) {
   ModelParts result;
   for (const Json& each : reader.member(stored, "tensors")) result.tensors.push_back(reader.tensor(each));
   for (const Json& each : reader.member(stored, "files")) result.parts.push_back(reader.part(each));
-  if (result.tensors.size() > kMaxModelTensors) reader.bad("more than ", kMaxModelTensors, " tensors");
   for (size_t i = 1; i < result.tensors.size(); ++i)
     if (result.tensors[i].place <= result.tensors[i - 1].place) reader.bad("the places of tensors do not rise");
   int64_t end = 0;

@@ -35,8 +35,13 @@ struct ModelParts {
 constexpr const char* kPartsKey = "tenon.parts";  // in the metadata of the model file: a ModelParts
 constexpr const char* kPartKey = "tenon.part";    // in that of a part: its blocks
 
+constexpr const char* kModelEnding = ".safetensors";
+constexpr const char* kPartsEnding = ".parts";
+// Returns the name of the folder for the parts of a model file: "best.parts" for "best.safetensors".
+[[nodiscard]] std::string parts_folder(const std::string& model);
 // Returns the name of a part in its folder: "000-of-002.safetensors".
 [[nodiscard]] std::string part_name(int64_t number, int64_t count);
+[[nodiscard]] bool is_part_name(const std::string& name);
 
 // Return the texts of the metadata, and read them. Untrusted texts: TN_BAD_DATA that begins with `file`.
 [[nodiscard]] std::string parts_text(const ModelParts& parts);

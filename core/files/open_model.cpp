@@ -2,8 +2,10 @@
 #include "core/files/open_model.h"
 
 #include <bit>
+#include <iterator>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/files/model_header.h"
 #include "core/shape.h"
@@ -21,18 +23,24 @@ void take_parts(OpenModel& model, const std::string& text) {
   ModelFile& file = model.file;
   try {
     ModelParts stored = parts_of_text(text, model.name);
+    const size_t count = file.tensors.size() + stored.tensors.size();
+    if (count > kMaxModelTensors) fail(TN_BAD_DATA, model.name, ": more than ", kMaxModelTensors, " tensors");
     std::set<std::string> names;
     for (const ModelTensor& tensor : file.tensors) names.insert(tensor.name);
+    std::vector<ModelTensor> own = std::exchange(file.tensors, {});
+    auto next = own.begin();
     for (PartedTensor& parted : stored.tensors) {
       const auto refuse = [&](const auto&... parts) {
         fail(TN_BAD_DATA, model.name, ": metadata \"", kPartsKey, "\": tensor ", quoted(parted.name), parts...);
       };
       if (!names.insert(parted.name).second) refuse(" is given twice");
-      if (parted.place > file.tensors.size()) refuse(" has place ", parted.place, " of ", file.tensors.size());
+      while (file.tensors.size() < parted.place && next != own.end()) file.tensors.push_back(std::move(*next++));
+      if (file.tensors.size() != parted.place) refuse(" has place ", parted.place, " of ", count, " tensors");
       ModelTensor tensor{std::move(parted.name), "F32", TN_F32, std::move(parted.shape), 0, 0, true};
       tensor.bytes = element_bytes({TN_F32, tensor.shape});
-      file.tensors.insert(file.tensors.begin() + static_cast<ptrdiff_t>(parted.place), std::move(tensor));
+      file.tensors.push_back(std::move(tensor));
     }
+    std::move(next, own.end(), std::back_inserter(file.tensors));
     file.parts = std::move(stored.parts);
   } catch (const Error& error) {
     throw Error(TN_BAD_DATA, error.message(), error.component(), model.path);
@@ -144,6 +152,7 @@ OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const
   if (opened.file.checksum != part.checksum)
     refuse(" is that of another save: its checksum is ", quoted(opened.file.checksum), ", expected ",
            quoted(part.checksum));
+  if (!opened.file.parts.empty()) refuse(" has parts itself");
   const auto blocks = opened.file.metadata.find(kPartKey);
   if (blocks == opened.file.metadata.end() || blocks->second != blocks_text(part.blocks))
     refuse(" does not have blocks ", blocks_text(part.blocks));
@@ -163,6 +172,10 @@ OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const
   }
   if (!expected.empty()) refuse(" lacks tensor ", quoted(expected.begin()->first));
   return opened;
+}
+
+std::vector<ModelPart> parts_of_model(FileSystem& files, const std::filesystem::path& path) {
+  return open_model(files, path).file.parts;
 }
 
 std::vector<OpenModel> open_parts(FileSystem& files, const std::filesystem::path& model, const ModelFile& file,

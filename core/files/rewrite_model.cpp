@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "core/files/model_file.h"
 #include "core/files/model_header.h"
 #include "core/files/model_writer.h"
@@ -117,24 +118,10 @@ std::vector<PartedTensor> parted(const OpenModel& model, const std::vector<std::
   return result;
 }
 
-}  // namespace
-
-void join_model(FileSystem& files, const fs::path& from, const fs::path& to) {
-  const Source source = open_source(files, from);
-  std::vector<TensorToWrite> tensors;
-  for (const ModelTensor& tensor : source.model.file.tensors) tensors.push_back(whole(source, tensor));
-  write_tensors(files, to, metadata_of(source.model.file), std::move(tensors));
-}
-
-void split_model(FileSystem& files, const fs::path& from, const fs::path& to, const std::vector<std::string>& tables,
+// Writes the model file and its parts, which lie in the folder `name` beside it.
+void write_split(FileSystem& files, const Source& source, const fs::path& to, const std::string& name, ModelParts parts,
                  int64_t count) {
-  if (count < 1 || count > kTableBlocks)
-    fail(TN_INVALID, SubjectName{"parts"}, "parts is ", count, "; expected 1 to ", kTableBlocks);
-  const Source source = open_source(files, from);
-  ModelParts parts{parted(source.model, tables), {}};
-  if (parts.tensors.empty()) fail(TN_INVALID, SubjectName{"tables"}, "there are no tables to divide");
   const fs::path folder = fs::absolute(to).parent_path();
-  const std::string name = make_new_folder(folder, fs::path(to.filename()).replace_extension(".parts").string());
   const auto& tensors = source.model.file.tensors;
   for (int64_t number = 0; number < count; ++number) {
     const TableBlocks blocks = blocks_of(count, number);
@@ -161,6 +148,38 @@ void split_model(FileSystem& files, const fs::path& from, const fs::path& to, co
   std::map<std::string, std::string> metadata = metadata_of(source.model.file);
   metadata[kPartsKey] = parts_text(parts);
   write_tensors(files, to, metadata, std::move(others));
+}
+
+}  // namespace
+
+void join_model(FileSystem& files, const fs::path& from, const fs::path& to) {
+  const Source source = open_source(files, from);
+  std::vector<TensorToWrite> tensors;
+  for (const ModelTensor& tensor : source.model.file.tensors) tensors.push_back(whole(source, tensor));
+  write_tensors(files, to, metadata_of(source.model.file), std::move(tensors));
+}
+
+void split_model(FileSystem& files, const fs::path& from, const fs::path& to, const std::vector<std::string>& tables,
+                 int64_t count) {
+  if (count < 1 || count > kTableBlocks)
+    fail(TN_INVALID, SubjectName{"parts"}, "parts is ", count, "; expected 1 to ", kTableBlocks);
+  const Source source = open_source(files, from);
+  ModelParts parts{parted(source.model, tables), {}};
+  if (parts.tensors.empty()) fail(TN_INVALID, SubjectName{"tables"}, "there are no tables to divide");
+  const std::string file_name = to.filename().string();
+  if (!base::is_utf8(file_name))
+    fail(TN_INVALID, SubjectName{to.string()}, to.string(),
+         ": the name is not UTF-8, in which the file names its parts");
+  const fs::path folder = fs::absolute(to).parent_path();
+  const std::string name = make_new_folder(folder, parts_folder(file_name));
+  try {
+    write_split(files, source, to, name, std::move(parts), count);
+  } catch (...) {
+    std::error_code ignored;
+    for (int64_t number = 0; number < count; ++number) fs::remove(folder / name / part_name(number, count), ignored);
+    fs::remove(folder / name, ignored);
+    throw;
+  }
 }
 
 }  // namespace tenon::core

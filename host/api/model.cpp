@@ -312,11 +312,14 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
 
 namespace {
 
-// A model file of bytes that the application lends. It has any path.
+// A model file of bytes that the application lends.
 class LentFile final : public FileSystem {
  public:
+  static constexpr const char* kName = "the model in memory";  // its path
   LentFile(const void* data, uint64_t bytes) : input_{data, bytes} {}
-  std::unique_ptr<InputFile> open(const std::filesystem::path& /*path*/) override {
+  std::unique_ptr<InputFile> open(const std::filesystem::path& path) override {
+    if (path != kName)
+      fail(TN_UNSUPPORTED, SubjectName{kName}, "a model in memory is one file; join its parts (tn_model_join)");
     return std::make_unique<Input>(input_);
   }
   std::unique_ptr<Output> replace(const std::filesystem::path& path) override {
@@ -384,7 +387,7 @@ tn_status tn_model_load_memory(tn_host* host, const void* data, uint64_t bytes, 
   return api::call(host, error, [&](Host& owner) {
     if (data == nullptr) fail(TN_MISUSE, SubjectName{"data"}, "data is null");
     LentFile file(data, bytes);
-    load(owner, file, "the model in memory", outputs, outputs_count, parameters);
+    load(owner, file, LentFile::kName, outputs, outputs_count, parameters);
   });
 }
 

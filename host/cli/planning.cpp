@@ -35,8 +35,8 @@ uint64_t state_bytes(const Host& host, const Job& job, const Parameters& paramet
   return bytes;
 }
 
-// Returns the tables of the job: {name, rows, width, bytes, state_bytes, minibatch_rows}. minibatch_rows: those of
-// which a minibatch can have gradients; 0: it has sequences, whose rows are not known beforehand.
+// Returns the tables of the job: {name, rows, width, bytes, state_bytes, trained, minibatch_rows}. minibatch_rows:
+// those of which a minibatch can have gradients; 0: it has sequences, whose rows are not known beforehand.
 json tables_of(const Host& host, const Job& job, const Parameters& parameters, const json& plan) {
   std::map<std::string, json> shapes;
   std::vector<std::string> names;
@@ -69,13 +69,15 @@ json tables_of(const Host& host, const Job& job, const Parameters& parameters, c
                     "key \"tables\": \"" + name + "\" is no parameter with rows" + base::suggestion(name, names));
     const uint64_t rows = shape->second[0], elements = product(shape->second);
     uint64_t read = 0;
+    bool trained = false;
     for (const json& gradient : plan.at("row_gradients"))
-      if (gradient.at("parameter") == name) read = gradient.at("rows");
+      if (gradient.at("parameter") == name) read = gradient.at("rows"), trained = true;
     tables.push_back({{"name", name},
                       {"rows", rows},
                       {"width", rows == 0 ? 0 : elements / rows},
                       {"bytes", sizeof(float) * elements},
                       {"state_bytes", states[name]},
+                      {"trained", trained},
                       {"minibatch_rows", read}});
   }
   return tables;

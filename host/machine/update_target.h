@@ -26,6 +26,8 @@ class UpdateTarget : base::NotCopied {
   [[nodiscard]] virtual std::vector<GradientRun> runs(const UsedNames& used) const = 0;
   [[nodiscard]] virtual std::vector<const SparseGradient*> row_sparse(const UsedNames& used) const = 0;
   [[nodiscard]] virtual const std::shared_ptr<const MemoryId>& memory_id() const = 0;
+  // Whether there are gradients of a table in `used` of which this process may own no rows: such a step counts, too.
+  [[nodiscard]] virtual bool has_tables(const UsedNames& /*used*/) const { return false; }
   // The set of the parameters.
   [[nodiscard]] virtual const std::shared_ptr<ParameterSet>& set() const = 0;
   [[nodiscard]] virtual const std::shared_ptr<Device>& device() const = 0;

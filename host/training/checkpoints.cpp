@@ -133,11 +133,15 @@ Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions
   check(options_);
   check_stored(training_);
   const ParameterSet& set = *training_.machine.set();
-  if (set.owned() != nullptr) parts_.emplace(training_.machine.team(), set, options_.folder);
+  if (set.owned() != nullptr) parts_.emplace(training_.files, training_.machine.team(), set, options_.folder);
   const bool must_resume = options_.start == Start::kResume || options_.start == Start::kResumeInexactly;
   std::error_code unknown;
   const bool exists = fs::exists(options_.folder, unknown);
-  if (exists || (options_.from.empty() && !must_resume)) lock();
+  const bool is_made = options_.from.empty() && !must_resume;
+  if (exists || is_made) lock();
+  // Before the checkpoints are looked for: a process that sees another folder finds others.
+  const bool is_there = parts_ && agreement_.of_leader(exists || is_made);
+  if (is_there) parts_->require_shared();
   const std::vector<Found> found = checkpoints_in(options_.folder);
   if (must_resume && options_.from.empty() && found.empty())
     fail(TN_NOT_FOUND, SubjectName{options_.folder.string()}, options_.folder.string(),
@@ -151,7 +155,7 @@ Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions
     if (fs::exists(options_.folder / best, unknown)) own_.insert(best);
   if (!options_.from.empty() || !found.empty()) resume(found);
   if (!exists && !options_.from.empty()) lock();  // a folder is created only after the checkpoint was read
-  if (parts_) parts_->require_shared();
+  if (parts_ && !is_there) parts_->require_shared();
   written_at_ = training_.clock.now();
 }
 
@@ -168,7 +172,7 @@ void Checkpoints::lock() {
     throw error.with_context(options_.folder.string() + ": a training has its folder alone");
   }
   files->remove_leftovers(options_.folder);
-  TableParts::remove_leftovers(options_.folder);
+  if (lock_ != nullptr) remove_incomplete_parts(training_.files, options_.folder);
 }
 
 namespace {
@@ -383,6 +387,32 @@ void Checkpoints::write_own(const std::string& name, const Write& write) {
 
 void Checkpoints::write_file(const std::string& name, const LoopState& state) {
   if (!training_.writes && !parts_) return;
+  CheckpointContents contents;
+  if (parts_)
+    agreement_.together([&] { contents = contents_of(state); });
+  else
+    contents = contents_of(state);
+  const std::vector<ModelPart> former = parts_of_checkpoint(training_.files, options_.folder / name);
+  const auto write = [&] {
+    if (!training_.writes) return;
+    write_own(name, [&](FileSystem& files, const fs::path& file) {
+      write_checkpoint(files, file, training_.topology, *training_.machine.set(), contents);
+    });
+    remove_parts(options_.folder, former);
+  };
+  if (!parts_) return write();
+  GuardedFiles files(training_.files, false, [this] { require_present(); });
+  contents.parts = parts_->write(files, name, contents.states);
+  try {
+    agreement_.together(write);
+  } catch (const Error&) {
+    if (training_.writes) remove_parts(options_.folder, contents.parts);
+    throw;
+  }
+  if (training_.writes) parts_->complete(contents.parts);
+}
+
+CheckpointContents Checkpoints::contents_of(const LoopState& state) const {
   const std::shared_ptr<ParameterSet>& set = training_.machine.set();
   const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
   CheckpointContents contents;
@@ -405,17 +435,7 @@ void Checkpoints::write_file(const std::string& name, const LoopState& state) {
     contents.best = training_.best->record();
     contents.best_values = training_.best->values();
   }
-  const auto write = [&] {
-    if (!training_.writes) return;
-    write_own(name, [&](FileSystem& files, const fs::path& file) {
-      write_checkpoint(files, file, training_.topology, *set, contents);
-    });
-  };
-  if (!parts_) return write();
-  GuardedFiles files(training_.files, false, [this] { require_present(); });
-  contents.parts = parts_->write(files, name, contents.states);
-  agreement_.together(write);
-  if (training_.writes) TableParts::remove(options_.folder, name, contents.parts);
+  return contents;
 }
 
 // Ignores failures: a checkpoint too many does no harm.
@@ -424,10 +444,13 @@ void Checkpoints::remove_oldest(const TrainingPlace& newest) {
   std::erase_if(found, [&](const Found& each) {
     return each > Found{newest.pass, newest.batch} || !own_.contains(each.name());
   });
-  std::error_code ignored;
   for (size_t i = 0; i + static_cast<size_t>(options_.keep) < found.size(); ++i) {
-    fs::remove(options_.folder / found[i].name(), ignored);  // first: what it names is there as long as it is
-    TableParts::remove(options_.folder, found[i].name());
+    const fs::path file = options_.folder / found[i].name();
+    const std::vector<ModelPart> parts = parts_of_checkpoint(training_.files, file);
+    std::error_code failure;
+    fs::remove(file, failure);
+    if (failure) continue;
+    remove_parts(options_.folder, parts);  // afterwards: what a checkpoint names is there as long as it is
     own_.erase(found[i].name());
   }
 }

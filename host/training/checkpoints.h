@@ -105,6 +105,7 @@ class Checkpoints {
   void move_reader(const std::string& file, LoopState& state, const RunChanges& changes) const;
   void note(const RunChanges& changes, const TrainingPlace& place, const std::string& before);
   void write_file(const std::string& name, const LoopState& state);
+  [[nodiscard]] CheckpointContents contents_of(const LoopState& state) const;
   // Writes a file by `write`, which gets the files to write with: the file replaces another one of the name only if
   // this training wrote that, or found it when it began. Throws TN_REFUSED if the training was started again since.
   template <typename Write>

@@ -364,7 +364,8 @@ void ProgramUpdater::check_tables(const std::vector<std::string>& tables) const 
 
 void ProgramUpdater::update(StepGradients& gradients, const UsedNames& used) {
   update_target(gradients, used);
-  if (UpdateTarget* const owned = gradients.owned()) update_target(*owned, used);
+  UpdateTarget* const owned = gradients.owned();
+  if (owned != nullptr && owned->has_tables(used)) update_target(*owned, used);
 }
 
 void ProgramUpdater::update_target(UpdateTarget& target, const UsedNames& used) {
@@ -372,8 +373,11 @@ void ProgramUpdater::update_target(UpdateTarget& target, const UsedNames& used) 
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
   ProgramState& state = state_for(target.set());
   UpdateCalls& calls = calls_for(state, target, used, sink);
-  if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
+  if (calls.is_empty()) {
+    if (target.has_tables(used)) state.step = step;
+    return;
+  }
   if (!calls.run(target, learning_rate_ * options_.schedule.factor(step), step, sink)) {
     ++state.skipped;
     return target.skip();

@@ -274,9 +274,9 @@ class Training : base::NotCopied {
     const Reader& reader = inputs_.reader;
     const bool parts[] = {tests_ != nullptr, early_stop_ != nullptr,  averages_ != nullptr,
                           best_ != nullptr,  checkpoints_ != nullptr, updater_.calls_application()};
-    std::string training = text(set.updates(), ' ', pass_, ' ', batch_, ' ', inputs_.options.passes, ' ',
-                                inputs_.options.pass_batches, ' ', inputs_.machine.shards(), ' ',
-                                inputs_.machine.team()->servers());
+    std::string training =
+        text(set.updates(), ' ', pass_, ' ', batch_, ' ', inputs_.options.passes, ' ', inputs_.options.pass_batches,
+             ' ', inputs_.machine.shards(), ' ', inputs_.machine.team()->servers());
     for (const bool part : parts) training += part ? '+' : '-';
     training += updater_.describe().dump() + inputs_.machine.describe()["calls"].dump();
     agreement_.require_equal(text(pass_, ' ', batch_), "another checkpoint to resume from, or none,");

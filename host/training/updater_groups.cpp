@@ -32,11 +32,12 @@ UpdaterGroups::UpdaterGroups(const StepGradients& gradients, std::shared_ptr<Upd
     parts_.push_back({group.updater, parameters, UsedNames(parameters)});
   }
   parts_[0].used = UsedNames().without(grouped);
-  for (const Part& part : parts_) {
+  for (Part& part : parts_) {
     std::vector<std::string> tables;
     for (const std::string& parameter : gradients.trained())
       if (part.used.contains(parameter) && gradients.set()->find(parameter).table) tables.push_back(parameter);
     part.updater->check_tables(tables);
+    part.has_tables = !tables.empty();
   }
 }
 
@@ -81,7 +82,7 @@ std::vector<Updater::StateValues> UpdaterGroups::states(const std::shared_ptr<Pa
   std::vector<Updater::StateValues> result;
   for (const Part& part : parts_) {
     std::vector<Updater::StateValues> states = part.updater->states(set);
-    if (set->owned() != nullptr) {
+    if (part.has_tables) {
       for (Updater::StateValues& state : part.updater->states(set->owned())) {
         state.owned = owned_rows(*set, state.parameter);
         states.push_back(std::move(state));
@@ -143,6 +144,10 @@ UpdaterGroups::States UpdaterGroups::read_states(const std::shared_ptr<Parameter
   if (set->owned() == nullptr) return result;
   OwnedStates rows(source, *set);
   for (const Part& part : parts_) {
+    if (!part.has_tables) {
+      result.emplace_back();
+      continue;
+    }
     PartOfStates states(rows, part.used);
     result.push_back(part.updater->read_states(set->owned(), states));
   }
@@ -152,7 +157,7 @@ UpdaterGroups::States UpdaterGroups::read_states(const std::shared_ptr<Parameter
 std::vector<UpdaterProgress> UpdaterGroups::progress(const std::shared_ptr<ParameterSet>& set) const {
   std::vector<UpdaterProgress> result;
   for (const Part& part : parts_) {
-    const uint64_t rows = set->owned() == nullptr ? 0 : part.updater->steps(set->owned());
+    const uint64_t rows = part.has_tables ? part.updater->steps(set->owned()) : 0;
     result.push_back({std::max(part.updater->steps(set), rows), part.updater->learning_rate()});
   }
   return result;
@@ -161,7 +166,8 @@ std::vector<UpdaterProgress> UpdaterGroups::progress(const std::shared_ptr<Param
 void UpdaterGroups::adopt(const States& states, const std::vector<UpdaterProgress>& progress) const {
   for (size_t i = 0; i < states.size(); ++i) {
     const size_t part = i % parts_.size();
-    parts_[part].updater->adopt(states[i], progress[part].steps, progress[part].learning_rate);
+    if (states[i] != nullptr)
+      parts_[part].updater->adopt(states[i], progress[part].steps, progress[part].learning_rate);
   }
 }
 

@@ -48,7 +48,8 @@ class UpdaterGroups {
   // For checkpoints: as those of Updater, of the rows of tables that this process owns, too, in the order of the set.
   // Each parameter has the states of its own updater only.
   [[nodiscard]] std::vector<Updater::StateValues> states(const std::shared_ptr<ParameterSet>& set) const;
-  using States = std::vector<std::shared_ptr<Updater::SetState>>;  // of each part, of the set; then of its owned rows
+  using States =
+      std::vector<std::shared_ptr<Updater::SetState>>;  // of each part, of the set; then of its owned rows, null: none
   [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set, Updater::StateSource& source) const;
   // One for each updater: that of `rest`, then those of the groups in their order.
   [[nodiscard]] std::vector<UpdaterProgress> progress(const std::shared_ptr<ParameterSet>& set) const;
@@ -60,6 +61,7 @@ class UpdaterGroups {
     std::shared_ptr<Updater> updater;
     std::set<std::string> parameters;  // of a group
     UsedNames used;
+    bool has_tables = false;  // whether it updates one whose rows lie with several processes
   };
   [[nodiscard]] Updater& rest() const { return *parts_[0].updater; }
 

@@ -226,7 +226,8 @@ TEST(ModelParts, APartThatDoesNotFitIsNamed) {
               }),
               HasSubstr("lacks tensor \"other\""));
   EXPECT_THAT(refusal_with([](ModelParts& parts) { parts.tensors[0].name = "first"; }), HasSubstr("is given twice"));
-  EXPECT_THAT(refusal_with([](ModelParts& parts) { parts.tensors[0].place = 9; }), HasSubstr("has place 9 of 2"));
+  EXPECT_THAT(refusal_with([](ModelParts& parts) { parts.tensors[0].place = 9; }),
+              HasSubstr("has place 9 of 3 tensors"));
   EXPECT_THAT(refusal_with([](ModelParts& parts) {
                 parts.parts[0].blocks.count = 100;
                 parts.parts[1].blocks = {100, 156};
@@ -241,12 +242,36 @@ TEST(ModelParts, APartThatDoesNotFitIsNamed) {
   EXPECT_THAT(refusal_with([](ModelParts& parts) { parts.parts[0].file = kPath; }), HasSubstr("is that of another"));
 }
 
+// A part without data that names parts of its own would leave memory unwritten.
+TEST(ModelParts, PartsOfPartsAreRefused) {
+  MemoryFiles files;
+  ModelParts inner{{{"table", {kRows, kWidth}, 0}}, {{"nowhere", {0, 256}, std::string(32, '0')}}};
+  const std::string checksum = write_model(files, part_path(0), "", *created(1), {},
+                                           {{{kPartKey, blocks_text({0, 256})}, {kPartsKey, parts_text(inner)}}, {}});
+  const ModelParts parts{{{"table", {kRows, kWidth}, 1}}, {{part_path(0), {0, 256}, checksum}}};
+  write_model(files, kPath, "{}", *created(1), {"first", "last"}, {{{kPartsKey, parts_text(parts)}}, {}});
+  EXPECT_THAT(refusal(files), HasSubstr("part \"model.parts/0\" has parts itself"));
+}
+
+TEST(ModelParts, ThousandsAreListed) {
+  constexpr uint64_t kCount = 20'000;
+  ModelParts parts{{}, {{"nowhere", {0, 256}, std::string(32, '0')}}};
+  for (uint64_t i = 0; i < kCount; ++i) parts.tensors.push_back({"t" + std::to_string(i), {1}, i});
+  std::vector<CheckpointTensor> own;
+  for (uint64_t i = 0; i < kCount; ++i) own.push_back({"own" + std::to_string(i), "F32", {0}, nullptr, 0});
+  MemoryFiles files;
+  write_model(files, kPath, "{}", *created(1), {}, {{{kPartsKey, parts_text(parts)}}, own});
+  EXPECT_THAT(refusal(files), HasSubstr("\"nowhere\", which has rows of its tables, is missing"));
+}
+
 TEST(ModelParts, DamagedMetadataIsNamed) {
   for (const char* const text :
        {"", "[]", "{}", "{\"files\":[],\"tensors\":0}", "{\"files\":[],\"tensors\":[]}",
         R"({"files":[{"file":"a","xxh3_128":"b","blocks":[0,256]}],"tensors":[{"name":"t","place":0,"shape":[]}]})",
         R"({"files":[{"file":"a","xxh3_128":"b","blocks":[0,-1]}],"tensors":[]})",
         R"({"files":[{"file":"a","xxh3_128":"b","blocks":[0,257]}],"tensors":[]})",
+        R"({"files":[{"file":"a","xxh3_128":"b","blocks":[9223372036854775807,9223372036854775807]}],"tensors":[]})",
+        R"({"files":[{"file":"a","xxh3_128":"","blocks":[0,256]}],"tensors":[]})",
         R"({"files":[{"file":1,"xxh3_128":"b","blocks":[0,256]}],"tensors":[]})",
         R"({"files":[],"tensors":[{"name":"t","place":0,"shape":[9223372036854775807,9223372036854775807]}]})"}) {
     MemoryFiles files;

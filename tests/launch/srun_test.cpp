@@ -43,6 +43,14 @@ TEST_F(LaunchSrun, TheyTrainTogetherWithASecret) {
   EXPECT_FALSE(std::filesystem::exists(path("two1.safetensors"))) << "process 0 saves";
 }
 
+TEST_F(LaunchSrun, AnOpenTeamIsWarnedOf) {
+  const std::string team = "TENON_TEAM_RANK=0 TENON_TEAM_PROCESSES=1 TENON_TEAM_COMM=zmq TENON_TEAM_ADDRESS=";
+  const auto trained = [&](const std::string& more) { return shell(team + more + " exec $TENON train job.toml").error; };
+  EXPECT_THAT(trained("tcp://127.0.0.1:0"), HasSubstr("warning: whoever reaches tcp://127.0.0.1:0 can join"));
+  EXPECT_THAT(trained("tcp://127.0.0.1:0 TENON_TEAM_SECRET=secret"), testing::Not(HasSubstr("whoever reaches")));
+  EXPECT_THAT(trained("ipc://team"), testing::Not(HasSubstr("whoever reaches")));
+}
+
 TEST_F(LaunchSrun, WithoutASecretTheyAreRefused) {
   Child process = process_of_step(1, "");
   EXPECT_EQ(exit_of(process), 64);

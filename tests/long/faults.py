@@ -2,7 +2,8 @@
 faults.py BUILD [--kills N] [--stops N] [--partitions N] [--seed N]
 
 Prints a table of how long it took until the fault was noticed and until a minibatch was trained again, by role. Each
-training has a table whose rows the processes own, must save the file of one process, and train each minibatch once in each start, with the cost that it has there.
+training has a table whose rows all processes own, or, in every other one, the last process as a server. It must save the
+file of one process, and train each minibatch once in each start, with the cost that it has there.
 The numbers are those of all roles together: process 0, another process, the agent of a machine, the launcher.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
@@ -135,8 +136,9 @@ class Job:
 
     def __init__(self, program, folder, seed, passes):
         self.program, self.folder, self.environment, self.prefix = program, folder, None, []
-        self.options = ["--processes", str(PROCESSES)]
         draw = random.Random(seed)
+        self.servers = ["--servers", str(seed % 2)]  # the last process owns all rows of the table, or all own some
+        self.options = ["--processes", str(PROCESSES - seed % 2)]
         rows = [",".join([*(f"{draw.gauss(0, 1):.4g}" for _ in "abcd"), str(draw.randrange(ITEMS)), str(draw.randrange(3))])
                 for _ in range(240)]
         (folder / "train.csv").write_text("\n".join(["a,b,c,d,item,label", *rows]) + "\n")
@@ -156,7 +158,7 @@ class Job:
         self.launches, self.starts, self.lost, self.doubled = [], [], 0, 0
 
     def launch(self, *more):
-        command = [*self.prefix, self.program, "train", "job.toml", *self.options, "--log-format", "json",
+        command = [*self.prefix, self.program, "train", "job.toml", *self.options, *self.servers, "--log-format", "json",
                    "--restarts", "100000", *more]
         self.launches.append(Launch(command, self.folder, self.environment))
         return self.launches[-1]

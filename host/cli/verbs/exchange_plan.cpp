@@ -90,9 +90,10 @@ void print_tables(const json& tables) {
   for (const json& each : tables) {
     const json& owner = each.at("owner");
     const auto of_minibatch = each.at("minibatch_rows").get<uint64_t>();
+    std::string rows = std::to_string(of_minibatch);
+    if (of_minibatch == 0) rows = each.at("trained").get<bool>() ? "as sequences have" : "not trained";
     table.row({each.at("name").get<std::string>(), each.at("rows").dump(), owner.at("rows").dump(),
-               owner.at("bytes").dump(), owner.at("state_bytes").dump(),
-               of_minibatch == 0 ? "as sequences have" : std::to_string(of_minibatch)});
+               owner.at("bytes").dump(), owner.at("state_bytes").dump(), rows});
     values += owner.at("bytes").get<uint64_t>(), states += owner.at("state_bytes").get<uint64_t>();
     read += of_minibatch;
   }

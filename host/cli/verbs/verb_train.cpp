@@ -229,7 +229,11 @@ class Training : base::NotCopied {
     if (options_.best && options_.average) options_.best->averages = make_set();
   }
   void join(const JoinedTeam& team) {
-    options_.team = host_.join(team.options);
+    const TeamOptions& options = team.options;
+    if (team.leads() && options.secret.empty() && options.address.starts_with("tcp://"))
+      console_.warn("whoever reaches " + options.address +
+                    " can join this training and change its model; TENON_TEAM_SECRET lets in those alone who know it");
+    options_.team = host_.join(options);
     const tn_team_info info = options_.team.info();
     const std::string processes = std::to_string(info.processes),
                       trainers = std::to_string(info.processes - info.servers);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/machine/tables/owned_rows.h"
 
+#include <algorithm>
+
 namespace tenon::host {
 
 OwnedRows::OwnedRows(const StepGradients& step, DeviceMachine& machine)
@@ -12,6 +14,7 @@ OwnedRows::OwnedRows(const StepGradients& step, DeviceMachine& machine)
 
 void OwnedRows::take(const MachineTable& table, const RowTerms& sums) {
   const ParameterEntry& entry = set()->entries()[table.owned];
+  trained_.insert(table.owned);
   if (entry.shape[0] == 0) return;  // sums are empty, too
   std::unique_ptr<SparseGradient>& gradient = gradients_[table.owned];
   if (gradient == nullptr) {
@@ -26,6 +29,11 @@ void OwnedRows::take(const MachineTable& table, const RowTerms& sums) {
   for (const int64_t id : sums.ids) places.push_back(blocks.place(id));
   gradient->write(places, sums.values.data());
   access().wait();
+}
+
+bool OwnedRows::has_tables(const UsedNames& used) const {
+  return std::any_of(trained_.begin(), trained_.end(),
+                     [&](size_t entry) { return used.contains(set()->entries()[entry].name); });
 }
 
 std::vector<const SparseGradient*> OwnedRows::row_sparse(const UsedNames& used) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "host/machine/device_machine.h"
@@ -26,6 +27,7 @@ class OwnedRows final : public UpdateTarget {
   [[nodiscard]] bool exist() const override { return step_.exist(); }
   [[nodiscard]] std::vector<GradientRun> runs(const UsedNames& /*used*/) const override { return {}; }
   [[nodiscard]] std::vector<const SparseGradient*> row_sparse(const UsedNames& used) const override;
+  [[nodiscard]] bool has_tables(const UsedNames& used) const override;
   [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const override { return memory_id_; }
   [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const override { return machine_.set()->owned(); }
   [[nodiscard]] const std::shared_ptr<Device>& device() const override { return machine_.device(); }
@@ -39,6 +41,7 @@ class OwnedRows final : public UpdateTarget {
   const StepGradients& step_;
   DeviceMachine& machine_;
   std::map<size_t, std::unique_ptr<SparseGradient>> gradients_;  // by number of the entry; not of those without rows
+  std::set<size_t> trained_;                                     // entries of which gradients were taken
   std::shared_ptr<const MemoryId> memory_id_;
 };
 

@@ -2,12 +2,12 @@
 #include "host/training/team/table_parts.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
 #include <system_error>
 
-#include "base/text.h"
 #include "core/error.h"
+#include "core/files/folder_files.h"
+#include "core/files/model_file.h"
 #include "core/folder.h"
 #include "host/machine/tables/table_owners.h"
 #include "host/training/checkpoint_file.h"
@@ -18,101 +18,127 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEnding = ".safetensors";
+constexpr const char* kIncomplete = "incomplete";  // the file in a folder of parts that no checkpoint names yet
 
-// Returns what the names of the folders of a checkpoint begin with: "checkpoint-2-40.parts".
-std::string beginning_of(const std::string& name) { return fs::path(name).replace_extension(".parts").string(); }
+fs::path folder_of(const std::vector<ModelPart>& parts) { return fs::path(parts.front().file).parent_path(); }
 
-bool is_part_name(const std::string& name) {
-  int process = 0, processes = 0;
-  // NOLINTNEXTLINE(cert-err34-c): three digits fit
-  return std::sscanf(name.c_str(), "%3d-of-%3d.safetensors", &process, &processes) == 2 &&
-         name == part_name(process, processes);
-}
-
-// Removes a folder that has parts alone, with these.
-void remove_folder(const fs::path& folder) {
+// Removes what a training has written into a folder of parts that was never completed.
+void remove_folder(FileSystem& files, const fs::path& folder) {
   std::error_code ignored;
+  if (auto* const owner = dynamic_cast<FolderFiles*>(&files)) {
+    try {
+      owner->remove_leftovers(folder);
+    } catch (const Error&) {  // what is left does no harm
+    }
+  }
   for (const std::string& name : names_in(folder, ignored))
     if (is_part_name(name)) fs::remove(folder / name, ignored);
+  fs::remove(folder / kIncomplete, ignored);
   fs::remove(folder, ignored);
 }
 
-// Whether a name is that of a folder of parts; sets the beginning of it that names the checkpoint.
-bool is_folder_name(const std::string& name, std::string& checkpoint) {
-  constexpr std::string_view kParts = ".parts";
-  const size_t at = name.rfind(kParts);
-  if (at == std::string::npos || at == 0) return false;
-  const std::string number = name.substr(at + kParts.size());
-  checkpoint = name.substr(0, at);
-  return number.empty() ||
-         (number.size() > 1 && number[0] == '-' && number.find_first_not_of("0123456789", 1) == std::string::npos);
-}
-
-template <typename Chosen>
-void remove_folders(const fs::path& folder, const Chosen& chosen) {
-  std::error_code ignored;
-  for (const std::string& name : names_in(folder, ignored))
-    if (std::string checkpoint; is_folder_name(name, checkpoint) && chosen(name, checkpoint))
-      remove_folder(folder / name);
+// Returns the checkpoint whose parts a folder of this name has; empty: none.
+std::string checkpoint_of(const std::string& folder) {
+  const size_t at = folder.rfind(kPartsEnding);
+  return at == std::string::npos || at == 0 ? "" : folder.substr(0, at) + kModelEnding;
 }
 
 }  // namespace
 
-TableParts::TableParts(Team* team, const ParameterSet& set, fs::path folder)
-    : team_(team), agreement_(team), set_(set), folder_(std::move(folder)) {}
+TableParts::TableParts(FileSystem& files, Team* team, const ParameterSet& set, fs::path folder)
+    : files_(files), team_(team), agreement_(team), set_(set), folder_(std::move(folder)) {}
 
-std::string TableParts::make(const std::string& beginning) const {
-  std::string name;
+int64_t TableParts::owners() const {
+  if (team_ == nullptr) return 1;
+  return team_->servers() == 0 ? team_->processes() : team_->servers();
+}
+
+std::string TableParts::make(const std::string& name) const {
+  std::string made;
   agreement_.together([&] {
-    if (agreement_.leads()) name = make_new_folder(folder_, beginning);
+    if (!agreement_.leads()) return;
+    made = make_new_folder(folder_, name);
+    files_.replace(folder_ / made / kIncomplete)->commit();
   });
-  name.resize(agreement_.of_leader(uint64_t{name.size()}));
-  team_->broadcast(std::as_writable_bytes(std::span(name)));
+  if (team_ == nullptr) return made;
+  made.resize(agreement_.of_leader(uint64_t{made.size()}));
+  team_->broadcast(std::as_writable_bytes(std::span(made)));
   agreement_.together([&] {
     std::error_code failure;
-    if (!fs::is_directory(folder_ / name, failure))
-      fail(TN_INVALID, SubjectName{folder_.string()}, "it does not see the folder ", (folder_ / name).string(),
+    if (!fs::is_directory(folder_ / made, failure))
+      fail(TN_INVALID, SubjectName{folder_.string()}, "it does not see the folder ", (folder_ / made).string(),
            ", which process 0 has made: checkpoints of tables need a folder that all processes share");
   });
-  return name;
+  return made;
 }
 
 void TableParts::require_shared() const {
-  const std::string name = make("shared.parts");
-  if (agreement_.leads()) remove_folder(folder_ / name);
+  const std::string name = make(parts_folder("shared"));
+  if (agreement_.leads()) remove_folder(files_, folder_ / name);
 }
 
 std::vector<ModelPart> TableParts::write(FileSystem& files, const std::string& name,
                                          const std::vector<Updater::StateValues>& states) const {
-  const std::string folder = make(beginning_of(name));
-  const int64_t owners = team_->servers() == 0 ? team_->processes() : team_->servers();
-  const int64_t first = team_->processes() - owners;
-  const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners); };
+  const std::string folder = make(parts_folder(name));
+  const int64_t rank = team_ == nullptr ? 0 : team_->rank(), processes = team_ == nullptr ? 1 : team_->processes();
+  const int64_t first = processes - owners();
+  const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners()); };
   constexpr size_t kDigits = 32;  // of a checksum
   std::string checksum(kDigits, '0');
-  agreement_.together([&] {
-    if (team_->rank() >= first) checksum = write_checkpoint_part(files, folder_ / file(team_->rank()), set_, states);
-  });
+  try {
+    agreement_.together([&] {
+      if (rank >= first) checksum = write_checkpoint_part(files, folder_ / file(rank), set_, states);
+    });
+  } catch (const Error&) {
+    if (agreement_.leads()) remove_folder(files_, folder_ / folder);
+    throw;
+  }
   const std::vector<std::string> checksums = agreement_.texts_of_all(checksum);
   std::vector<ModelPart> parts;
-  for (int64_t process = first; process < team_->processes(); ++process)
+  for (int64_t process = first; process < processes; ++process)
     parts.push_back({file(process), owned_blocks(team_, process), checksums[static_cast<size_t>(process)]});
   return parts;
 }
 
-void TableParts::remove(const fs::path& folder, const std::string& name, const std::vector<ModelPart>& kept) {
-  const std::string checkpoint = fs::path(name).stem().string();
-  const std::string stays = kept.empty() ? "" : fs::path(kept.front().file).parent_path().string();
-  remove_folders(folder,
-                 [&](const std::string& each, const std::string& its) { return its == checkpoint && each != stays; });
+void TableParts::complete(const std::vector<ModelPart>& parts) const {
+  std::error_code ignored;
+  fs::remove(folder_ / folder_of(parts) / kIncomplete, ignored);
 }
 
-void TableParts::remove_leftovers(const fs::path& folder) {
-  remove_folders(folder, [&](const std::string&, const std::string& checkpoint) {
-    std::error_code unknown;
-    return !fs::exists(folder / (checkpoint + kEnding), unknown);
-  });
+std::vector<ModelPart> parts_of_checkpoint(FileSystem& files, const fs::path& checkpoint) {
+  std::error_code unknown;
+  if (!fs::exists(checkpoint, unknown)) return {};
+  try {
+    return parts_of_model(files, checkpoint);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+void remove_parts(const fs::path& folder, const std::vector<ModelPart>& parts) {
+  if (parts.empty()) return;
+  std::error_code ignored;
+  for (const ModelPart& part : parts) fs::remove(folder / part.file, ignored);
+  const fs::path own = folder_of(parts);
+  if (own.empty()) return;
+  fs::remove(folder / own / kIncomplete, ignored);
+  fs::remove(folder / own, ignored);
+}
+
+void remove_incomplete_parts(FileSystem& files, const fs::path& folder) {
+  std::error_code unknown;
+  for (const std::string& name : names_in(folder, unknown)) {
+    const std::string checkpoint = checkpoint_of(name);
+    if (checkpoint.empty() || !fs::exists(folder / name / kIncomplete, unknown)) continue;
+    const bool exists = fs::exists(folder / checkpoint, unknown);
+    if (unknown) continue;
+    const std::vector<ModelPart> parts =
+        exists ? parts_of_checkpoint(files, folder / checkpoint) : std::vector<ModelPart>();
+    if (!parts.empty() && folder_of(parts) == name)  // killed between the two
+      fs::remove(folder / name / kIncomplete, unknown);
+    else
+      remove_folder(files, folder / name);
+  }
 }
 
 }  // namespace tenon::host

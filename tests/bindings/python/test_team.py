@@ -254,7 +254,7 @@ def refused(kind, words, **options):
         ({"comm": 3}, tenon.error.InvalidError, "comm is 3; expected a text"),
         ({"nodes": "node0,node1:2"}, tenon.error.UnsupportedError, 'tenon train JOB --nodes "node0,node1"'),
         ({"k8s_job": "hello"}, tenon.error.UnsupportedError, "k8s_job is not offered: .* Kubernetes are missing"),
-        ({"num_parameter_servers": 15}, tenon.error.UnsupportedError, "parameter servers, .* are missing"),
+        ({"num_parameter_servers": 15}, tenon.error.UnsupportedError, "--servers 2` trains a job with servers for its tables"),
         ({"passes": -1}, tenon.error.InvalidError, "passes is -1"),
         ({"sharts": 2}, TypeError, "sharts"),
     ],

@@ -53,6 +53,14 @@ TEST_F(ModelMemory, IsThatOfTheFile) {
   EXPECT_EQ(numbers(machine.output(model.outputs[0]))[0], 2 * values(options)[0] + values(options)[1]);
 }
 
+TEST_F(ModelMemory, HasNoParts) {
+  TrainOptions options = training();
+  options.parameters.save({line_, cost_}, folder_.file("whole.safetensors"));
+  host_.split_model(folder_.file("whole.safetensors"), folder_.file("split.safetensors"), {"line.weight"}, 2);
+  EXPECT_THAT(refused(read(folder_.file("split.safetensors")), TN_UNSUPPORTED),
+              AllOf(HasSubstr("split.parts/000-of-002.safetensors"), HasSubstr("a model in memory is one file")));
+}
+
 TEST_F(ModelMemory, OfManyOutputsAndOfACheckpoint) {
   Layers outputs;
   for (int i = 0; i < 40; ++i) outputs.push_back(host_.layer("fc", {x_}, {{"size", 1}}, "out" + std::to_string(i)));

@@ -179,8 +179,9 @@ void expect_bits_of_whole_tables(const Change& change = nullptr) {
 }
 
 TEST(TeamTables, EachUpdaterGivesTheBitsOfWholeTables) {
-  for (const std::string updater : {"sgd", "adam", "rowwise_adagrad"})
+  for (const std::string updater : {"sgd", "adam", "rowwise_adagrad", "example.rprop"})
     expect_bits_of_whole_tables([&](TrainOptions& options, const Host& host, int64_t) {
+      if (updater == "example.rprop") host.add_plugin(tenon_plugin());  // of examples/plugins, by a third party
       options.updater = host.updater(updater, {{"learning_rate", 0.1}});
     });
 }
@@ -284,10 +285,49 @@ TEST(TeamTables, ServersNeedTablesAndTrainers) {
 }
 
 TEST(TeamTables, CheckpointsHaveTheStatesOfEachGroup) {
-  expect_resumed_bits(3, 2, [](TrainOptions& options, const Host& host, int64_t) {
+  const Change groups = [](TrainOptions& options, const Host& host, int64_t) {
     options.updater = host.updater("rowwise_adagrad", {{"learning_rate", 0.1}});
     options.groups = {{host.updater("adam", {{"learning_rate", 0.2}}), {"items"}},
                       {host.updater("sgd", {{"learning_rate", 0.2}, {"momentum", 0.9}}), {"scores"}}};
+  };
+  expect_resumed_bits(3, 2, groups);
+  expect_resumed_bits(3, 2, groups, 1);  // process 0 has no rows, and yet the steps of the updater of tables alone
+}
+
+TEST(TeamTables, AScheduleOfTablesAloneIsReported) {
+  expect_bits_of_whole_tables([](TrainOptions& options, const Host& host, int64_t) {
+    options.updater = host.updater(
+        "adam",
+        {{"learning_rate", 0.1}, {"schedule.type", "polynomial"}, {"schedule.steps", 10}, {"schedule.end", 0.1}});
+    options.groups = {{host.updater("sgd", {{"learning_rate", 0.2}}), {"scores", "tagged.bias"}}};
+  });
+}
+
+// An updater of the application: all values become a number of the step.
+class Counting final : public UpdateRule {
+ public:
+  explicit Counting(Parameters parameters) : parameters_(std::move(parameters)) {}
+  void update(const RuleStep& step) override {
+    std::vector<std::vector<float>> values;
+    std::vector<ParameterValues> list;
+    for (const std::string& name : step.names) {
+      Array array = parameters_.get(name);
+      size_t count = 1;
+      for (const int64_t extent : array.shape) count *= static_cast<size_t>(extent);
+      values.emplace_back(count, 0.125F * static_cast<float>(step.number));
+      list.push_back({name, {TN_F32, array.shape, values.back().data()}});
+    }
+    tenon::commit(step.machine, list);
+  }
+
+ private:
+  Parameters parameters_;
+};
+
+TEST(TeamTables, CheckpointsOfUpdatersOfApplicationsBesideTables) {
+  expect_resumed_bits(3, 2, [](TrainOptions& options, const Host& host, int64_t) {
+    options.updater = updater_of(options.parameters, "counting", std::make_shared<Counting>(options.parameters));
+    options.groups = {{host.updater("adam", {{"learning_rate", 0.2}}), {"items", "tagged.weight"}}};
   });
 }
 
@@ -332,9 +372,25 @@ TEST(TeamTables, PartsStayAsLongAsTheirCheckpoint) {
             (std::set<std::string>{"000-of-002.safetensors", "001-of-002.safetensors"}));
   // What a process that was killed has left is removed by the next start.
   std::filesystem::create_directory(kept + "/checkpoint-9-9.parts-3");
-  std::ofstream(kept + "/checkpoint-9-9.parts-3/000-of-002.safetensors") << "begun";
+  for (const char* const name : {"incomplete", "000-of-002.safetensors"})
+    std::ofstream(kept + "/checkpoint-9-9.parts-3/" + name) << "begun";
+  std::ofstream(kept + "/checkpoint-2-0.parts/incomplete") << "killed when the checkpoint was there";
   for (const Outcome& each : together(2, with_checkpoints(kept, TN_START_RESUME, 0))) EXPECT_EQ(each.error, "");
   EXPECT_EQ(names_in(kept), names);
+  EXPECT_EQ(names_in(kept + "/checkpoint-2-0.parts").size(), 2U);
+}
+
+TEST(TeamTables, WhatOthersHavePutIntoTheFolderStays) {
+  const TemporaryFolder folder;
+  const std::string kept = folder.file("kept");
+  for (const Outcome& each : together(2, with_checkpoints(kept, TN_START_FRESH, 5))) EXPECT_EQ(each.error, "");
+  const Host host = make_host(1);
+  std::filesystem::rename(kept + "/checkpoint-1-1.safetensors", kept + "/good.safetensors");
+  host.split_model(kept + "/good.safetensors", kept + "/split.model", {"items.weight"}, 3);
+  for (const Outcome& each : together(3, with_checkpoints(kept, TN_START_RESUME, 0))) EXPECT_EQ(each.error, "");
+  host.join_model(kept + "/good.safetensors", folder.file("one"));
+  host.join_model(kept + "/split.model", folder.file("two"));
+  EXPECT_TRUE(tensors_of(folder.file("one")) == tensors_of(folder.file("two")));
 }
 
 TEST(TeamTables, PartsThatAreDamagedOrMissingAreNamedInAllProcesses) {
@@ -360,6 +416,29 @@ TEST(TeamTables, AFolderThatIsNotSharedIsNoticed) {
   };
   for (const Outcome& each : together(2, apart))
     EXPECT_THAT(each.error, HasSubstr("process 1: it does not see the folder"));
+  const Change resumed = [&](TrainOptions& options, const Host& host, int64_t rank) {
+    const std::string name = rank == 0 ? "kept" : "mount";
+    with_checkpoints(folder.file(name), TN_START_RESUME_OR_FRESH, 0)(options, host, rank);
+  };
+  for (const Outcome& each : together(2, with_checkpoints(folder.file("kept"), TN_START_FRESH, 5)))
+    EXPECT_EQ(each.error, "");
+  for (const Outcome& each : together(2, resumed))
+    EXPECT_THAT(each.error, HasSubstr("process 1: it does not see the folder"));
+}
+
+// The only server has the parameters of a process without a team.
+TEST(TeamTables, AnOwnerOfAllRowsTrainsAlone) {
+  const TemporaryFolder folder;
+  const Outcome whole = trained(make_host(2), {}, false, with_checkpoints(folder.file("whole"), TN_START_FRESH, 0));
+  const Change alone = [&](TrainOptions& options, const Host& host, int64_t rank) {
+    options.team = {};
+    if (rank == 1) with_checkpoints(folder.file("kept"), TN_START_FRESH, 0)(options, host, rank);
+  };
+  const std::vector<Outcome> all = together(2, alone, 1);
+  EXPECT_THAT(all[0].error, HasSubstr("its rows lie with the processes of a team"));
+  EXPECT_EQ(all[1].error, "");
+  EXPECT_EQ(all[1].log, whole.log);
+  EXPECT_TRUE(std::filesystem::exists(folder.file("kept/checkpoint-2-0.parts/000-of-001.safetensors")));
 }
 
 // ---- what is refused
