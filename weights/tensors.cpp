@@ -26,22 +26,56 @@ constexpr uintmax_t kMostIndexBytes = 100'000'000;  // as a header of safetensor
   throw Error(TN_BAD_DATA, "\"" + file + "\": " + reason, {}, file);
 }
 
-// Reads a file of safetensors, whose header the library checks: the tensors lie behind it without gaps.
+// Sets the files and places of the tensors that a file has itself: they lie behind its header without gaps.
+void locate(const std::string& path, const std::vector<StoredTensor*>& tensors) {
+  uint64_t end = 0;
+  for (StoredTensor* const tensor : tensors) {
+    tensor->file = path, tensor->offset = end;
+    end += tensor->bytes;
+  }
+  std::error_code error;
+  const uintmax_t size = fs::file_size(path, error);
+  if (error || size < end) bad(path, "the file has changed while it was read");
+  for (StoredTensor* const tensor : tensors) tensor->offset += size - end;
+}
+
+StoredTensor tensor_of(const json& described) {
+  StoredTensor tensor;
+  tensor.name = described.at("name").get<std::string>();
+  tensor.type = described.at("dtype").get<std::string>();
+  tensor.shape = described.at("shape").get<Sizes>();
+  tensor.bytes = described.at("bytes").get<uint64_t>();
+  return tensor;
+}
+
+// Adds to the tensors of a model whose rows lie in a part where they are there.
+void add_part(const Host& host, const std::string& file, const json& part, TensorFile& model) {
+  const json described = json::parse(host.describe_model(file));
+  std::vector<StoredTensor> rows;
+  for (const json& each : described.at("tensors")) rows.push_back(tensor_of(each));
+  std::vector<StoredTensor*> own;
+  for (StoredTensor& each : rows) own.push_back(&each);
+  locate(file, own);
+  for (const StoredTensor& each : rows)
+    for (StoredTensor& tensor : model.tensors)
+      if (tensor.name == each.name)
+        tensor.parts.push_back({file, each.offset, each.bytes, part.at("first_block"), part.at("blocks")});
+}
+
+// Reads a file of safetensors, whose header, and those of its parts, the library checks.
 TensorFile read_file(const Host& host, const std::string& path) {
   const json model = json::parse(host.describe_model(path));
   TensorFile result;
   result.has_topology = model.at("topology").is_object();
   for (const auto& [key, value] : model.at("metadata").items())
     result.metadata[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  uint64_t end = 0;
-  for (const json& each : model.at("tensors")) {
-    result.tensors.push_back({each.at("name"), each.at("dtype"), each.at("shape"), path, end, each.at("bytes")});
-    end += result.tensors.back().bytes;
-  }
-  std::error_code error;
-  const uintmax_t size = fs::file_size(path, error);
-  if (error || size < end) bad(path, "the file has changed while it was read");
-  for (StoredTensor& tensor : result.tensors) tensor.offset += size - end;
+  for (const json& each : model.at("tensors")) result.tensors.push_back(tensor_of(each));
+  std::vector<StoredTensor*> own;
+  for (size_t i = 0; i < result.tensors.size(); ++i)
+    if (!model.at("tensors")[i].contains("in_parts")) own.push_back(&result.tensors[i]);
+  locate(path, own);
+  for (const json& part : model.value("parts", json::array()))
+    add_part(host, (fs::path(path).parent_path() / part.at("file").get<std::string>()).string(), part, result);
   return result;
 }
 
@@ -127,13 +161,33 @@ TensorFile read_tensors(const Host& host, const std::string& path) {
   return path.ends_with(".json") ? read_shards(host, path) : read_file(host, path);
 }
 
+namespace {
+
+std::string read_part(const std::string& name, const std::string& path, uint64_t offset, uint64_t count) {
+  std::string bytes(count, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(bytes.data(), static_cast<std::streamsize>(count));
+  if (!file) bad(path, "tensor \"" + name + "\": cannot be read: the file has changed, or the disk fails");
+  return bytes;
+}
+
+}  // namespace
+
 std::string read_bytes(const StoredTensor& tensor) {
+  if (tensor.parts.empty()) return read_part(tensor.name, tensor.file, tensor.offset, tensor.bytes);
+  constexpr int64_t kBlocks = 256;
   std::string bytes(tensor.bytes, '\0');
-  std::ifstream file(tensor.file, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(tensor.offset));
-  file.read(bytes.data(), static_cast<std::streamsize>(tensor.bytes));
-  if (!file)
-    bad(tensor.file, "tensor \"" + tensor.name + "\": cannot be read: the file has changed, or the disk fails");
+  if (bytes.empty()) return bytes;
+  const uint64_t row = tensor.bytes / static_cast<uint64_t>(tensor.shape.at(0));
+  for (const PartOfRows& part : tensor.parts) {
+    const std::string rows = read_part(tensor.name, part.file, part.offset, part.bytes);
+    for (uint64_t at = 0; at < rows.size(); at += row) {
+      const auto place = static_cast<int64_t>(at / row);
+      const int64_t number = place / part.count * kBlocks + part.first + place % part.count;
+      std::copy_n(rows.data() + at, row, bytes.data() + static_cast<uint64_t>(number) * row);
+    }
+  }
   return bytes;
 }
 

@@ -11,12 +11,20 @@ namespace tenon::weights {
 
 using Sizes = std::vector<int64_t>;
 
+// Rows of a tensor in a part of a model file: those whose numbers modulo 256 are in [first, first + count).
+struct PartOfRows {
+  std::string file;
+  uint64_t offset = 0, bytes = 0;
+  int64_t first = 0, count = 0;
+};
+
 struct StoredTensor {
   std::string name;
   std::string type;  // as in the file: "F32", "BF16"
   Sizes shape;
   std::string file;  // the shard
   uint64_t offset = 0, bytes = 0;
+  std::vector<PartOfRows> parts;  // that have the rows; empty: the file has them
 };
 
 struct TensorFile {

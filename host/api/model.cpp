@@ -399,9 +399,11 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
     json["topology"] = header.topology.empty() ? nlohmann::json() : api::parse_topology(header.topology, file);
     rename_layer_types(json["topology"]);
     json["tensors"] = nlohmann::json::array();
-    for (const ModelTensor& tensor : header.tensors)
+    for (const ModelTensor& tensor : header.tensors) {
       json["tensors"].push_back(
           {{"name", tensor.name}, {"dtype", tensor.type}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
+      if (tensor.in_parts) json["tensors"].back()["in_parts"] = true;
+    }
     for (const ModelPart& part : header.parts)
       json["parts"].push_back({{"file", part.file},
                                {"first_block", part.blocks.first},

@@ -73,7 +73,7 @@ void RuleUpdater::take(const std::shared_ptr<ParameterSet>& set) {
 
 void RuleUpdater::check_tables(const std::vector<std::string>& tables) const {
   if (!tables.empty())
-    fail(TN_UNSUPPORTED, ComponentName{who_}, SubjectName{tables[0]}, who_, ": table \"", tables[0],
+    fail(TN_UNSUPPORTED, ComponentName{who_}, SubjectName{tables[0]}, "table \"", tables[0],
          "\" has its rows with the processes of a team, which call no updater of an application; put the tables into a "
          "group with an updater of a plugin");
 }

@@ -35,8 +35,8 @@ uint64_t state_bytes(const Host& host, const Job& job, const Parameters& paramet
   return bytes;
 }
 
-// Returns the tables of the job: {name, rows, width, bytes, state_bytes, trained, minibatch_rows}. minibatch_rows:
-// those of which a minibatch can have gradients; 0: it has sequences, whose rows are not known beforehand.
+// Returns the tables of the job: {name, rows, width, bytes, state_bytes, trained, minibatch_rows}. minibatch_rows: of
+// which a minibatch has gradients, where the machine expects 16 in each sequence.
 json tables_of(const Host& host, const Job& job, const Parameters& parameters, const json& plan) {
   std::map<std::string, json> shapes;
   std::vector<std::string> names;

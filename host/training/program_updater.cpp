@@ -350,16 +350,16 @@ void ProgramUpdater::check_tables(const std::vector<std::string>& tables) const 
   const auto refuse = [&](const auto&... why) {
     const std::string who = "updater \"" + type() + "\"";
     if (!tables.empty())
-      fail(TN_UNSUPPORTED, ComponentName{who}, SubjectName{tables[0]}, who, ": table \"", tables[0], "\" ", why...);
+      fail(TN_UNSUPPORTED, ComponentName{who}, SubjectName{tables[0]}, "table \"", tables[0], "\" ", why...);
   };
   if (options_.clip_norm > 0)
     refuse(
         "has its rows with the processes of a team, over which clip_norm has no norm yet; put the tables into a group "
-        "of updaters without clip_norm");
+        "of an updater without clip_norm, in a job [[updater_group]]");
   if (grain_ == TN_GRAIN_TENSOR || grain_ == TN_GRAIN_MATRIX)
     refuse(
         "has its rows with the processes of a team, and this updater updates whole tensors; put the tables into a "
-        "group with another updater");
+        "group of another updater, in a job [[updater_group]]");
 }
 
 void ProgramUpdater::update(StepGradients& gradients, const UsedNames& used) {

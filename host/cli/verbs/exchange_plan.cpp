@@ -90,8 +90,7 @@ void print_tables(const json& tables) {
   for (const json& each : tables) {
     const json& owner = each.at("owner");
     const auto of_minibatch = each.at("minibatch_rows").get<uint64_t>();
-    std::string rows = std::to_string(of_minibatch);
-    if (of_minibatch == 0) rows = each.at("trained").get<bool>() ? "as sequences have" : "not trained";
+    const std::string rows = each.at("trained").get<bool>() ? std::to_string(of_minibatch) : "not trained";
     table.row({each.at("name").get<std::string>(), each.at("rows").dump(), owner.at("rows").dump(),
                owner.at("bytes").dump(), owner.at("state_bytes").dump(), rows});
     values += owner.at("bytes").get<uint64_t>(), states += owner.at("state_bytes").get<uint64_t>();
@@ -101,7 +100,9 @@ void print_tables(const json& tables) {
   table.print(std::cout, output_width());
   std::cout << "Together " << shown_bytes(values) << " of values and " << shown_bytes(states)
             << " of states with an owner.";
-  if (read > 0) std::cout << " In a step the owners serve at most " << read << " rows, and update as many.";
+  if (read > 0)
+    std::cout << " In a step the owners serve about " << read
+              << " rows, where 16 are taken for each sequence, and update as many.";
   std::cout << "\n";
 }
 

@@ -63,8 +63,8 @@ void LaunchArguments::check(const Options& options) const {
     options.fail("--processes and --nodes exclude each other: node1:2 states the processes of a node");
   if (processes != JobOptions::kNotGiven && (processes < 1 || processes > kMostProcesses))
     fail("--processes", "1 to " + std::to_string(kMostProcesses), std::to_string(processes));
-  if (servers < 0 || servers > kMostProcesses)
-    fail("--servers", "0 to " + std::to_string(kMostProcesses), std::to_string(servers));
+  if (servers < 0 || servers > kMostServers)
+    fail("--servers", "0 to " + std::to_string(kMostServers), std::to_string(servers));
   if (restarts < 0) fail("--restarts", "at least 0", std::to_string(restarts));
   if (!(stall >= 0 && stall <= kMostSeconds)) fail("--stall", "0 to 1e6 seconds", base::brief(stall, 6));
   if (!(silence >= 1 && silence <= kMostSeconds)) fail("--silence", "1 to 1e6 seconds", base::brief(silence, 6));

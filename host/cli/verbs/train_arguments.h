@@ -12,6 +12,7 @@
 namespace tenon::cli {
 
 constexpr int64_t kMostProcesses = 1024;
+constexpr int64_t kMostServers = 256;  // blocks of the rows of a table
 
 // The options of a training by several processes (docs/launching.md).
 struct LaunchArguments {

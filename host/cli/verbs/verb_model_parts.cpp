@@ -26,8 +26,8 @@ int run_model_split(const Arguments& arguments) {
       "beside TO. Any number of processes reads them.");
   namespace po = boost::program_options;
   options.list.add_options()("table", po::value(&tables)->value_name("NAME"),
-                             "a tensor whose rows are divided; may be repeated")(
-      "parts", po::value(&parts)->value_name("N"), "the number of parts, 1 to 256");
+                             "a tensor whose rows are divided, required; may be repeated")(
+      "parts", po::value(&parts)->value_name("N"), "the number of parts, 1 to 256, required");
   if (!options.parse(arguments)) return kDone;
   constexpr int64_t kMost = 256;
   if (tables.empty()) options.fail("--table: expected the name of a tensor");

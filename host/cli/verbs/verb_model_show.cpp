@@ -117,8 +117,8 @@ void print_parts(const json& parts) {
     table.row({part.at("file").get<std::string>(), std::to_string(first) + " to " + std::to_string(first + count - 1),
                part.at("checksum").get<std::string>()});
   }
-  std::cout << "\nThe rows of its tables lie in " << parts.size()
-            << " files beside it (tenon model join makes one file):\n";
+  std::cout << "\nThe rows of its tables lie in " << parts.size() << (parts.size() == 1 ? " file" : " files")
+            << " beside it (tenon model join makes one file of all):\n";
   table.print(std::cout, output_width());
 }
 

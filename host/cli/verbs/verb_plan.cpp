@@ -17,6 +17,7 @@
 #include "host/cli/planning.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs/exchange_plan.h"
+#include "host/cli/verbs/train_arguments.h"
 #include "host/cli/verbs/verbs.h"
 
 namespace tenon::cli {
@@ -320,7 +321,7 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
 }
 
 void check(const NetworkOptions& network, bool inference, const Options& options) {
-  constexpr int64_t kMost = 65536, kMostServers = 256;  // blocks of the rows of a table
+  constexpr int64_t kMost = 65536;
   if (network.processes < 0 || network.processes > kMost)
     options.fail("--processes: expected 0 to " + std::to_string(kMost) + ", got " + std::to_string(network.processes));
   if (network.servers < 0 || network.servers > kMostServers)

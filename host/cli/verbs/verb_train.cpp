@@ -400,11 +400,7 @@ class Training : base::NotCopied {
 
   // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
   int spoilt(int exit, const std::string& why) {
-    if (save_ && rows_are_shared()) {
-      if (arguments_.save.empty()) *save_ += ".partial";
-      console_.warn(why + ": saving what was trained so far");
-      save(kept(), *save_);
-    } else if (arguments_.save.empty() && !report_.checkpoint().empty()) {
+    if (arguments_.save.empty() && !report_.checkpoint().empty()) {
       console_.warn(why + ": the last checkpoint is " + report_.checkpoint());
     } else if (arguments_.save.empty()) {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
@@ -477,6 +473,9 @@ int run_train(const Arguments& arguments) {
     const int64_t servers = command.arguments.launch.servers;
     if (!team && servers > 0)
       command.options.fail("--servers is about several processes: state --processes or --nodes");
+    if (servers > 0 && job.tables.empty())
+      throw Failure(kBadConfig, "--servers " + std::to_string(servers) +
+                                    ": servers own the rows of tables, and the job has no key \"tables\"");
     if (team) team->options.servers = servers;
     if (team && job.threads == 0) job.threads = threads_among(team->local);
     return Training(command.arguments, std::move(job), format, team, control).run();

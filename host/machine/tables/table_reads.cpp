@@ -23,19 +23,20 @@ class TableReaders {
 
   void check(const MachineOptions& options) const {
     if (options.compute != TN_F32 || options.precision != TN_PRECISION_FULL)
-      refuse("the machine computes in another type than float32: leave \"compute\" at float32");
+      refuse("the machine computes in another type than float32: leave \"compute\" at float32, or ");
     for (const Node* node : nodes_) {
       const std::string layer = "layer \"" + graph_.layers[static_cast<size_t>(node->layer)] + "\" ";
       const bool gathers = node->is<Gather>() && node->inputs[0] == use_.computed && node->loop < 0 &&
                            std::count(node->inputs.begin(), node->inputs.end(), use_.computed) == 1;
       if (!gathers)
         refuse(layer, "reads it by ", primitive_name(node->operation),
-               "; tables are read by embeddings and bags alone (gather)");
+               "; tables are read by gather alone, as of embeddings, bags and sparse rows of numbers; ");
       if (feed_of(*node) == lowered_.feeds.size())
-        refuse(layer, "reads rows whose ids the model computes; expected those of a data layer, of int32 or int64");
+        refuse(layer, "reads rows whose ids the model computes; expected those of a data layer, of int32 or int64; ");
       if (!use_.row_sparse)
         refuse("its gradient is dense, since ", layer,
-               "or another one that reads it asks for that; set \"param.<suffix>", ".sparse\" of its layers to true");
+               "or another one that reads it asks for that; set \"param.<suffix>",
+               ".sparse\" of its layers to true, or ");
     }
   }
 
@@ -67,7 +68,7 @@ class TableReaders {
   template <typename... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
     fail_parameter(TN_UNSUPPORTED, use_.name, "table \"", use_.name, "\": ", parts...,
-                   ", or remove the parameter from the tables");
+                   "remove the parameter from the tables");
   }
 
   Graph& graph_;

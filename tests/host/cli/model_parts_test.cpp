@@ -44,5 +44,17 @@ TEST_F(ModelPartsTest, ModelsAreSplitAndJoined) {
               HasSubstr("part \"parted.parts/001-of-003.safetensors\", which has rows of its tables, is missing"));
 }
 
+TEST_F(ModelPartsTest, FirstValuesAndConversionsReadThem) {
+  done("train job.toml --passes 1");
+  done("model split model.safetensors parted.safetensors --table hidden.weight --table score.weight --parts 5");
+  for (const char* const from : {"model", "parted"}) {
+    const std::string init = std::string(" --set init=") + from + ".safetensors";
+    done("train job.toml --passes 1 --save of_" + std::string(from) + init);
+    done(std::string("model convert ") + from + ".safetensors tensors_of_" + from + ".safetensors");
+  }
+  EXPECT_EQ(read("of_parted"), read("of_model"));
+  EXPECT_EQ(read("tensors_of_parted.safetensors"), read("tensors_of_model.safetensors"));
+}
+
 }  // namespace
 }  // namespace tenon_tests

@@ -99,7 +99,7 @@ batch = 8
   EXPECT_NEAR(plan.at("exchange").at("bytes").get<double>(), dense + 8.0 / 3 * 2 / 3 * (2 * 24 + 16), 1e-9);
   EXPECT_THAT(run("plan tables.toml --processes 3").out,
               AllOf(HasSubstr("Tables, and what an owner has of them at most:"), HasSubstr("vector.weight"),
-                    HasSubstr("In a step the owners serve at most 8 rows, and update as many.")));
+                    HasSubstr("In a step the owners serve about 8 rows, where 16 are taken")));
   const json served = json::parse(run("plan tables.toml --json --processes 3 --servers 2 --network 1").out);
   EXPECT_EQ(served.at("tables").at(0).at("owner").at("rows"), 512) << "128 blocks of 4 rows";
   const double wider = 8.0 / 5 * plan.at("bytes").at("gradients").get<double>();
