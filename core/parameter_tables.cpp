@@ -3,7 +3,7 @@
 
 #include "base/fnv.h"
 #include "base/nearest.h"
-#include "core/first_rows.h"
+#include "core/initializers/first_rows.h"
 #include "core/initializers/initializers.h"
 #include "core/parameter_set.h"
 #include "core/philox.h"

@@ -1,5 +1,5 @@
-// tenon model join, tenon model split: models whose tables lie in parts; load no plugin. SPDX-License-Identifier:
-// Apache-2.0
+// tenon model join, tenon model split: models whose tables lie in parts; load no plugin.
+// SPDX-License-Identifier: Apache-2.0
 #include <tenon/tenon.hpp>
 
 #include "host/cli/options.h"
