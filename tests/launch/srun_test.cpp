@@ -45,7 +45,9 @@ TEST_F(LaunchSrun, TheyTrainTogetherWithASecret) {
 
 TEST_F(LaunchSrun, AnOpenTeamIsWarnedOf) {
   const std::string team = "TENON_TEAM_RANK=0 TENON_TEAM_PROCESSES=1 TENON_TEAM_COMM=zmq TENON_TEAM_ADDRESS=";
-  const auto trained = [&](const std::string& more) { return shell(team + more + " exec $TENON train job.toml").error; };
+  const auto trained = [&](const std::string& more) {
+    return shell(team + more + " exec $TENON train job.toml").error;
+  };
   EXPECT_THAT(trained("tcp://127.0.0.1:0"), HasSubstr("warning: whoever reaches tcp://127.0.0.1:0 can join"));
   EXPECT_THAT(trained("tcp://127.0.0.1:0 TENON_TEAM_SECRET=secret"), testing::Not(HasSubstr("whoever reaches")));
   EXPECT_THAT(trained("ipc://team"), testing::Not(HasSubstr("whoever reaches")));

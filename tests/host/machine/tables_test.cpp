@@ -119,6 +119,33 @@ class Tables : public testing::Test {
   const TablePlacement all_ = {{"items.weight", "tagged.weight"}, TableBlocks{}};
 };
 
+// The norm of the gradients is added up by runs: they must be those of a set that has the table between the others.
+TEST_F(Tables, PartTheRunsOfGradientsLikeAWholeTable) {
+  const LayerOutput before = layer("fc", "before", {data("x", TN_F32, TN_DENSE, {3})}, {{"size", int64_t{4}}});
+  const LayerOutput item =
+      layer("embedding", "item_vector", {data("item", TN_I32, TN_DENSE)},
+            {{"vocabulary", kRows}, {"size", int64_t{6}}, {"parameter_name", std::string("items")}});
+  const LayerOutput scores = layer("fc", "scores", {before, item}, {{"size", int64_t{4}}});
+  const LayerOutput label = data("label", TN_I32, TN_DENSE, {}, 4);
+  const Topology topology = Topology::trace({layer("cross_entropy", "cost", {scores, label}, {{"from_logits", true}})});
+  const Minibatch minibatch(1);
+  const std::vector<float> x(3 * kMost, 0.5F);
+  const auto entries_of_runs = [&](const std::shared_ptr<ParameterSet>& set) {
+    MachineOptions options;
+    options.training = true;
+    const auto trains = machine(topology, set, options);
+    trains->forward_backward(by_number(trains->feeds(), {{"x", {TN_F32, {kMost, 3}, x.data()}},
+                                                         {"item", {TN_I32, {kMost}, minibatch.item.data()}},
+                                                         {"label", {TN_I32, {kMost}, minibatch.label.data()}}}));
+    std::vector<std::vector<size_t>> entries;
+    for (const GradientRun& run : trains->step().runs({})) entries.push_back(run.entries);
+    return entries;
+  };
+  const auto whole = entries_of_runs(parameters(topology));
+  EXPECT_GT(whole.size(), 1U);
+  EXPECT_EQ(entries_of_runs(parameters(topology, {{"items.weight"}, TableBlocks{}})), whole);
+}
+
 TEST_F(Tables, CachesGiveTheBitsOfWholeTables) {
   const Topology topology = model();
   MachineOptions options;
@@ -171,7 +198,7 @@ TEST_F(Tables, WhatCachesCannotReadIsRefusedByName) {
   for (const TablePlacement& placement : {TablePlacement{{"scores.weight"}, TableBlocks{}}, {{"scores.weight"}, {}}}) {
     const auto set = parameters(topology, placement);
     EXPECT_THAT(refusal([&] { machine(topology, set); }),
-                HasSubstr("table \"scores.weight\": layer \"scores\" reads it by gemm; tables are read by embeddings"))
+                HasSubstr("table \"scores.weight\": layer \"scores\" reads it by gemm; tables are read by gather alone"))
         << "whether other processes own rows or not";
   }
   const auto dense =

@@ -38,6 +38,7 @@ class Clicks {
     sample.set("words", words);
     for (uint64_t i = 0; i < number % 3; ++i)
       sample.add_entry("tags", static_cast<int64_t>((i * 257 + number / 2 * 101) % kItems), 0.25F);
+    sample.set("x", drawn(3, number + 1));
     sample.set("label", static_cast<int32_t>(index % 4));
   }
 };
@@ -47,20 +48,22 @@ inline Schema clicks() {
   words.storage = TN_RAGGED;
   SlotOptions tags{"tags", TN_F32, {kItems}};
   tags.storage = TN_CSR;
-  return {{"item", TN_I32, {}, kItems}, words, tags, {"label", TN_I32, {}, 4}};
+  return {{"item", TN_I32, {}, kItems}, words, tags, {"x", TN_F32, {3}}, {"label", TN_I32, {}, 4}};
 }
 
 // A table that a bag and a lookup share, and one that sparse rows of numbers read.
 inline Layers recommender(const Host& host) {
   DataOptions words = integers("words", kItems), tags = floats("tags", {kItems});
   words.storage = TN_RAGGED, words.levels = 1, tags.storage = TN_CSR;
+  // Before the tables: the others lie behind them in the set.
+  const Layer dense = host.layer("fc", {host.data(floats("x", {3}))}, {{"size", 4}}, "dense");
   const Layer seen =
       host.layer("embedding", {host.data(words)},
                  {{"vocabulary", kItems}, {"size", 6}, {"reduce", "sum"}, {"parameter_name", "items"}}, "seen");
   const Layer item = host.layer("embedding", {host.data(integers("item", kItems))},
                                 {{"vocabulary", kItems}, {"size", 6}, {"parameter_name", "items"}}, "item_vector");
   const Layer tagged = host.layer("fc", {host.data(tags)}, {{"size", 5}}, "tagged");
-  const Layer scores = host.layer("fc", {seen, item, tagged}, {{"size", 4}}, "scores");
+  const Layer scores = host.layer("fc", {dense, seen, item, tagged}, {{"size", 4}}, "scores");
   return {host.layer("cross_entropy", {scores, host.data(integers("label", 4))}, {{"from_logits", true}}, "cost")};
 }
 

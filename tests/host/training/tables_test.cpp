@@ -59,7 +59,7 @@ TEST(TeamTables, AScheduleOfTablesAloneIsReported) {
     options.updater = host.updater(
         "adam",
         {{"learning_rate", 0.1}, {"schedule.type", "polynomial"}, {"schedule.steps", 10}, {"schedule.end", 0.1}});
-    options.groups = {{host.updater("sgd", {{"learning_rate", 0.2}}), {"scores", "tagged.bias"}}};
+    options.groups = {{host.updater("sgd", {{"learning_rate", 0.2}}), {"scores", "tagged.bias", "dense"}}};
   });
 }
 
