@@ -42,7 +42,6 @@ FirstRows::FirstRows(const tn_initializer& initializer, const Philox& philox, st
       shape_(std::move(shape)),
       blocks_(blocks),
       rows_(rows),
-      width_(1),
       drawn_(static_cast<size_t>(blocks.rows(shape_[0]))),
       missing_(static_cast<int64_t>(drawn_.size())) {
   for (size_t i = 1; i < shape_.size(); ++i) width_ *= static_cast<uint64_t>(shape_[i]);

@@ -131,11 +131,11 @@ void read_tensor(OpenModel& model, const ModelTensor& tensor, const std::vector<
 void read_values(OpenModel& model, const Destinations& destinations) {
   for (const ModelTensor& tensor : model.file.tensors) {
     if (tensor.in_parts || tensor.bytes == 0) continue;
-    const auto found = destinations.find(tensor.name);
-    if (found == destinations.end())
+    const auto places = destinations.find(tensor.name);
+    if (places == destinations.end())
       model.skip(tensor.offset, tensor.bytes);
     else
-      read_tensor(model, tensor, found->second);
+      read_tensor(model, tensor, places->second);
   }
   model.verify();
 }
@@ -216,11 +216,11 @@ void StoredTensors::read_rows(const ModelTensor& tensor, const TableBlocks& bloc
   if (!tensor.in_parts) return copy_rows(open.model, tensor, blocks, to);
   for (const ModelPart& part : open.model.file.parts) {
     if (!overlap(part.blocks, blocks)) continue;
-    auto found = open.parts.find(part.file);
-    if (found == open.parts.end())
-      found = open.parts.emplace(part.file, open_part(files_, path_, open.model.file, part)).first;
-    for (const ModelTensor& rows : found->second.file.tensors)
-      if (rows.name == tensor.name) copy_rows(found->second, rows, blocks, to);
+    auto opened_part = open.parts.find(part.file);
+    if (opened_part == open.parts.end())
+      opened_part = open.parts.emplace(part.file, open_part(files_, path_, open.model.file, part)).first;
+    for (const ModelTensor& rows : opened_part->second.file.tensors)
+      if (rows.name == tensor.name) copy_rows(opened_part->second, rows, blocks, to);
   }
 }
 

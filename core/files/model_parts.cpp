@@ -144,7 +144,11 @@ void RowCopy::take(uint64_t offset, const std::byte* data, uint64_t bytes) const
     const int64_t common_begin = std::clamp(to_.first, from_.first, from_.first + from_.count);
     const int64_t common_end = std::clamp(to_.first + to_.count, common_begin, from_.first + from_.count);
     const bool common = block >= common_begin && block < common_end;
-    const int64_t end = common ? common_end : block < common_begin ? common_begin : from_.first + from_.count;
+    int64_t end = from_.first + from_.count;
+    if (common)
+      end = common_end;
+    else if (block < common_begin)
+      end = common_begin;
     const uint64_t within = offset % row_bytes_;
     const uint64_t run = std::min(static_cast<uint64_t>(end - block) * row_bytes_ - within, bytes);
     if (common) std::memcpy(rows_ + static_cast<uint64_t>(to_.place(row)) * row_bytes_ + within, data, run);

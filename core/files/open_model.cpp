@@ -138,16 +138,16 @@ OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
 
 OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const ModelFile& file,
                     const ModelPart& part) {
-  const std::string whole = quoted(model.string());
+  const std::string model_name = quoted(model.string());
   const auto refuse = [&](const auto&... parts) {
-    fail(TN_BAD_DATA, SubjectName{model.string()}, whole, ": part ", quoted(part.file), parts...);
+    fail(TN_BAD_DATA, SubjectName{model.string()}, model_name, ": part ", quoted(part.file), parts...);
   };
   OpenModel opened;
   try {
     opened = open_model(files, model.parent_path() / part.file);
   } catch (const Error& error) {
     if (error.code() == TN_NOT_FOUND) refuse(", which has rows of its tables, is missing");
-    throw error.with_context(text(whole, ": part ", quoted(part.file)));
+    throw error.with_context(text(model_name, ": part ", quoted(part.file)));
   }
   if (opened.file.checksum != part.checksum)
     refuse(" is that of another save: its checksum is ", quoted(opened.file.checksum), ", expected ",
@@ -161,14 +161,14 @@ OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const
   for (const ModelTensor& tensor : file.tensors)
     if (tensor.in_parts) expected.emplace(tensor.name, &tensor);
   for (const ModelTensor& tensor : opened.file.tensors) {
-    const auto found = expected.find(tensor.name);
-    if (found == expected.end()) refuse(" has a tensor ", quoted(tensor.name), ", which is none of its tables");
-    std::vector<int64_t> shape = found->second->shape;
+    const auto table = expected.find(tensor.name);
+    if (table == expected.end()) refuse(" has a tensor ", quoted(tensor.name), ", which is none of its tables");
+    std::vector<int64_t> shape = table->second->shape;
     shape[0] = part.blocks.rows(shape[0]);
     if (tensor.dtype != TN_F32 || tensor.shape != shape)
       refuse(": tensor ", quoted(tensor.name), " is ", tensor.type, " ", to_string(tensor.shape), ", expected F32 ",
              to_string(shape));
-    expected.erase(found);
+    expected.erase(table);
   }
   if (!expected.empty()) refuse(" lacks tensor ", quoted(expected.begin()->first));
   return opened;

@@ -72,7 +72,7 @@ void read_all(const OpenModel& model, const ModelTensor& tensor, const TakeBytes
 }
 
 // A tensor to be written with all of its rows. Borrows both.
-TensorToWrite whole(const Source& source, const ModelTensor& tensor) {
+TensorToWrite with_all_rows(const Source& source, const ModelTensor& tensor) {
   ModelTensor written = tensor;
   written.in_parts = false;
   return {written, [&](const TakeBytes& take) {
@@ -143,7 +143,7 @@ void write_split(FileSystem& files, const Source& source, const fs::path& to, co
     const ModelTensor& tensor = tensors[i];
     const auto place_of = [&](const PartedTensor& each) { return each.place == i; };
     if (std::any_of(parts.tensors.begin(), parts.tensors.end(), place_of)) continue;
-    others.push_back(whole(source, tensor));
+    others.push_back(with_all_rows(source, tensor));
   }
   std::map<std::string, std::string> metadata = metadata_of(source.model.file);
   metadata[kPartsKey] = parts_text(parts);
@@ -155,7 +155,7 @@ void write_split(FileSystem& files, const Source& source, const fs::path& to, co
 void join_model(FileSystem& files, const fs::path& from, const fs::path& to) {
   const Source source = open_source(files, from);
   std::vector<TensorToWrite> tensors;
-  for (const ModelTensor& tensor : source.model.file.tensors) tensors.push_back(whole(source, tensor));
+  for (const ModelTensor& tensor : source.model.file.tensors) tensors.push_back(with_all_rows(source, tensor));
   write_tensors(files, to, metadata_of(source.model.file), std::move(tensors));
 }
 

@@ -70,7 +70,7 @@ std::string write_tensors(FileSystem& files, const std::filesystem::path& path,
   hash.update(canonical.data(), canonical.size());
   for (const TensorToWrite& each : tensors)
     each.read_values([&](const void* data, uint64_t bytes) { hash.update(data, bytes); });
-  const std::string checksum = hash.finish();
+  std::string checksum = hash.finish();
   header.metadata[kChecksum] = checksum;
 
   std::string json = canonical_json(header);
@@ -92,14 +92,14 @@ std::string write_tensors(FileSystem& files, const std::filesystem::path& path,
 std::string write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
                         const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts,
                         const RowReader& rows) {
-  const std::vector<bool> wanted = marked(set, names);
+  const std::vector<bool> is_written = marked(set, names);
   check_length(path, topology_json.size());
   std::map<std::string, std::string> metadata = set.metadata();
   for (const auto& [key, value] : parts.metadata) metadata[key] = value;
   if (!topology_json.empty()) metadata[kTopology] = topology_json;
   std::vector<TensorToWrite> tensors;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!wanted[i]) continue;
+  for (size_t i = 0; i < is_written.size(); ++i) {
+    if (!is_written[i]) continue;
     const ParameterEntry& entry = set.entries()[i];
     if (entry.name.rfind(kCheckpointTensors, 0) == 0)
       fail(TN_INVALID, SubjectName{entry.name}, "parameter ", quoted(entry.name), ": names that begin with ",

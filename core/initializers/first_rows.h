@@ -34,7 +34,7 @@ class FirstRows {
   std::vector<int64_t> shape_;
   TableBlocks blocks_;
   float* rows_;
-  uint64_t width_;           // elements of a row
+  uint64_t width_ = 1;       // elements of a row
   std::vector<bool> drawn_;  // by place
   int64_t missing_;          // rows
 };

@@ -101,16 +101,16 @@ namespace {
 // The stored states of the rows of tables that a process owns.
 class OwnedStates final : public Updater::StateSource {
  public:
-  OwnedStates(Updater::StateSource& whole, const ParameterSet& set) : whole_(whole), set_(set) {}
-  [[nodiscard]] std::vector<Updater::StateValues> states() const override { return whole_.states(); }
+  OwnedStates(Updater::StateSource& all, const ParameterSet& set) : all_(all), set_(set) {}
+  [[nodiscard]] std::vector<Updater::StateValues> states() const override { return all_.states(); }
   void read(const Updater::StateValues& state) override {
     Updater::StateValues rows = state;
     rows.owned = owned_rows(set_, state.parameter);
-    whole_.read(rows);
+    all_.read(rows);
   }
 
  private:
-  Updater::StateSource& whole_;
+  Updater::StateSource& all_;
   const ParameterSet& set_;
 };
 

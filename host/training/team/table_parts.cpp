@@ -54,22 +54,22 @@ int64_t TableParts::owners() const {
 }
 
 std::string TableParts::make(const std::string& name) const {
-  std::string made;
+  std::string folder;
   agreement_.together([&] {
     if (!agreement_.leads()) return;
-    made = make_new_folder(folder_, name);
-    files_.replace(folder_ / made / kIncomplete)->commit();
+    folder = make_new_folder(folder_, name);
+    files_.replace(folder_ / folder / kIncomplete)->commit();
   });
-  if (team_ == nullptr) return made;
-  made.resize(agreement_.of_leader(uint64_t{made.size()}));
-  team_->broadcast(std::as_writable_bytes(std::span(made)));
+  if (team_ == nullptr) return folder;
+  folder.resize(agreement_.of_leader(uint64_t{folder.size()}));
+  team_->broadcast(std::as_writable_bytes(std::span(folder)));
   agreement_.together([&] {
     std::error_code failure;
-    if (!fs::is_directory(folder_ / made, failure))
-      fail(TN_INVALID, SubjectName{folder_.string()}, "it does not see the folder ", (folder_ / made).string(),
+    if (!fs::is_directory(folder_ / folder, failure))
+      fail(TN_INVALID, SubjectName{folder_.string()}, "it does not see the folder ", (folder_ / folder).string(),
            ", which process 0 has made: checkpoints of tables need a folder that all processes share");
   });
-  return made;
+  return folder;
 }
 
 void TableParts::require_shared() const {
@@ -80,7 +80,8 @@ void TableParts::require_shared() const {
 std::vector<ModelPart> TableParts::write(FileSystem& files, const std::string& name,
                                          const std::vector<Updater::StateValues>& states) const {
   const std::string folder = make(parts_folder(name));
-  const int64_t rank = team_ == nullptr ? 0 : team_->rank(), processes = team_ == nullptr ? 1 : team_->processes();
+  const int64_t rank = team_ == nullptr ? 0 : team_->rank();
+  const int64_t processes = team_ == nullptr ? 1 : team_->processes();
   const int64_t first = processes - owners();
   const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners()); };
   constexpr size_t kDigits = 32;  // of a checksum
