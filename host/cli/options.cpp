@@ -55,11 +55,11 @@ bool Options::parse(const Arguments& arguments) {
     print_help();
     return false;
   }
+  for (size_t i = 0; i < given_.size() && !operands_.empty(); ++i)
+    if (given_[i].empty()) fail("expected " + operands_[std::min(i, operands_.size() - 1)] + ", got an empty text");
   if (given_.size() < operands_.size() && operands_[given_.size()].front() != '[')
     fail("expected " + operands_[given_.size()]);
   if (given_.size() > operands_.size() && !repeats()) fail("unexpected \"" + given_[operands_.size()] + "\"");
-  for (size_t i = 0; i < given_.size(); ++i)
-    if (given_[i].empty()) fail("expected " + operands_[std::min(i, operands_.size() - 1)] + ", got an empty text");
   return true;
 }
 

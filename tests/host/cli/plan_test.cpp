@@ -70,7 +70,7 @@ TEST_F(PlanTest, CountsTheSumsOfShardsThatADeviceComputesInTurn) {
 }
 
 TEST_F(PlanTest, SaysWhatTheOwnersOfTablesHaveAndServe) {
-  write("words.csv", "3,1\n500,0\n");
+  write("words.csv", "word,label\n3,1\n500,0\n");
   write("tables.toml", R"(
 tables = ["vector.weight"]
 shards = 4
@@ -80,7 +80,8 @@ layer = [{ name = "vector", type = "embedding", inputs = ["word"], vocabulary = 
 updater = { type = "adam", learning_rate = 0.1 }
 [[updater_group]]
 parameters = ["vector"]
-updater = { type = "rowwise_adagrad", learning_rate = 0.1 }
+type = "rowwise_adagrad"
+learning_rate = 0.1
 [reader.train]
 type = "csv"
 files = ["words.csv"]
