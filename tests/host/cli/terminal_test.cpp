@@ -406,7 +406,7 @@ TEST_F(TerminalTest, TheVerbTable) {
   for (const auto& [words, said] : std::map<std::string, std::string>{
            {"plugins", "unknown verb \"plugins\"; known: plugins list, plugins info"},
            {"plugins lits", "unknown verb \"plugins lits\"; did you mean \"plugins list\"?"},
-           {"model", "unknown verb \"model\"; known: model show, model convert, model print"},
+           {"model", "unknown verb \"model\"; known: model show, model convert, model join"},
            {"model sho", "unknown verb \"model sho\"; did you mean \"model show\"?"},
            {"tset job.toml", "unknown verb \"tset\"; did you mean \"test\"?"},
            {"''", "unknown verb \"\"; known: new job, train, launch, test, infer"}}) {
