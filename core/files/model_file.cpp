@@ -176,12 +176,7 @@ const ModelTensor* StoredTensors::find(const std::string& name) const {
 }
 
 StoredTensors::Open& StoredTensors::opened() {
-  if (open_ == nullptr) {
-    auto opened = std::make_unique<Open>(Open{open_model(files_, path_), {}});
-    if (opened->model.file.tensors != header_.tensors || opened->model.file.checksum != header_.checksum)
-      opened->model.fail_changed();
-    open_ = std::move(opened);
-  }
+  if (open_ == nullptr) open_ = std::make_unique<Open>(Open{open_again(files_, path_, header_), {}});
   return *open_;
 }
 
@@ -201,12 +196,8 @@ namespace {
 void copy_rows(const OpenModel& model, const ModelTensor& tensor, const TableBlocks& blocks, std::byte* to) {
   if (tensor.bytes == 0) return;
   const RowCopy rows(model.blocks, blocks, tensor.bytes / static_cast<uint64_t>(tensor.shape[0]), to);
-  std::vector<std::byte> chunk(std::min(kChunk, tensor.bytes));
-  for (uint64_t done = 0, part = 0; done < tensor.bytes; done += part) {
-    part = std::min(kChunk, tensor.bytes - done);
-    model.input->read(model.data_begin + tensor.offset + done, chunk.data(), part);
-    rows.take(done, chunk.data(), part);
-  }
+  model.read_chunks(tensor,
+                    [&](uint64_t done, const std::byte* data, uint64_t bytes) { rows.take(done, data, bytes); });
 }
 
 }  // namespace
@@ -219,8 +210,7 @@ void StoredTensors::read_rows(const ModelTensor& tensor, const TableBlocks& bloc
     auto opened_part = open.parts.find(part.file);
     if (opened_part == open.parts.end())
       opened_part = open.parts.emplace(part.file, open_part(files_, path_, open.model.file, part)).first;
-    for (const ModelTensor& rows : opened_part->second.file.tensors)
-      if (rows.name == tensor.name) copy_rows(opened_part->second, rows, blocks, to);
+    copy_rows(opened_part->second, opened_part->second.tensor(tensor.name), blocks, to);
   }
 }
 

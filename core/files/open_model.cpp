@@ -174,6 +174,12 @@ OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const
   return opened;
 }
 
+OpenModel open_again(FileSystem& files, const std::filesystem::path& path, const ModelFile& header) {
+  OpenModel model = open_model(files, path);
+  if (model.file.tensors != header.tensors || model.file.checksum != header.checksum) model.fail_changed();
+  return model;
+}
+
 std::vector<ModelPart> parts_of_model(FileSystem& files, const std::filesystem::path& path) {
   return open_model(files, path).file.parts;
 }
@@ -184,6 +190,11 @@ std::vector<OpenModel> open_parts(FileSystem& files, const std::filesystem::path
   for (const ModelPart& part : file.parts)
     if (overlap(part.blocks, blocks)) opened.push_back(open_part(files, model, file, part));
   return opened;
+}
+
+const ModelTensor& OpenModel::tensor(const std::string& tensor_name) const {
+  return *std::find_if(file.tensors.begin(), file.tensors.end(),
+                       [&](const ModelTensor& each) { return each.name == tensor_name; });
 }
 
 void OpenModel::skip(uint64_t offset, uint64_t bytes) {

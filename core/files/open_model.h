@@ -42,6 +42,18 @@ struct OpenModel {
       taken(done, part);
     }
   }
+  // Reads a tensor of the file itself in chunks, without hashing it, and calls take(done, data, bytes) with each.
+  template <typename Take>
+  void read_chunks(const ModelTensor& tensor, const Take& take) const {
+    std::vector<std::byte> chunk(std::min(kChunk, tensor.bytes));
+    for (uint64_t done = 0, part = 0; done < tensor.bytes; done += part) {
+      part = std::min(kChunk, tensor.bytes - done);
+      input->read(data_begin + tensor.offset + done, chunk.data(), part);
+      take(done, chunk.data(), part);
+    }
+  }
+  // Returns a tensor that the file has.
+  [[nodiscard]] const ModelTensor& tensor(const std::string& tensor_name) const;
   // Hashes a part of the data that is not kept.
   void skip(uint64_t offset, uint64_t bytes);
   // After all data: compares the checksum, if the file states one, with the hash of header and data.
@@ -50,6 +62,8 @@ struct OpenModel {
 };
 
 [[nodiscard]] OpenModel open_model(FileSystem& files, const std::filesystem::path& path);
+// Opens a file whose header was read before. Throws TN_BAD_DATA if it has changed since.
+[[nodiscard]] OpenModel open_again(FileSystem& files, const std::filesystem::path& path, const ModelFile& header);
 // Opens a part of a model, and checks that it is the one that the model names: TN_BAD_DATA naming it.
 [[nodiscard]] OpenModel open_part(FileSystem& files, const std::filesystem::path& model, const ModelFile& file,
                                   const ModelPart& part);

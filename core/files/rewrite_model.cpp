@@ -1,6 +1,5 @@
 // Model files as one file, and in parts. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 
 #include "base/nearest.h"
 #include "base/utf8.h"
@@ -25,16 +24,7 @@ struct Source {
 
 Source open_source(FileSystem& files, const fs::path& path) {
   const ModelFile verified = read_model_header(files, path);
-  Source source{open_model(files, path), {}};
-  if (source.model.file.tensors != verified.tensors || source.model.file.checksum != verified.checksum)
-    source.model.fail_changed();
-  source.parts = open_parts(files, path, verified, {});
-  return source;
-}
-
-const ModelTensor& tensor_of(const OpenModel& part, const std::string& name) {
-  const auto& tensors = part.file.tensors;
-  return *std::find_if(tensors.begin(), tensors.end(), [&](const ModelTensor& each) { return each.name == name; });
+  return {open_again(files, path, verified), open_parts(files, path, verified, {})};
 }
 
 // Calls take with the rows of `blocks` of a tensor, in their order, a few groups of kTableBlocks rows at a time.
@@ -56,18 +46,8 @@ void read_rows(const Source& source, const ModelTensor& tensor, const TableBlock
     };
     if (!tensor.in_parts) copy(source.model, tensor);
     for (const OpenModel& each : source.parts)
-      if (tensor.in_parts && overlap(each.blocks, blocks)) copy(each, tensor_of(each, tensor.name));
+      if (tensor.in_parts && overlap(each.blocks, blocks)) copy(each, each.tensor(tensor.name));
     take(rows.data(), rows.size());
-  }
-}
-
-// Calls take with all values of a tensor of the model file itself.
-void read_all(const OpenModel& model, const ModelTensor& tensor, const TakeBytes& take) {
-  std::vector<std::byte> chunk(std::min(kChunk, tensor.bytes));
-  for (uint64_t done = 0, part = 0; done < tensor.bytes; done += part) {
-    part = std::min(kChunk, tensor.bytes - done);
-    model.input->read(model.data_begin + tensor.offset + done, chunk.data(), part);
-    take(chunk.data(), part);
   }
 }
 
@@ -76,7 +56,9 @@ TensorToWrite with_all_rows(const Source& source, const ModelTensor& tensor) {
   ModelTensor written = tensor;
   written.in_parts = false;
   return {written, [&](const TakeBytes& take) {
-            tensor.in_parts ? read_rows(source, tensor, {}, take) : read_all(source.model, tensor, take);
+            if (tensor.in_parts) return read_rows(source, tensor, {}, take);
+            source.model.read_chunks(tensor,
+                                     [&](uint64_t, const std::byte* data, uint64_t bytes) { take(data, bytes); });
           }};
 }
 

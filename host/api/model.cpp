@@ -151,13 +151,12 @@ tn_status tn_team_parameters(tn_host* host, tn_team team, const tn_layer* output
     api::required(parameters, "parameters");
     TablePlacement placement = {api::strings(tables, tables_count, "tables"), {}};
     const std::shared_ptr<HeldTeam> held_team = team.generation == 0 ? nullptr : owner.teams.at(team);
-    const Team* const owners = held_team == nullptr ? nullptr : held_team->team.get();
-    const int64_t processes = owners == nullptr ? 1 : owners->processes();
-    if (const int64_t count = owners == nullptr || owners->servers() == 0 ? processes : owners->servers();
-        count > kTableBlocks)
+    const Team* const processes = held_team == nullptr ? nullptr : held_team->team.get();
+    if (const int64_t owners = owners_of(processes); owners > kTableBlocks)
       fail(TN_UNSUPPORTED, SubjectName{"tables"}, "the rows of tables can have ", kTableBlocks,
-           " owners; the team has ", count);
-    if (processes > 1 && !placement.names.empty()) placement.blocks = owned_blocks(owners, owners->rank());
+           " owners; the team has ", owners);
+    if (processes != nullptr && processes->processes() > 1 && !placement.names.empty())
+      placement.blocks = owned_blocks(processes, processes->rank());
     const auto held = std::make_shared<HeldParameters>(
         ParameterSet::create(declarations_of(owner, outputs, outputs_count), seed, owner.allocator, placement));
     held->team = held_team;

@@ -392,9 +392,9 @@ void Checkpoints::write_file(const std::string& name, const LoopState& state) {
     agreement_.together([&] { contents = contents_of(state); });
   else
     contents = contents_of(state);
-  const std::vector<ModelPart> former = parts_of_checkpoint(training_.files, options_.folder / name);
   const auto write = [&] {
     if (!training_.writes) return;
+    const std::vector<ModelPart> former = parts_of_checkpoint(training_.files, options_.folder / name);
     write_own(name, [&](FileSystem& files, const fs::path& file) {
       write_checkpoint(files, file, training_.topology, *training_.machine.set(), contents);
     });
@@ -406,7 +406,9 @@ void Checkpoints::write_file(const std::string& name, const LoopState& state) {
   try {
     agreement_.together(write);
   } catch (const Error&) {
-    if (training_.writes) remove_parts(options_.folder, contents.parts);
+    // A file that is there although its folder could not be synced names them.
+    if (training_.writes && parts_of_checkpoint(training_.files, options_.folder / name) != contents.parts)
+      remove_parts(options_.folder, contents.parts);
     throw;
   }
   if (training_.writes) parts_->complete(contents.parts);

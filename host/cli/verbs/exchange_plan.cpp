@@ -8,6 +8,7 @@
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs/train_arguments.h"
 
 namespace tenon::cli {
 
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr uint64_t kBlocks = 256;  // of the rows of a table: docs/scale-out.md
+constexpr uint64_t kBlocks = kMostServers;
 
 // Adds to each table "owner", what one process has of it at most, and returns the bytes of rows that a process sends
 // in a step at most: ids and gradients of its shards to the owners, and values of rows from these.

@@ -8,15 +8,20 @@ namespace tenon::host {
 namespace {
 
 // The first process that owns rows.
-int64_t first_owner(const Team* team) { return team == nullptr || team->servers() == 0 ? 0 : team->trainers(); }
+int64_t first_owner(const Team* team) { return team == nullptr ? 0 : team->processes() - owners_of(team); }
 
 }  // namespace
+
+int64_t owners_of(const Team* team) {
+  if (team == nullptr) return 1;
+  return team->servers() == 0 ? team->processes() : team->servers();
+}
 
 TableBlocks owned_blocks(const Team* team, int64_t process) {
   if (team == nullptr) return {};
   const int64_t first = first_owner(team);
   if (process < first) return {0, 0};
-  return blocks_of(team->processes() - first, process - first);
+  return blocks_of(owners_of(team), process - first);
 }
 
 TableOwners::TableOwners(Team* team, const ParameterSet& set)

@@ -15,9 +15,10 @@ namespace tenon::host {
 
 using namespace core;
 
-// Returns the blocks of the rows of tables that a process owns: those of blocks_of(owners, o), where the owners are the
-// servers of the team or, without any, all processes. A trainer beside servers owns none. team: null: this process
-// owns all.
+// Returns how many processes own rows of tables: the servers of a team, its last processes, or, without any, all. team:
+// null: this process is alone.
+[[nodiscard]] int64_t owners_of(const Team* team);
+// Returns the blocks of rows that a process owns: those of blocks_of(owners, o). A trainer beside servers owns none.
 [[nodiscard]] TableBlocks owned_blocks(const Team* team, int64_t process);
 
 class TableOwners {

@@ -48,11 +48,6 @@ std::string checkpoint_of(const std::string& folder) {
 TableParts::TableParts(FileSystem& files, Team* team, const ParameterSet& set, fs::path folder)
     : files_(files), team_(team), agreement_(team), set_(set), folder_(std::move(folder)) {}
 
-int64_t TableParts::owners() const {
-  if (team_ == nullptr) return 1;
-  return team_->servers() == 0 ? team_->processes() : team_->servers();
-}
-
 std::string TableParts::make(const std::string& name) const {
   std::string folder;
   agreement_.together([&] {
@@ -82,8 +77,8 @@ std::vector<ModelPart> TableParts::write(FileSystem& files, const std::string& n
   const std::string folder = make(parts_folder(name));
   const int64_t rank = team_ == nullptr ? 0 : team_->rank();
   const int64_t processes = team_ == nullptr ? 1 : team_->processes();
-  const int64_t first = processes - owners();
-  const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners()); };
+  const int64_t owners = owners_of(team_), first = processes - owners;
+  const auto file = [&](int64_t process) { return folder + '/' + part_name(process - first, owners); };
   constexpr size_t kDigits = 32;  // of a checksum
   std::string checksum(kDigits, '0');
   try {

@@ -36,7 +36,6 @@ class TableParts : base::NotCopied {
  private:
   // Makes a folder whose name begins with `name`, the same for all processes, and returns its name. Collective.
   [[nodiscard]] std::string make(const std::string& name) const;
-  [[nodiscard]] int64_t owners() const;
 
   FileSystem& files_;
   Team* team_;

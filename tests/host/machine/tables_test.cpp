@@ -197,8 +197,9 @@ TEST_F(Tables, WhatCachesCannotReadIsRefusedByName) {
               HasSubstr("table \"items.weight\": the machine computes in another type than float32"));
   for (const TablePlacement& placement : {TablePlacement{{"scores.weight"}, TableBlocks{}}, {{"scores.weight"}, {}}}) {
     const auto set = parameters(topology, placement);
-    EXPECT_THAT(refusal([&] { machine(topology, set); }),
-                HasSubstr("table \"scores.weight\": layer \"scores\" reads it by gemm; tables are read by gather alone"))
+    EXPECT_THAT(
+        refusal([&] { machine(topology, set); }),
+        HasSubstr("table \"scores.weight\": layer \"scores\" reads it by gemm; tables are read by gather alone"))
         << "whether other processes own rows or not";
   }
   const auto dense =
