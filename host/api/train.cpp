@@ -11,6 +11,7 @@
 #include "host/api/team_parts.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
+#include "host/training/bounded/bounded_mode.h"
 #include "host/training/checkpoints.h"
 #include "host/training/team/agreement.h"
 #include "host/training/training_loop.h"
@@ -31,6 +32,7 @@ namespace {
 struct Run {
   std::shared_ptr<HeldTeam> team;  // null: this process trains alone
   std::unique_ptr<Use> team_use;
+  std::unique_ptr<BoundedMode> bounded;  // null: the exact mode
   std::shared_ptr<HeldParameters> parameters;
   std::unique_ptr<SetTraining> training;  // null: the call does not train
   std::shared_ptr<HeldReader> reader;
@@ -49,6 +51,24 @@ tn_train_options alone(tn_train_options options) {
 }
 
 enum class Purpose { kTraining, kTest, kInference };
+
+// Chooses the processes with which the machine computes.
+void place(Run& run, int64_t staleness, MachineOptions* options) {
+  Team& team = *run.team->team;
+  if (team.processes() > 1) options->team = &team;
+  if (staleness > 0 && team.processes() > 1) {
+    run.bounded = std::make_unique<BoundedMode>(team, staleness);
+    options->team = run.bounded->core();
+    if (options->training && !run.bounded->is_server()) {
+      options->team = nullptr;
+      options->rows = &run.bounded->rows();
+    }
+  } else if (team.servers() > 0 && run.parameters->set->owned() == nullptr) {
+    fail(TN_INVALID, SubjectName{"servers"}, "servers is ", team.servers(),
+         ": servers own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, or "
+         "leave out the servers");
+  }
+}
 
 // where: the struct that holds outputs, reader and feeding, for messages.
 Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const std::string& where = "options") {
@@ -81,11 +101,7 @@ Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const 
     run.team = host.teams.at(options.team);
     run.team_use =
         std::make_unique<Use>(run.team->mark, "team", Reentry::kAllowed);  // by the test of the training, too
-    if (run.team->team->processes() > 1) wanted.team = run.team->team.get();
-    if (run.team->team->servers() > 0 && run.parameters->set->owned() == nullptr)
-      fail(TN_INVALID, SubjectName{"servers"}, "servers is ", run.team->team->servers(),
-           ": servers own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, or "
-           "leave out the servers");
+    place(run, options.staleness, &wanted);
   }
   if (training) {
     wanted.immutable =
@@ -105,10 +121,10 @@ Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const 
     feeding[api::string(options.feeding[i].slot, feeding_name.c_str(), i, ".slot")] =
         api::string(options.feeding[i].data_layer, feeding_name.c_str(), i, ".data_layer");
   if (options.cancel != nullptr) run.cancel = options.cancel->requested;
-  run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch,
-                                                        std::move(feeding), *host.clock, run.parameters->gate,
-                                                        loop_options(options, training), run.cancel.get(), &host.ending,
-                                                        run.team == nullptr ? nullptr : run.team->team.get()});
+  run.request = std::make_unique<LoopInputs>(
+      LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock,
+                 run.parameters->gate, loop_options(options, training), run.cancel.get(), &host.ending,
+                 run.team == nullptr ? nullptr : run.team->team.get(), training ? run.bounded.get() : nullptr});
   return run;
 }
 
@@ -200,6 +216,7 @@ nlohmann::json resume_description(const tn_train_options& options, const Run& ru
   if (const size_t shards = run.machine->machine->shards(); shards > 1) result["provider"]["shards"] = shards;
   if (options.compute != TN_COMPUTE && options.compute != TN_F32)
     result["provider"]["compute"] = run.machine->machine->compute_name();
+  if (run.bounded != nullptr) result["staleness"] = options.staleness;
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
   if (averages != nullptr) result["average"] = averages->describe();
   return result;
@@ -233,11 +250,11 @@ struct Saving {
       : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
         description(resume_description(arguments, run, *run.reader, updaters, averages)),
-        checkpoints(
-            {*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages, best,
-             arguments.test != nullptr, topology, host.registry, run.team == nullptr || run.team->team->rank() == 0,
-             run.team == nullptr ? 0 : run.team->team->epoch(), description},
-            checkpoint_options(options)) {}
+        checkpoints({*host.files, *host.clock, *run.machine->machine, run.request->deciding(), updaters,
+                     run.request->reader, averages, best, arguments.test != nullptr, topology, host.registry,
+                     run.team == nullptr || run.team->team->rank() == 0,
+                     run.team == nullptr ? 0 : run.team->team->world().epoch(), description},
+                    checkpoint_options(options)) {}
 
   // Checks before a resume, which changes the parameters.
   static tn_checkpoint_options checked(const tn_checkpoint_options& arguments, const TestResult& measured) {
@@ -393,6 +410,8 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   told.costs = costs.data();
   told.costs_count = static_cast<uint32_t>(costs.size());
   told.changes = event.changes.empty() ? nullptr : event.changes.c_str();
+  told.repeated = event.repeated;
+  told.torn = event.torn;
   told.best_pass = -1;
   if (event.best) {
     told.best = event.best->value;
@@ -416,10 +435,11 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
       fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     Run run = prepare(owner, arguments, Purpose::kTraining);
     const UpdaterGroups updaters = updaters_of(owner, arguments, run);
-    if (Team* const team = run.machine->machine->team())
-      Agreement(team).require_equal_parts(team_parts(owner.registry));
+    if (run.team != nullptr && run.team->team->processes() > 1)
+      Agreement(run.team->team.get()).require_equal_parts(team_parts(owner.registry));
     EventHandler handler;
     if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
+    if (run.bounded != nullptr && run.bounded->core() == nullptr) return train(*run.request, updaters, handler);
     Parts parts(owner, arguments, run, updaters);
     train(*run.request, updaters, handler, parts.get());
   });

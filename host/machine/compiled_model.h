@@ -24,6 +24,7 @@ namespace tenon::host {
 
 using namespace core;
 
+class RowSource;
 class Team;
 
 struct MachineOptions {
@@ -43,6 +44,7 @@ struct MachineOptions {
   Checks checks;
   uint32_t shards = 0;        // of a minibatch; 0: one for each device
   Team* team = nullptr;       // the processes among which they are divided; null: this one computes all
+  RowSource* rows = nullptr;  // of tables of which this process owns no rows; null: the team has them
   bool results_only = false;  // outputs need not be kept, where a device computes several shards one after another
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;

@@ -144,8 +144,7 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
       team_results_(team_ == nullptr ? nullptr : std::make_unique<TeamResults>(*team_, lanes_, others_)),
       team_sum_(team_ == nullptr ? nullptr : std::make_unique<TeamSum>(*team_, first(), placement.shards)),
       step_(first()),
-      tables_(set->owned() == nullptr ? nullptr
-                                      : std::make_unique<MachineTables>(team_, first(), placement.shards, step_)) {
+      tables_(tables_of(options, placement.shards)) {
   if (placement.shards == 1) return;
   const bool by_devices = options.shards == 0 && team_ == nullptr;
   check_divisible(model(), options,
@@ -156,6 +155,25 @@ Machine::Machine(const Topology& topology, const std::shared_ptr<ParameterSet>& 
 }
 
 Machine::~Machine() = default;
+
+std::unique_ptr<MachineTables> Machine::tables_of(const MachineOptions& options, size_t shards) {
+  if (set()->owned() == nullptr) return nullptr;
+  if (options.rows != nullptr) return std::make_unique<SourcedTables>(first(), *options.rows);
+  return std::make_unique<TeamTables>(team_, first(), shards, step_);
+}
+
+std::vector<size_t> Machine::trained_tables() const {
+  std::vector<size_t> tables;
+  for (size_t i = 0; i < model().tables.size(); ++i)
+    for (const auto& gradient : model().sparse_gradients)
+      if (gradient->entry() == model().tables[i].entry) tables.push_back(i);
+  return tables;
+}
+
+void Machine::set_row_gradient(size_t table, const RowTerms& gradient) {
+  dynamic_cast<TeamTables&>(*tables_).take(table, gradient);
+  step_.set_accumulated();
+}
 
 void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
   static_cast<void>(FeedChecker(model(), std::numeric_limits<int64_t>::max()).check(arrays));

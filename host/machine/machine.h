@@ -16,6 +16,7 @@
 #include "host/machine/feeds.h"
 #include "host/machine/set_gate.h"
 #include "host/machine/shards/lane.h"
+#include "host/machine/shards/row_terms.h"
 #include "host/machine/shards/shards.h"
 #include "host/machine/step_gradients.h"
 #include "host/plugins/device.h"
@@ -87,6 +88,11 @@ class Machine {
   void set_gradient(const std::string& parameter, const ArrayView& values);
   // Returns the gradient of a data layer by the last backward, for a machine with data_gradients.
   [[nodiscard]] ArrayView data_gradient(const std::string& data_layer) const;
+  // Numbers in CompiledModel::tables of those with gradients.
+  [[nodiscard]] std::vector<size_t> trained_tables() const;
+  // Takes the gradient of a table since the last update, of rows that this process owns, as set_gradient those of
+  // others. Of each table with a gradient, also one without rows.
+  void set_row_gradient(size_t table, const RowTerms& gradient);
   // The gradients of the parameters.
   [[nodiscard]] StepGradients& step() { return step_; }
   [[nodiscard]] const StepGradients& step() const { return step_; }
@@ -131,6 +137,7 @@ class Machine {
   [[nodiscard]] std::string compute_name() const { return first().compute_name(); }
   [[nodiscard]] bool is_for_training() const { return first().options().training; }
   [[nodiscard]] nlohmann::json describe() const;
+  [[nodiscard]] const CompiledModel& model() const { return first().model(); }
 
  private:
   // What the last forward and the backward after it have left.
@@ -155,7 +162,7 @@ class Machine {
                                               const MachineOptions& options);
 
   [[nodiscard]] DeviceMachine& first() const { return lanes_.front()->machine(); }
-  [[nodiscard]] const CompiledModel& model() const { return first().model(); }
+  [[nodiscard]] std::unique_ptr<MachineTables> tables_of(const MachineOptions& options, size_t shards);
   [[nodiscard]] size_t rounds() const;
   void start_forward(const std::vector<ArrayView>& arrays, FeedMode mode, const WholeMinibatch* minibatch);
   void begin_forward(const Division& division);

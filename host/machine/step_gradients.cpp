@@ -8,6 +8,7 @@
 namespace tenon::host {
 
 std::vector<GradientRun> StepGradients::runs(const UsedNames& used) const {
+  if (rows_alone_) return {};
   return gradient_runs(machine_.model(), *set(), used);
 }
 
@@ -18,6 +19,11 @@ std::vector<const SparseGradient*> StepGradients::row_sparse(const UsedNames& us
     if (!entry.table && used.contains(entry.name)) result.push_back(gradient.get());
   }
   return result;
+}
+
+bool StepGradients::is_row_sparse(const std::string& parameter) const {
+  const ParameterUse& use = parameter_with_gradient(machine_.model().lowered, parameter);
+  return machine_.model().sparse_gradient(use.gradient) != nullptr;
 }
 
 std::set<std::string> StepGradients::trained() const {

@@ -67,6 +67,10 @@ class StepGradients final : public UpdateTarget {
   [[nodiscard]] Rule* rule() const { return rule_; }
   void set_rule(Rule* rule) { rule_ = rule; }
 
+  [[nodiscard]] bool is_row_sparse(const std::string& parameter) const;
+  // Says that updates are of the rows of tables alone that this process owns.
+  void set_rows_alone() { rows_alone_ = true; }
+
   // As Machine::set_gradient.
   void set(const std::string& parameter, const ArrayView& values);
 
@@ -92,6 +96,7 @@ class StepGradients final : public UpdateTarget {
   State state_ = State::kNone;
   std::set<std::string> updated_;
   Rule* rule_ = nullptr;
+  bool rows_alone_ = false;
   Buffer dense_copy_;  // returned by gradient()
 };
 

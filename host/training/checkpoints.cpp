@@ -15,7 +15,7 @@
 #include "core/bounded_json.h"
 #include "core/error.h"
 #include "core/folder.h"
-#include "host/training/data_digest.h"
+#include "host/training/data/data_digest.h"
 #include "host/training/resume_check.h"
 #include "host/training/sets.h"
 
@@ -126,14 +126,11 @@ std::vector<Checkpoints::Found> Checkpoints::checkpoints_in(const fs::path& fold
 }
 
 Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions options)
-    : training_(training),
-      options_(std::move(options)),
-      agreement_(training.machine.team()),
-      best_(options_.best_is_highest) {
+    : training_(training), options_(std::move(options)), agreement_(training.team), best_(options_.best_is_highest) {
   check(options_);
   check_stored(training_);
   const ParameterSet& set = *training_.machine.set();
-  if (set.owned() != nullptr) parts_.emplace(training_.files, training_.machine.team(), set, options_.folder);
+  if (set.owned() != nullptr) parts_.emplace(training_.files, training_.team, set, options_.folder);
   const bool must_resume = options_.start == Start::kResume || options_.start == Start::kResumeInexactly;
   std::error_code unknown;
   const bool exists = fs::exists(options_.folder, unknown);
@@ -336,8 +333,7 @@ void Checkpoints::check_data(const std::string& file, const DataDigest& data, in
 
 bool Checkpoints::is_due_after_batch() {
   ++batches_;
-  return (options_.every_batches > 0 && batches_ >= options_.every_batches) ||
-         (options_.every_seconds > 0 && training_.clock.now() - written_at_ >= options_.every_seconds);
+  return (options_.every_batches > 0 && batches_ >= options_.every_batches) || is_overdue();
 }
 
 bool Checkpoints::is_due_after_pass(int64_t passes_done) const {

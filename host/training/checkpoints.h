@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,7 @@ struct CheckpointedTraining {
   FileSystem& files;
   Clock& clock;
   Machine& machine;
+  Team* team;  // that writes and resumes together; null: this process does alone
   const UpdaterGroups& updater;
   Reader& reader;
   Averages* averages;         // of the parameters; null: there are none
@@ -75,6 +77,14 @@ class Checkpoints {
   [[nodiscard]] const std::string& changes() const { return changes_; }
 
   [[nodiscard]] bool is_due_after_batch();
+  // Returns after how many minibatches one is due by them; INT64_MAX if none is.
+  [[nodiscard]] int64_t batches_left() const {
+    return options_.every_batches == 0 ? INT64_MAX : std::max<int64_t>(1, options_.every_batches - batches_);
+  }
+  // Whether one is due by the clock.
+  [[nodiscard]] bool is_overdue() const {
+    return is_timed() && training_.clock.now() - written_at_ >= options_.every_seconds;
+  }
   // Whether that depends on the clock.
   [[nodiscard]] bool is_timed() const { return options_.every_seconds > 0; }
   [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;

@@ -16,6 +16,8 @@ struct LoopOptions {
   // Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
   // first step alone.
   int64_t verify_every = 0;
+  // Train only. 0: the exact mode.
+  int64_t staleness = 0;
 };
 
 template <typename Number>
@@ -32,6 +34,7 @@ LoopOptions loop_options(const Options& from, [[maybe_unused]] bool training) {
   if (training) to.passes = at_least<int64_t>(0, from.passes, "passes");
   to.pass_batches = at_least<int64_t>(0, from.pass_batches, "pass_batches");
   if (training) to.verify_every = at_least<int64_t>(0, from.verify_every, "verify_every");
+  if (training) to.staleness = at_least<int64_t>(0, from.staleness, "staleness");
   return to;
 }
 

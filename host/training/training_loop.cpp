@@ -4,77 +4,22 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/nearest.h"
 #include "base/not_copied.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
+#include "host/training/bounded/bounded_mode.h"
+#include "host/training/bounded/bounded_rounds.h"
 #include "host/training/checkpoints.h"
-#include "host/training/data_digest.h"
+#include "host/training/data/data_digest.h"
 #include "host/training/team/agreement.h"
 #include "host/training/team/minibatches.h"
 #include "host/training/validation.h"
 
 namespace tenon::host {
 
-Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
-               const std::map<std::string, std::string>& slot_map)
-    : arrays_(machine.feeds().size()) {
-  std::vector<std::string> names;
-  for (const Slot& slot : slots) names.push_back(slot.name);
-  for (const auto& [slot, layer] : slot_map)
-    if (std::find(names.begin(), names.end(), slot) == names.end())
-      fail(TN_INVALID, SubjectName{slot}, "feeding: the reader has no slot \"", slot, "\"",
-           base::suggestion(slot, names));
-  for (const Feed& feed : machine.feeds()) {
-    const auto feeds_layer = [&](const std::string& slot) {
-      const auto mapped = slot_map.find(slot);
-      return (mapped == slot_map.end() ? slot : mapped->second) == feed.name;
-    };
-    const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
-    const auto second = slot == names.end() ? slot : std::find_if(slot + 1, names.end(), feeds_layer);
-    if (second != names.end())
-      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": the slots \"", *slot, "\" and \"",
-           *second, "\" both feed it");
-    const auto elsewhere = slot_map.find(feed.name);
-    if (slot == names.end() && elsewhere != slot_map.end())
-      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name,
-           "\": no slot of the reader feeds it; the slot of that name feeds \"", elsewhere->second, "\"");
-    if (slot == names.end())
-      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": no slot of the reader feeds it",
-           base::suggestion(feed.name, names));
-    const auto number = static_cast<size_t>(slot - names.begin());
-    links_.push_back({number, feed.name, slots[number]});
-  }
-}
-
-const std::vector<ArrayView>& Feeder::arrays(const SampleBlock& minibatch) {
-  for (size_t i = 0; i < links_.size(); ++i) arrays_[i] = minibatch.columns()[links_[i].slot].view();
-  return arrays_;
-}
-
-void Feeder::check_names(const ParameterSet& set) const {
-  for (const Link& link : links_)
-    require_known("data layer \"" + link.data_layer + "\"", link.source, set.names(), link.data_layer);
-}
-
-// Adds what is unknown of data layers. Known names stay: the reader may have only a part of them.
-void Feeder::keep_names(ParameterSet& set) const {
-  DataNames names = set.names();
-  for (const Link& link : links_) {
-    const NamesRef found = known_of(link.source);
-    const auto [known, fresh] = names.try_emplace(link.data_layer, found);
-    if (fresh) continue;
-    Names all = known->second->count > 0 ? *known->second : *found;
-    all.columns = known->second->columns != nullptr ? known->second->columns : found->columns;
-    all.dtype = found->dtype;
-    all.shape = found->shape;
-    all.index_limit = found->index_limit;
-    known->second = std::make_shared<Names>(std::move(all));
-  }
-  set.set_names(std::move(names));
-}
+Team* LoopInputs::deciding() const { return bounded == nullptr ? machine.team() : bounded->core(); }
 
 namespace {
 
@@ -89,7 +34,7 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 }
 
 // One training run, with the state that events report.
-class Training : base::NotCopied {
+class Training final : public BoundedTrainer::Observer {
  public:
   Training(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts)
@@ -102,7 +47,7 @@ class Training : base::NotCopied {
         averages_(parts.averages),
         averages_gate_(parts.averages_gate),
         best_(parts.best),
-        agreement_(inputs.machine.team()),
+        agreement_(inputs.deciding()),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
         minibatches_(inputs, feeder_,
                      {resumed() != nullptr, inputs.options.pass_batches > 0,
@@ -110,6 +55,7 @@ class Training : base::NotCopied {
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
+    if (inputs.bounded != nullptr) rounds_.emplace(inputs, updater, feeder_, *this);
     pass_began_ = inputs_.clock.now();  // NOLINT(cppcoreguidelines-prefer-member-initializer): after the set-up
     if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
@@ -125,7 +71,7 @@ class Training : base::NotCopied {
     if (averages_ != nullptr && resumed() == nullptr) begin_averages();
     reach(pass_, batch_);
   }
-  ~Training() {
+  ~Training() override {
     if (inputs_.team != nullptr) inputs_.team->set_step(-1);
   }
 
@@ -138,6 +84,7 @@ class Training : base::NotCopied {
     pass_ = std::max<int64_t>(pass_ - 1, 0);
     if (checkpoints_ != nullptr) save();
     if (place_.pass >= passes) reason_ = Reason::kPasses;
+    if (rounds_) rounds_->end(nullptr);
     send(EventKind::kEndTraining, &pass_sums_);
   }
 
@@ -153,6 +100,7 @@ class Training : base::NotCopied {
       batch_ = 0;
     }
     bool going = send(EventKind::kBeginPass, amid ? &pass_sums_ : nullptr);
+    if (rounds_) return going && run_rounds();
     for (; going; ++batch_) {
       if (inputs_.options.pass_batches > 0 && batch_ >= inputs_.options.pass_batches) return end_pass();
       if (read() == 0) {
@@ -164,6 +112,67 @@ class Training : base::NotCopied {
     }
     return false;
   }
+
+  // Runs the rounds of a pass of the bounded mode: each ends where a test or a checkpoint is due.
+  bool run_rounds() {
+    begin_data();
+    for (;;) {
+      const int64_t first = batch_;
+      run_round(std::min(tests_ == nullptr ? INT64_MAX : tests_->batches_left(),
+                         checkpoints_ == nullptr ? INT64_MAX : checkpoints_->batches_left()));
+      bool is_save_due = false;
+      for (int64_t i = first; i < batch_; ++i) {
+        if (tests_ != nullptr) tests_->count_batch();
+        is_save_due = (checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) || is_save_due;
+      }
+      reach(pass_, batch_);
+      if (round_.pass_has_ended != 0) return end_pass();
+      bool going = settle() && go_on();
+      if (going && agreement_.of_leader(is_save_due)) going = save();
+      if (!going) return false;
+    }
+  }
+
+  // most: minibatches.
+  void run_round(int64_t most) {
+    const int64_t first = batch_;
+    try {
+      round_ = rounds_->run(first, most > INT64_MAX - first ? INT64_MAX : first + most);
+    } catch (const Error& error) {
+      try {
+        rounds_->end(&error);
+      } catch (const Error&) {  // the first failure is the one to report
+      }
+      throw;
+    }
+    batch_ = round_.next;
+    pass_sums_.add(rounds_->results());
+  }
+
+  // Notes the first minibatch of a pass of the reader, which any trainer may read.
+  void begin_data() {
+    Reader& reader = inputs_.reader;
+    if (checkpoints_ == nullptr || !agreement_.leads() || batch_ > 0) return;
+    data_.pass = reader.pass();
+    data_.xxh3 = digest_again(reader, data_, inputs_.machine.set()->allocator()).value_or("");
+    reader.seek(data_.pass, 0);
+  }
+
+  // Of minibatches of this process in the bounded mode.
+  bool begin(const BoundedTask& task) override {
+    batch_ = task.minibatch;
+    bounded_rate_ = task.scheduled_rate;
+    if (has_handler()) tell(EventKind::kBeginIteration, {}, {});
+    return is_open();
+  }
+  void end(const BoundedTask& /*task*/) override {
+    batch_sums_.clear();
+    batch_sums_.add(inputs_.machine);
+    if (has_handler()) tell(EventKind::kEndIteration, batch_sums_.measured(), {});
+  }
+  [[nodiscard]] bool drains() override { return !is_open() || (checkpoints_ != nullptr && checkpoints_->is_overdue()); }
+  [[nodiscard]] double learning_rate() const override { return updater_.learning_rate(); }
+  [[nodiscard]] bool is_open() const { return reason_ == Reason::kNone && !inputs_.is_cancelled(); }
 
   // Reads the next minibatch. If the reader fails, writes a checkpoint of the minibatches before.
   int64_t read() {
@@ -209,7 +218,9 @@ class Training : base::NotCopied {
   void judge(const TestResult& measured) {
     if (early_stop_ != nullptr) early_stop_->take(measured);
     if (best_ != nullptr) best_->take(measured, place_);
-    if (checkpoints_ != nullptr) checkpoints_->keep_best(measured, state());
+    if (checkpoints_ == nullptr) return;
+    if (rounds_) rounds_->share_states();
+    checkpoints_->keep_best(measured, state());
   }
 
   // Notes the place between the minibatches that are done and the next one.
@@ -228,6 +239,7 @@ class Training : base::NotCopied {
   }
   // Writes a checkpoint of the place reached, unless there is one. Returns false if the handler asks to stop.
   bool save() {
+    if (rounds_) rounds_->share_states();
     const std::string written = checkpoints_->write(state());
     return written.empty() || send(EventKind::kCheckpoint, nullptr, written);
   }
@@ -276,7 +288,7 @@ class Training : base::NotCopied {
                           best_ != nullptr,  checkpoints_ != nullptr, updater_.calls_application()};
     std::string training =
         text(set.updates(), ' ', pass_, ' ', batch_, ' ', inputs_.options.passes, ' ', inputs_.options.pass_batches,
-             ' ', inputs_.machine.shards(), ' ', inputs_.machine.team()->servers());
+             ' ', inputs_.machine.shards(), ' ', inputs_.deciding()->servers());
     for (const bool part : parts) training += part ? '+' : '-';
     training += updater_.describe().dump() + inputs_.machine.describe()["calls"].dump();
     agreement_.require_equal(text(pass_, ' ', batch_), "another checkpoint to resume from, or none,");
@@ -338,7 +350,9 @@ class Training : base::NotCopied {
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
-    event.scheduled_rate = updater_.scheduled_rate(inputs_.machine.set());
+    event.scheduled_rate = bounded_rate_.value_or(updater_.scheduled_rate(inputs_.machine.set()));
+    event.repeated = static_cast<uint64_t>(round_.repeated);
+    event.torn = static_cast<uint64_t>(round_.torn);
     event.skipped = updater_.skipped(inputs_.machine.set());
     event.seconds = kind == EventKind::kTest ? result.seconds : inputs_.clock.now() - pass_began_;
     event.samples = result.samples;
@@ -370,6 +384,9 @@ class Training : base::NotCopied {
   TrainingPlace place_;
   DataDigest data_;
   Reason reason_ = Reason::kNone;
+  std::optional<BoundedRounds> rounds_;  // of the bounded mode
+  BoundedServer::Round round_;           // the last one
+  std::optional<double> bounded_rate_;   // of the minibatch of this process, by the schedule
 };
 
 // Calls `each` after the forward of every minibatch of one pass, until it returns false. Throws TN_CANCELLED if it is
@@ -396,6 +413,8 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 
 void train(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts) {
+  if (inputs.bounded != nullptr) prepare_bounded(inputs, updater, parts.averages != nullptr);
+  if (inputs.bounded != nullptr && inputs.bounded->core() == nullptr) return train_bounded(inputs);
   Training(inputs, updater, handler, parts).run();
 }
 

@@ -13,6 +13,7 @@
 #include "host/machine/set_gate.h"
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
+#include "host/training/data/feeder.h"
 #include "host/training/loop_options.h"
 #include "host/training/updater_groups.h"
 
@@ -65,6 +66,8 @@ struct Event {
   Reason reason = Reason::kNone;   // EndTraining: why
   std::string changes;             // BeginTraining: what differs from the checkpoint, a line each; else empty
   std::optional<BestPlace> best;   // of the measurements before this event; empty without BestValues
+  uint64_t repeated = 0;           // bounded mode: minibatches of lost trainers that others have computed
+  uint64_t torn = 0;               // of these, the ones of which some servers had gradients before
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -113,28 +116,7 @@ class ResultSums {
   int64_t samples_ = 0;
 };
 
-// Connects the slots of a reader to the data layers of a machine.
-class Feeder {
- public:
-  // slot_map: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
-  // slot feeds, or a slot that does not exist.
-  Feeder(const Machine& machine, const std::vector<Slot>& slots, const std::map<std::string, std::string>& slot_map);
-  // The slots of the minibatch in the order of the machine's feeds; borrowed until the next call.
-  const std::vector<ArrayView>& arrays(const SampleBlock& minibatch);
-  // Throws TN_INVALID if the names of a slot contradict those that `set` was trained with.
-  void check_names(const ParameterSet& set) const;
-  // Stores the names of the slots in `set`, for data layers that have none there.
-  void keep_names(ParameterSet& set) const;
-
- private:
-  struct Link {
-    size_t slot;
-    std::string data_layer;
-    Slot source;
-  };
-  std::vector<Link> links_;  // by number of the feed
-  std::vector<ArrayView> arrays_;
-};
+class BoundedMode;
 
 // The arguments of a loop.
 struct LoopInputs {
@@ -150,7 +132,10 @@ struct LoopInputs {
   const std::atomic<bool>* cancel = nullptr;
   const std::atomic<bool>* ending = nullptr;  // of the host
   Team* team = nullptr;                       // gets the steps of a training; null: there is none
+  BoundedMode* bounded = nullptr;             // of a training; null: the exact mode
 
+  // The team with which this process decides; null: it decides alone.
+  [[nodiscard]] Team* deciding() const;
   [[nodiscard]] bool is_cancelled() const { return is_set(cancel) || is_set(ending); }
 
  private:

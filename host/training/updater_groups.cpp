@@ -163,6 +163,10 @@ std::vector<UpdaterProgress> UpdaterGroups::progress(const std::shared_ptr<Param
   return result;
 }
 
+void UpdaterGroups::set_steps(const std::shared_ptr<ParameterSet>& set, const std::vector<uint64_t>& steps) const {
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].updater->set_steps(set, steps[i]);
+}
+
 void UpdaterGroups::adopt(const States& states, const std::vector<UpdaterProgress>& progress) const {
   for (size_t i = 0; i < states.size(); ++i) {
     const size_t part = i % parts_.size();

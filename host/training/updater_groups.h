@@ -53,6 +53,8 @@ class UpdaterGroups {
   [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set, Updater::StateSource& source) const;
   // One for each updater: that of `rest`, then those of the groups in their order.
   [[nodiscard]] std::vector<UpdaterProgress> progress(const std::shared_ptr<ParameterSet>& set) const;
+  // Sets the numbers of updates of a set so far, by updater in that order.
+  void set_steps(const std::shared_ptr<ParameterSet>& set, const std::vector<uint64_t>& steps) const;
   void adopt(const States& states, const std::vector<UpdaterProgress>& progress) const;
   [[nodiscard]] size_t groups() const { return parts_.size() - 1; }
 

@@ -1,6 +1,7 @@
 // Tests within a training, and the best values of what is measured. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,10 @@ class Tests {
   [[nodiscard]] TestResult nothing() const { return ResultSums(inputs_.machine, inputs_.registry).measured(); }
 
   void count_batch();
+  // Returns after how many minibatches a test is due by them; INT64_MAX if none is.
+  [[nodiscard]] int64_t batches_left() const {
+    return schedule_.every_batches == 0 ? INT64_MAX : std::max<int64_t>(1, schedule_.every_batches - state_.batches);
+  }
   void count_pass(int64_t passes_done);
   [[nodiscard]] bool is_due() const { return state_.due; }
   // Returns the result; empty if it is cancelled, and then it is still due.

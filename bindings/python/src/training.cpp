@@ -88,7 +88,7 @@ void bind_event(nb::module_& module) {
              return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
                                    dict_of(event.metrics()), event.seconds(), event.learning_rate(),
                                    event.scheduled_rate(), event.checkpoint(), event.reason(), event.skipped(),
-                                   dict_of(event.costs()), event.changes(), best);
+                                   dict_of(event.costs()), event.changes(), best, event.repeated(), event.torn());
            })
       .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
       .def("machine", [](const LiveEvent& live) { return live.get().machine(); })

@@ -65,6 +65,7 @@ inline void read(const nb::dict& from, tenon::TrainOptions* to) {
   if (const auto part = part_of(from, "best")) read(*part, &to->best.emplace());
   take(from, "shards", &to->shards);
   take(from, "verify_every", &to->verify_every);
+  take(from, "staleness", &to->staleness);
   take(from, "team", &to->team);
 }
 

@@ -33,17 +33,19 @@ class Event:
     updated, since gradients were not finite (see compute in SGD.train). Cost and metrics of a pass or a test without
     samples are nan. changes: of BeginTraining, what Checkpoint.resume_with lets differ from the checkpoint, one
     difference in each line. best: with best= of SGD.train, (value, passes, minibatches of the next pass) of the best
-    measurement before this event; None before the first one.
+    measurement before this event; None before the first one. repeated, torn: in the bounded mode (staleness= of
+    SGD.train), minibatches of lost processes so far that others have computed again, and of these the ones of which
+    some servers had applied the gradients before.
     """
 
     __slots__ = ("_live", "batch_id", "best", "changes", "checkpoint", "cost", "costs", "learning_rate", "metrics", "pass_id",
-                 "reason", "samples", "scheduled_rate", "seconds", "skipped")  # fmt: skip
+                 "reason", "repeated", "samples", "scheduled_rate", "seconds", "skipped", "torn")  # fmt: skip
 
     def __init__(self, live: Any) -> None:
         self._live = live
         (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
          self.scheduled_rate, self.checkpoint, self.reason, self.skipped, self.costs, self.changes,
-         self.best) = live.read()  # fmt: skip
+         self.best, self.repeated, self.torn) = live.read()  # fmt: skip
         if self.reason:
             self.reason = Reason(self.reason)
         if not self.samples and isinstance(self, (EndPass, Test, EndTraining)):

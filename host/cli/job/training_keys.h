@@ -13,6 +13,7 @@ inline void read_training_keys(Section& job, TrainOptions* to) {
   to->passes = job.integer("passes", 1, INT64_MAX).value_or(to->passes);
   to->pass_batches = job.integer("pass_batches", 1, INT64_MAX).value_or(to->pass_batches);
   to->verify_every = job.integer("verify_every", 0, INT64_MAX).value_or(to->verify_every);
+  to->staleness = job.integer("staleness", 0, INT64_MAX).value_or(to->staleness);
 }
 
 }  // namespace tenon::cli

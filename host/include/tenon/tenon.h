@@ -406,6 +406,9 @@ typedef struct tn_event {
    * the next pass that were done then. best_pass is -1 if there is none. */
   double best;
   int64_t best_pass, best_batch;
+  /* Since 0.4. In the bounded mode (tn_train_options.staleness), so far: minibatches of lost trainers that others have
+   * computed again, and of these the ones of which some servers had applied the gradients before. */
+  uint64_t repeated, torn;
 } tn_event;
 
 typedef struct tn_test_result {

@@ -57,6 +57,10 @@ class Event {
     if (!TN_HAS(event_, tn_event, best_batch) || event_->best_pass < 0) return std::nullopt;
     return BestMeasurement{event_->best, event_->best_pass, event_->best_batch};
   }
+  // In the bounded mode, minibatches of lost trainers so far: those that others have computed again, and of these the
+  // ones of which some servers had applied the gradients before.
+  [[nodiscard]] uint64_t repeated() const { return TN_HAS(event_, tn_event, repeated) ? event_->repeated : 0; }
+  [[nodiscard]] uint64_t torn() const { return TN_HAS(event_, tn_event, torn) ? event_->torn : 0; }
   // TN_END_TRAINING: TN_REASON_*.
   [[nodiscard]] uint32_t reason() const { return event_->reason; }
   // The machine that trains, for reading, as tn_event documents it; stale after the handler.

@@ -213,6 +213,11 @@ typedef struct tn_train_options {
   /* Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
    * first step alone. TN_INTERNAL names the first one that differs. Since 0.4. */
   int64_t verify_every;
+  /* Train only. 0: the exact mode. n, with a team that has servers: the bounded mode (docs/scale-out.md). Trainers
+   * compute minibatches at the same time, each begins when all but the n before it are done, and servers apply
+   * gradients as they arrive; results depend on time. No bound if it is the number of minibatches of a pass or more.
+   * Since 0.4. */
+  int64_t staleness;
 } tn_train_options;
 
 #ifdef __cplusplus

@@ -150,6 +150,8 @@ struct TrainOptions {
   // Train only. With a team: steps between comparisons of the parameters and buffers of its processes; 0: before the
   // first step alone.
   int64_t verify_every = 0;
+  // Train only. 0: the exact mode.
+  int64_t staleness = 0;
   // Train only. The processes that train together, each with this call and equal arguments; null: this process trains
   // alone.
   Team team;
@@ -231,6 +233,7 @@ inline void fill(tn_train_options& to, const TrainOptions& from, [[maybe_unused]
   to.shards = from.shards;
   to.team = from.team.handle();
   to.verify_every = from.verify_every;
+  to.staleness = from.staleness;
 }
 
 }  // namespace detail

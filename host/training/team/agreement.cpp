@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "host/training/data_digest.h"
+#include "host/training/data/data_digest.h"
 
 namespace tenon::host {
 

@@ -93,11 +93,11 @@ TEST(Team, AnyThreadSeesForWhomAProcessWaits) {
   LoopTeam ranks(3);
   std::atomic<bool> is_seen{false};
   EXPECT_THAT(ranks.run([&](Team& team) {
-    EXPECT_EQ(team.waits_for(), -1);
+    EXPECT_EQ(team.world().waits_for(), -1);
     std::thread observer;
     if (team.rank() == 0)
       observer = std::thread([&] {
-        EXPECT_TRUE(comes([&] { return team.waits_for() == 2; })) << "the bytes of process 1 are there";
+        EXPECT_TRUE(comes([&] { return team.world().waits_for() == 2; })) << "the bytes of process 1 are there";
         is_seen = true;
       });
     if (team.rank() == 2) {
@@ -105,7 +105,7 @@ TEST(Team, AnyThreadSeesForWhomAProcessWaits) {
     }
     std::vector<int32_t> all(3);
     team.gather(std::as_writable_bytes(std::span(all)));
-    EXPECT_EQ(team.waits_for(), -1);
+    EXPECT_EQ(team.world().waits_for(), -1);
     if (observer.joinable()) observer.join();
   }),
               Each(""));
@@ -122,7 +122,7 @@ TEST(Team, AnyThreadSeesWhoDoesNotTakeItsBytes) {
       return;
     }
     std::thread observer([&] {
-      EXPECT_TRUE(comes([&] { return team.waits_for() == 1; }));
+      EXPECT_TRUE(comes([&] { return team.world().waits_for() == 1; }));
       is_seen = true;
     });
     team.broadcast(bytes);
@@ -137,7 +137,7 @@ TEST(Team, WaitsForNobodyOnceItIsBroken) {
     if (team.rank() == 1) return;
     std::vector<int32_t> all(2);
     EXPECT_THROW(team.gather(std::as_writable_bytes(std::span(all))), Error);
-    EXPECT_EQ(team.waits_for(), -1);
+    EXPECT_EQ(team.world().waits_for(), -1);
   });
   EXPECT_THAT(errors, ElementsAre("", ""));
 }

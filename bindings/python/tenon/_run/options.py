@@ -39,4 +39,5 @@ TRAIN = {
     "pass_batches": Option("int64", 0, 0),
     "shards": Option("uint32", 0),
     "verify_every": Option("int64", 0, 0),
+    "staleness": Option("int64", 0, 0),
 }

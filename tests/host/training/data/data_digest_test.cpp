@@ -1,5 +1,5 @@
 // The digest of the data in a checkpoint: changed data is refused at a resume. SPDX-License-Identifier: Apache-2.0
-#include "host/training/data_digest.h"
+#include "host/training/data/data_digest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/training/data_digest.h"
+#include "host/training/data/data_digest.h"
 
 #include <algorithm>
 

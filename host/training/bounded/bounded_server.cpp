@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/bounded/bounded_server.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "host/training/bounded/bounded_mode.h"
+
+namespace tenon::host {
+
+namespace {
+
+constexpr int64_t kNothing = -1;  // in lost_leases_: the trainer is there, or had no lease
+constexpr int64_t kCounted = -2;  // its lease has been counted
+
+}  // namespace
+
+BoundedServer::BoundedServer(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t staleness)
+    : inputs_(inputs),
+      updater_(updater),
+      team_(*inputs.bounded->core()),
+      world_(team_.world()),
+      machine_(inputs.machine),
+      values_(inputs.machine),
+      results_(inputs.machine, inputs.registry),
+      step_results_(inputs.machine, inputs.registry),
+      leases_(staleness) {
+  const int64_t trainers = world_.ranks() - world_.servers();
+  lost_leases_.assign(static_cast<size_t>(trainers), kNothing);
+  if (!is_first()) machine_.step().set_rows_alone();
+  for (int64_t rank = 0; rank < trainers; ++rank) {
+    trainers_.emplace_back().rank = rank;
+    if (rank > 0) expect(trainers_.back());
+  }
+}
+
+// Requests that nobody sends any more would be waited for.
+BoundedServer::~BoundedServer() {
+  const auto is_awaited = [](const Trainer& trainer) { return !trainer.incoming.are_done(); };
+  if (std::any_of(trainers_.begin(), trainers_.end(), is_awaited)) world_.abandon();
+}
+
+World::Transfers BoundedServer::receive(const Trainer& trainer, void* to, uint64_t bytes) {
+  const World::Incoming incoming = {trainer.rank, to, bytes};
+  return world_.begin({}, {&incoming, 1}, kRequestChannel, loss_of(trainer));
+}
+
+void BoundedServer::expect(Trainer& trainer) {
+  trainer.incoming = receive(trainer, &trainer.request, sizeof trainer.request);
+  trainer.is_idle = false;
+}
+
+void BoundedServer::run(const Bounds& bounds) try {
+  bounds_ = bounds;
+  first_update_ = machine_.set()->updates();
+  results_.clear();
+  if (is_first()) leases_.begin(bounds.first, bounds.end);
+  if (trainers_.front().is_idle) expect(trainers_.front());
+  if (is_first()) {
+    const Trainer& first = trainers_.front();
+    serve_until([&] { return leases_.is_over() && first.is_idle; });
+    if (!first.lost) send(trainers_.front(), BoundedTask::kRoundOver);
+  } else {
+    const World::Incoming end = {team_.rank_of(1), lost_leases_.data(), lost_leases_.size() * sizeof(int64_t)};
+    control_ = world_.begin({}, {&end, 1}, kControlChannel);
+    serve_until([&] { return control_.are_done(); });
+    // What a lost trainer has sent before is applied, so that it is known what is.
+    for (Trainer& trainer : trainers_)
+      if (lost_leases_[static_cast<size_t>(trainer.rank)] != kNothing) serve_until([&] { return trainer.lost; });
+  }
+  settle();
+} catch (...) {
+  world_.abandon();
+  throw;
+}
+
+// Ends a round at all servers.
+void BoundedServer::settle() {
+  if (is_first())
+    for (int64_t server = 2; server < team_.processes(); ++server) {
+      const World::Outgoing end = {team_.rank_of(server), lost_leases_.data(), lost_leases_.size() * sizeof(int64_t)};
+      world_.begin({&end, 1}, {}, kControlChannel).wait();
+    }
+  std::vector<int64_t> applied(lost_leases_.size() * static_cast<size_t>(team_.processes()), kNothing);
+  int64_t* own = applied.data() + lost_leases_.size() * static_cast<size_t>(team_.rank());
+  for (const Trainer& trainer : trainers_) *own++ = trainer.applied;
+  team_.gather(std::as_writable_bytes(std::span(applied)));
+  for (size_t rank = 0; rank < lost_leases_.size(); ++rank) {
+    if (lost_leases_[rank] < 0) continue;
+    for (size_t at = rank; at < applied.size(); at += lost_leases_.size())
+      if (applied[at] == lost_leases_[rank]) {
+        ++round_.torn;
+        break;
+      }
+    lost_leases_[rank] = kCounted;
+  }
+  round_.next = leases_.next();
+  round_.pass_has_ended = leases_.pass_has_ended() ? 1 : 0;
+  round_.updates = machine_.set()->updates();
+}
+
+void BoundedServer::serve_until(const std::function<bool()>& is_over) {
+  const auto has_work = [](const Trainer& trainer) {
+    return !trainer.lost && !trainer.is_idle && trainer.incoming.are_done();
+  };
+  for (;;) {
+    if (is_first()) hand_out();
+    if (is_over()) return;
+    const bool has_control = !is_first();
+    const auto awaited = std::find_if(trainers_.begin(), trainers_.end(),
+                                      [](const Trainer& trainer) { return !trainer.lost && !trainer.is_idle; });
+    world_.wait_until(
+        [&] {
+          return (has_control && control_.are_done() && is_over()) ||
+                 std::any_of(trainers_.begin(), trainers_.end(), has_work);
+        },
+        awaited == trainers_.end() ? -1 : awaited->rank);
+    for (Trainer& trainer : trainers_)
+      if (has_work(trainer)) serve(trainer);
+  }
+}
+
+// Carries out a request that has arrived.
+void BoundedServer::serve(Trainer& trainer) {
+  Message body;
+  if (trainer.incoming.are_lost() || !take(trainer, body)) return lose(trainer);
+  trainer.outgoing.wait();  // it has the answer before, so this is short
+  const BoundedRequest& request = trainer.request;
+  if (request.learning_rate >= 0 && request.learning_rate != updater_.learning_rate())
+    updater_.set_learning_rate(request.learning_rate);
+  switch (request.kind) {
+    case BoundedRequest::kLease:
+      trainer.is_idle = true;
+      trainer.wants_all = request.wants_all != 0;
+      if (request.drains != 0) leases_.drain();
+      return;
+    case BoundedRequest::kRows:
+      answer_rows(trainer, body);
+      break;
+    case BoundedRequest::kPush:
+      push(trainer, body);
+      break;
+    case BoundedRequest::kReturn:
+      leases_.give_back(trainer.rank);
+      break;
+    case BoundedRequest::kFailure:
+      return end_by(trainer, body);
+    default:
+      fail(TN_BAD_DATA, "process ", trainer.rank, " sends a request of kind ", request.kind);
+  }
+  expect(trainer);
+}
+
+// Receives what follows a request. Returns false if the trainer is lost meanwhile.
+bool BoundedServer::take(Trainer& trainer, Message& body) {
+  constexpr uint64_t kMost = uint64_t{1} << 40U;
+  if (trainer.request.bytes > kMost)
+    fail(TN_BAD_DATA, "process ", trainer.rank, " announces ", trainer.request.bytes, " bytes");
+  body.resize(trainer.request.bytes);
+  World::Transfers transfers = receive(trainer, body.data(), body.size());
+  transfers.wait();
+  return !transfers.are_lost();
+}
+
+void BoundedServer::answer_rows(Trainer& trainer, const Message& ids) {
+  const ParameterSet& set = *machine_.set();
+  const TableBlocks& blocks = *set.tables().blocks;
+  const std::vector<MachineTable>& tables = machine_.model().tables;
+  MessageReader reader(ids, trainer.rank);
+  std::vector<std::vector<int64_t>> rows(tables.size());
+  uint64_t bytes = 0;
+  for (size_t table = 0; table < tables.size(); ++table) {
+    reader.read(rows[table], reader.length(blocks.rows(tables[table].height)));
+    for (const int64_t row : rows[table]) require_own(trainer, tables[table], row);
+    bytes += rows[table].size() * static_cast<size_t>(tables[table].width) * sizeof(float);
+  }
+  const SetRead read(inputs_.gate);
+  MessageWriter writer(trainer.answer, bytes);
+  for (size_t table = 0; table < tables.size(); ++table)
+    for (const int64_t row : rows[table])
+      writer.write(std::span(set.owned()->row(tables[table].owned, blocks.place(row)),
+                             static_cast<size_t>(tables[table].width)));
+  send(trainer, trainer.answer.data(), bytes);
+}
+
+void BoundedServer::require_own(const Trainer& trainer, const MachineTable& table, int64_t row) const {
+  if (row >= 0 && row < table.height && machine_.set()->tables().blocks->contains(row)) return;
+  fail(TN_BAD_DATA, "process ", trainer.rank, " names row ", row, " of table \"",
+       machine_.set()->owned()->entries()[table.owned].name, "\" of ", table.height,
+       " rows, which this process does not own");
+}
+
+void BoundedServer::push(Trainer& trainer, const Message& body) {
+  const bool is_behind = is_first() && body.empty();  // the last minibatch of the pass
+  if (!is_behind) apply(trainer, body);
+  if (is_behind) {
+    leases_.end_pass(trainer.rank);
+  } else if (is_first()) {
+    leases_.finish(trainer.rank);
+  } else {
+    trainer.task.serial = trainer.request.serial;
+    send(trainer, &trainer.task.serial, sizeof trainer.task.serial);
+  }
+}
+
+void BoundedServer::apply(Trainer& trainer, const Message& body) {
+  const std::vector<MachineTable>& tables = machine_.model().tables;
+  MessageReader reader(body, trainer.rank);
+  const SetWrite write(inputs_.gate);
+  for (const size_t table : values_.tables()) {
+    RowTerms gradient;
+    reader.read(gradient.ids, reader.length(machine_.set()->tables().blocks->rows(tables[table].height)));
+    for (const int64_t row : gradient.ids) require_own(trainer, tables[table], row);
+    const uint64_t bytes = gradient.ids.size() * static_cast<size_t>(tables[table].width) * sizeof(float);
+    const std::byte* const values = reader.bytes(bytes);
+    gradient.values.assign(values, values + bytes);
+    machine_.set_row_gradient(table, gradient);
+  }
+  const std::byte* const dense = is_first() ? reader.bytes(values_.step_bytes()) : nullptr;
+  if (dense != nullptr) values_.read_gradients(dense);
+  updater_.update(machine_.step());
+  machine_.step().commit(UsedNames());
+  trainer.applied = trainer.request.serial;
+  if (dense == nullptr) return;
+  step_results_.set(values_.read_buffers(dense));
+  results_.add(step_results_);
+}
+
+// A trainer has failed, which ends the training.
+void BoundedServer::end_by(Trainer& trainer, const Message& body) {
+  const std::string text(reinterpret_cast<const char*>(body.data()), body.size());
+  if (!failure_)
+    failure_.emplace(Error(static_cast<tn_status>(trainer.request.status), text, "", "team")
+                         .with_context(core::text("process ", trainer.rank)));
+  leases_.give_back(trainer.rank);
+  leases_.stop();
+  trainer.lost = trainer.is_idle = true;
+}
+
+void BoundedServer::lose(Trainer& trainer) {
+  trainer.lost = true;
+  int64_t& lease = lost_leases_[static_cast<size_t>(trainer.rank)];
+  lease = kCounted;
+  const std::optional<Leases::Lease> lost = leases_.give_back(trainer.rank);
+  if (!lost) return;
+  lease = lost->serial;
+  ++round_.repeated;
+}
+
+// Gives minibatches to trainers that wait.
+void BoundedServer::hand_out() {
+  for (Trainer& trainer : trainers_) {
+    if (!trainer.is_idle || trainer.lost || is_ending_) continue;
+    const std::optional<Leases::Lease> lease = leases_.lease(trainer.rank);
+    if (!lease) return;
+    const int64_t before = lease->minibatch - bounds_.first;
+    trainer.task = {};
+    trainer.task.serial = lease->serial;
+    trainer.task.minibatch = lease->minibatch;
+    trainer.task.reader_pass = bounds_.reader_pass;
+    trainer.task.position = bounds_.position + before * inputs_.reader.batch();
+    trainer.task.step = first_update_ + static_cast<uint64_t>(before);
+    trainer.task.scheduled_rate = updater_.scheduled_rate(machine_.set());
+    trainer.answer.resize(values_.value_bytes(trainer.wants_all));
+    {
+      const SetRead read(inputs_.gate);
+      values_.write_values(trainer.wants_all, trainer.answer.data());
+    }
+    send(trainer, BoundedTask::kMinibatch);
+    expect(trainer);
+  }
+}
+
+// Sends a task with the bytes of the answer.
+void BoundedServer::send(Trainer& trainer, int64_t kind) {
+  if (kind == BoundedTask::kRoundOver) trainer.answer.clear();
+  trainer.task.kind = kind;
+  trainer.task.bytes = trainer.answer.size();
+  const World::Outgoing answer[] = {{trainer.rank, &trainer.task, sizeof trainer.task},
+                                    {trainer.rank, trainer.answer.data(), trainer.answer.size()}};
+  trainer.outgoing = world_.begin(answer, {}, kRequestChannel, loss_of(trainer));
+}
+
+void BoundedServer::send(Trainer& trainer, const void* bytes, uint64_t count) {
+  const World::Outgoing answer = {trainer.rank, bytes, count};
+  trainer.outgoing = world_.begin({&answer, 1}, {}, kRequestChannel, loss_of(trainer));
+}
+
+std::vector<int64_t> BoundedServer::lost() const {
+  std::vector<int64_t> ranks;
+  for (size_t rank = 0; rank < lost_leases_.size(); ++rank)
+    if (lost_leases_[rank] != kNothing) ranks.push_back(static_cast<int64_t>(rank));
+  return ranks;
+}
+
+void BoundedServer::end(const Error* error) {
+  is_ending_ = true;
+  const auto is_there = [](const Trainer& trainer) { return trainer.rank > 0 && !trainer.lost; };
+  serve_until([&] {
+    return std::all_of(trainers_.begin(), trainers_.end(),
+                       [&](const Trainer& trainer) { return !is_there(trainer) || trainer.is_idle; });
+  });
+  const std::vector<int64_t> ranks = lost();
+  for (Trainer& trainer : trainers_) {
+    if (!is_there(trainer) || !is_first()) continue;
+    trainer.task.status = error == nullptr ? TN_OK : error->code();
+    const auto* const begin = error == nullptr ? reinterpret_cast<const std::byte*>(ranks.data())
+                                               : reinterpret_cast<const std::byte*>(error->message().data());
+    trainer.answer.assign(begin, begin + (error == nullptr ? ranks.size() * sizeof(int64_t) : error->message().size()));
+    send(trainer, error == nullptr ? BoundedTask::kEnd : BoundedTask::kFailed);
+  }
+  for (Trainer& trainer : trainers_) trainer.outgoing.wait();
+}
+
+}  // namespace tenon::host

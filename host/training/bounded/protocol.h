@@ -1,0 +1,47 @@
+// What trainers and servers of the bounded mode tell each other. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::host {
+
+// Of trainers to a server, a header and then so many bytes. The server answers all but kReturn and kFailure: kLease by
+// a task, kRows by values, kPush by an acknowledgement of eight bytes, but not the first server.
+struct BoundedRequest {
+  enum Kind : int64_t {
+    kLease,    // the trainer has no minibatch. It asks the first server for one, and nothing more of another one
+    kRows,     // ids of each table; the answer has the values of their rows
+    kPush,     // the gradients of a minibatch (StepMessage); without bytes at the first server: it lies behind the pass
+    kReturn,   // of the first server: the trainer will not compute its minibatch
+    kFailure,  // of the first server: why the training has to end, as a text
+  };
+  int64_t kind = kLease;
+  int64_t serial = -1;        // of the lease
+  int64_t status = 0;         // of kFailure
+  int64_t drains = 0;         // of kLease by process 0: the round is to end soon
+  int64_t wants_all = 0;      // of kLease: the values of all parameters, not of those alone that are trained
+  double learning_rate = -1;  // of kLease and kPush by process 0: from now on; else -1
+  uint64_t bytes = 0;         // that follow
+};
+
+// The answer of the first server to kLease. A trainer gets it when there is something for it to do.
+struct BoundedTask {
+  enum Kind : int64_t {
+    kMinibatch,  // the values of parameters and buffers follow
+    kRoundOver,  // for process 0: it has to come to the others of its team
+    kEnd,        // for the other trainers: the training has ended. The lost trainers follow, int64 for each trainer
+    kFailed,     // likewise: it has failed. The error follows, as a text
+  };
+  int64_t kind = kMinibatch;
+  int64_t serial = 0, minibatch = 0;
+  int64_t reader_pass = 0, position = 0;  // of its first sample
+  uint64_t step = 0;                      // updates of the set before it, in the order of the minibatches
+  double scheduled_rate = 0;
+  int64_t status = 0;  // of kFailed
+  uint64_t bytes = 0;  // that follow
+};
+
+constexpr uint32_t kRequestChannel = 1000;  // and answers
+constexpr uint32_t kControlChannel = 1001;  // of the first server to the others: a round is over
+
+}  // namespace tenon::host
