@@ -78,6 +78,7 @@ LaunchedJob read_job(const cli::TrainCommand& command) {
   result.shards = job.shards;
   result.devices = static_cast<int64_t>(std::max<size_t>(1, job.devices.size()));
   result.states_threads = job.threads > 0;
+  result.staleness = job.training.staleness;
   if (!command.arguments.launch.nodes.empty()) {
     // Relative paths of a job are joined with its folder: where that is relative, so are they.
     const std::string near = fs::path(result.path).lexically_relative(fs::current_path()).string();

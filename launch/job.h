@@ -16,6 +16,7 @@ struct LaunchedJob {
   std::optional<std::string> folder;    // of [checkpoint], absolute
   int64_t shards = 0;                   // of a minibatch; 0: the job does not say
   int64_t devices = 1;                  // of a process
+  int64_t staleness = 0;                // of the bounded mode; 0: the exact mode
   bool states_threads = false;          // by its key or by --threads
   std::optional<std::string> relative;  // a key that is relative to the folder of the job, for a message
 };

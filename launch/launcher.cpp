@@ -141,9 +141,10 @@ Launcher::Launcher(const cli::TrainCommand& command)
       team_(nodes_of(command), signals_, output_, watch_of(command.arguments.launch)) {
   check_alone();
   check_mpi(command.arguments.launch.comm, team_.nodes(), command.options.operand(0));
-  const int64_t count = processes_of(team_.nodes()) - command.arguments.launch.servers;
+  const bool is_bounded = job_.staleness > 0;  // where each process computes all shards of its minibatches
+  const int64_t count = is_bounded ? 1 : processes_of(team_.nodes()) - command.arguments.launch.servers;
   shards_ = job_.shards > 0 ? job_.shards : count * job_.devices;
-  if (job_.shards == 0 && shards_ > 1)
+  if (job_.shards == 0 && shards_ > 1 && !is_bounded)
     output_.note(counted(shards_, "shard", "shards") + " of a minibatch, one for each " +
                  (job_.devices > 1 ? "device of each process" : "process") + "; shards = " + std::to_string(shards_) +
                  " in the job gives the same bits with any number of processes");
@@ -260,8 +261,8 @@ void Launcher::start() {
   epoch_ = first.value("epoch", epoch_ + 1);
   address_ = first.at("address");
   if (first.contains("checkpoint")) choose_resume(first["checkpoint"]);
-  output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers) + "; epoch " +
-               std::to_string(epoch_));
+  output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers, job_.staleness > 0) +
+               "; epoch " + std::to_string(epoch_));
   const std::string secret = new_secret();
   output_.forget();
   team_.start([&](size_t node) {
@@ -271,6 +272,7 @@ void Launcher::start() {
   });
   running_ = true;
   weak_.reset();
+  lost_.clear();
 }
 
 void Launcher::choose_resume(const json& newest) {
@@ -290,7 +292,7 @@ json Launcher::start_of(size_t node) const {
   words.job = is_far ? team_.answers()[node]->prepared.at("job").get<std::string>() : command_.options.operand(0);
   words.absolute = is_far;
   if (!job_.states_threads) words.threads = here.threads();
-  if (job_.shards == 0) words.shards = shards_;
+  if (job_.shards == 0 && job_.staleness == 0) words.shards = shards_;
   words.resume_from = resume_from_;
   json plan = {{"words", words_of(command_, words)},
                {"processes", processes_of(team_.nodes())},
@@ -323,6 +325,10 @@ std::optional<Cause> Launcher::find_cause() {
     leaves = leaves || (process.running && process.done && Clock::now() - process.done_at > kLeave);
     if (process.running || signal_ != 0) continue;
     std::optional<Cause> cause = end_of(i);
+    if (cause && !cause->permanent && may_be_lost(i)) {
+      lose(i, cause->text);
+      continue;
+    }
     // A process that lost another one may end first, with an error of its messages, although the other is the cause.
     const int exit = process.end ? process.end->value("code", -1) : -1;
     const bool is_weak = cause && (exit == kLostExit || exit == cli::kIo) && team_.processes().size() > 1;
@@ -334,7 +340,20 @@ std::optional<Cause> Launcher::find_cause() {
   }
   if (leaves) team_.tell_all({{"end", "the training has ended"}});
   if (weak_ && (Clock::now() >= weak_until_ || team_.all_ended())) return weak_;
-  return fault_now();
+  std::optional<Cause> fault = fault_now();
+  if (!fault || !may_be_lost(fault->process)) return fault;
+  lose(fault->process, fault->text);
+  team_.kill(fault->process);
+  return std::nullopt;
+}
+
+bool Launcher::may_be_lost(size_t process) const {
+  const auto trainers = team_.processes().size() - static_cast<size_t>(command_.arguments.launch.servers);
+  return job_.staleness > 0 && process > 0 && process < trainers && !World::connects(command_.arguments.launch.comm);
+}
+
+void Launcher::lose(size_t process, const std::string& text) {
+  if (lost_.insert(process).second) output_.warn("tenon: " + text + "; the training goes on without it");
 }
 
 std::optional<Cause> Launcher::end_of(size_t process) const {
@@ -363,8 +382,11 @@ std::optional<Cause> Launcher::fault_now() const {
   if (!fault) return std::nullopt;
   const Progress progress = team_.watch().progress(fault->process);
   const std::string name = team_.name(fault->process), since = seconds_text(fault->since);
-  if (!fault->stuck) return Cause{kLostExit, name + " has said nothing for " + since + " at " + progress.text(), false};
-  Cause cause{kStuckExit, name + " is stuck: " + progress.text() + " for " + since, false, progress.step};
+  if (!fault->stuck)
+    return Cause{kLostExit, name + " has said nothing for " + since + " at " + progress.text(), false, -1,
+                 fault->process};
+  Cause cause{kStuckExit, name + " is stuck: " + progress.text() + " for " + since, false, progress.step,
+              fault->process};
   if (progress.step == stuck_at_) {
     cause.text += ", as before the training was started again";
     cause.exit = cli::kInternal;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "host/cli/verbs/train_arguments.h"
@@ -13,10 +14,11 @@ namespace tenon::launch {
 
 // Why the processes of an epoch are ended.
 struct Cause {
-  int exit;           // of the launcher, if it does not start them again
-  std::string text;   // "process 1 on node1 was ended by signal 9 (Killed) at step 12"
-  bool permanent;     // starting again would end the same way
-  int64_t step = -1;  // at which a process is stuck
+  int exit;            // of the launcher, if it does not start them again
+  std::string text;    // "process 1 on node1 was ended by signal 9 (Killed) at step 12"
+  bool permanent;      // starting again would end the same way
+  int64_t step = -1;   // at which a process is stuck
+  size_t process = 0;  // that is silent or stuck
 };
 
 class Launcher : base::NotCopied {
@@ -43,6 +45,9 @@ class Launcher : base::NotCopied {
   // Returns why the processes must be ended; empty after the end of the training.
   [[nodiscard]] std::optional<Cause> supervise();
   [[nodiscard]] std::optional<Cause> find_cause();
+  // Whether the training goes on without the process: a trainer of the bounded mode.
+  [[nodiscard]] bool may_be_lost(size_t process) const;
+  void lose(size_t process, const std::string& text);
   [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
   [[nodiscard]] std::optional<Cause> fault_now() const;
   // Returns what a message says of the processes that wait for one that is stuck.
@@ -75,6 +80,7 @@ class Launcher : base::NotCopied {
   std::optional<Cause> weak_;
   Clock::time_point weak_until_;
   int64_t stuck_at_ = -1;
+  std::set<size_t> lost_;  // processes of this epoch without which the training goes on
 };
 
 }  // namespace tenon::launch

@@ -85,7 +85,7 @@ int64_t processes_of(const std::vector<Node>& nodes) {
   return nodes.empty() ? 0 : nodes.back().first + nodes.back().processes;
 }
 
-std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_t servers) {
+std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_t servers, bool is_bounded) {
   const int64_t trainers = processes_of(nodes) - servers;
   std::string result;
   for (const Node& node : nodes) {
@@ -101,7 +101,8 @@ std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_
     if (node.first == 0) roles = "process 0" + place + " trains, tests, reports and saves";
     const int64_t begin_of_servers = std::clamp(trainers, node.first, end);
     add(std::max<int64_t>(node.first, 1), begin_of_servers, " trains", " train");
-    add(begin_of_servers, end, " owns rows of tables", " own rows of tables");
+    add(begin_of_servers, end, is_bounded ? " serves parameters" : " owns rows of tables",
+        is_bounded ? " serve parameters" : " own rows of tables");
     base::append(result, roles + threads, "; ");
   }
   return result;

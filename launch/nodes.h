@@ -27,6 +27,7 @@ void number_processes(std::vector<Node>& nodes);
 [[nodiscard]] int64_t processes_of(const std::vector<Node>& nodes);
 
 // Returns who does what: "process 0 on node0 trains, tests and saves, ...".
-[[nodiscard]] std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_t servers);
+[[nodiscard]] std::string roles_of(const std::vector<Node>& nodes, bool states_threads, int64_t servers,
+                                   bool is_bounded);
 
 }  // namespace tenon::launch

@@ -93,6 +93,11 @@ void Team::tell_all(const json& line) {
     if (link) link->send(line);
 }
 
+void Team::kill(size_t process) {
+  watch_.drop(process);
+  link(processes_[process].node).send({{"kill", process}});
+}
+
 void Team::turn(const std::function<void(int signal)>& interrupted) {
   const Clock::time_point began = Clock::now();
   std::vector<Wait> waits;

@@ -57,6 +57,8 @@ class Team : base::NotCopied {
   void start(const std::function<json(size_t)>& plan);
   // Sends a line to all agents.
   void tell_all(const json& line);
+  // Ends a process, which is not watched any more.
+  void kill(size_t process);
   // Waits for something to happen, at most a tenth of a second, and handles it. interrupted: called for each signal.
   void turn(const std::function<void(int signal)>& interrupted);
   [[nodiscard]] bool all_ended() const;

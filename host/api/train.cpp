@@ -66,7 +66,7 @@ void place(Run& run, int64_t staleness, MachineOptions* options) {
   } else if (team.servers() > 0 && run.parameters->set->owned() == nullptr) {
     fail(TN_INVALID, SubjectName{"servers"}, "servers is ", team.servers(),
          ": servers own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, or "
-         "leave out the servers");
+         "leave out the servers. With staleness they have all parameters");
   }
 }
 

@@ -110,6 +110,16 @@ void StepGradients::set(const std::string& parameter, const ArrayView& values) {
                     [&](std::byte* to) { copy_widened(values, like.dtype, to); });
 }
 
+void StepGradients::set_rows(const std::string& parameter, const RowTerms& rows) {
+  const ValueId value = parameter_with_gradient(machine_.model().lowered, parameter).gradient;
+  const auto& gradients = machine_.model().sparse_gradients;
+  const auto number = std::find_if(gradients.begin(), gradients.end(),
+                                   [=](const auto& gradient) { return gradient->value() == value; });
+  machine_.take_rows(static_cast<size_t>(number - gradients.begin()), rows.ids, rows.values.data());
+  access().wait();
+  set_accumulated();
+}
+
 ArrayView Machine::data_gradient(const std::string& data_layer) const {
   const size_t feed = differentiated_feed(feeds(), data_layer, first().options().data_gradients);
   if (values_ != Values::kDifferentiated)

@@ -11,6 +11,7 @@
 #include "core/array_view.h"
 #include "core/parameter_set.h"
 #include "host/machine/device_machine.h"
+#include "host/machine/shards/row_terms.h"
 #include "host/machine/update_target.h"
 
 namespace tenon::host {
@@ -73,6 +74,8 @@ class StepGradients final : public UpdateTarget {
 
   // As Machine::set_gradient.
   void set(const std::string& parameter, const ArrayView& values);
+  // Replaces a row-sparse gradient of this step.
+  void set_rows(const std::string& parameter, const RowTerms& rows);
 
   // For the machine: a backward has added its gradients; it drops them if it fails; a forward ends the reading of those
   // that an update used.

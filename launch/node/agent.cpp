@@ -163,6 +163,9 @@ class Agent {
     } else if (command.contains("stop")) {
       for (const Running& each : workers_) each.worker->stop(command["stop"]);
       if (world_) world_->send(command);
+    } else if (command.contains("kill")) {
+      for (const Running& each : workers_)
+        if (each.rank == command["kill"].get<int64_t>()) each.worker->send(SIGKILL);
     } else if (command.contains("end")) {
       end(command["end"]);
     } else if (command.contains("pause")) {

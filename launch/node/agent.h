@@ -11,6 +11,7 @@ namespace tenon::launch {
 //   {"ping": 1}                 nothing; the launcher is there
 //   {"prepare": {...}}          is answered by {"prepared": {...}} or {"refused": {"code": 78, "message": ...}}
 //   {"start": {...}}            starts processes
+//   {"kill": 2}                 ends process 2 at once
 //   {"stop": "signal 2"}        passes the line on to all processes
 //   {"end": "reason"}           ends all: the line {"stop": reason} and SIGTERM, SIGKILL 2 seconds later
 //   {"pause": true}             reads nothing of what the processes print

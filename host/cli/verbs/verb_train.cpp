@@ -237,7 +237,7 @@ class Training : base::NotCopied {
     const tn_team_info info = options_.team.info();
     const std::string processes = std::to_string(info.processes),
                       trainers = std::to_string(info.processes - info.servers);
-    if (options_.shards == 0 && info.processes - info.servers > 1)
+    if (options_.shards == 0 && options_.staleness == 0 && info.processes - info.servers > 1)
       console_.note(trainers + " shards, one for each process" + (info.servers > 0 ? " that trains" : "") +
                     "; shards = " + trainers + " in the job gives the same bits on any number of them");
     console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
@@ -473,9 +473,11 @@ int run_train(const Arguments& arguments) {
     const int64_t servers = command.arguments.launch.servers;
     if (!team && servers > 0)
       command.options.fail("--servers is about several processes: state --processes or --nodes");
-    if (servers > 0 && job.tables.empty())
-      throw Failure(kBadConfig, "--servers " + std::to_string(servers) +
-                                    ": servers own the rows of tables, and the job has no key \"tables\"");
+    if (servers > 0 && job.tables.empty() && job.training.staleness == 0)
+      throw Failure(kBadConfig,
+                    "--servers " + std::to_string(servers) +
+                        ": servers own the rows of tables, and the job has no key \"tables\"; in the bounded "
+                        "mode, with the key \"staleness\", they have all parameters");
     if (team) team->options.servers = servers;
     if (team && job.threads == 0) job.threads = threads_among(team->local);
     return Training(command.arguments, std::move(job), format, team, control).run();

@@ -217,13 +217,12 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
     gradient.values.assign(values, values + bytes);
     machine_.set_row_gradient(table, gradient);
   }
-  const std::byte* const dense = is_first() ? reader.bytes(values_.step_bytes()) : nullptr;
-  if (dense != nullptr) values_.read_gradients(dense);
+  if (is_first()) values_.read_gradients(reader);
   updater_.update(machine_.step());
   machine_.step().commit(UsedNames());
   trainer.applied = trainer.request.serial;
-  if (dense == nullptr) return;
-  step_results_.set(values_.read_buffers(dense));
+  if (!is_first()) return;
+  step_results_.set(values_.read_buffers(reader));
   results_.add(step_results_);
 }
 

@@ -21,11 +21,8 @@ StepValues::StepValues(Machine& machine) : machine_(machine), tables_(machine.tr
     const ParameterEntry& entry = entries[i];
     if (entry.table) continue;
     const bool is_trained = trained.contains(entry.name);
-    if (is_trained && machine.step().is_row_sparse(entry.name))
-      refuse(entry.name, "parameter \"", entry.name,
-             "\" has a row-sparse gradient, which travels as rows of tables alone; name it in the tables, or");
     all_.push_back(i);
-    if (is_trained) trained_.push_back(i);
+    if (is_trained) (machine.step().is_row_sparse(entry.name) ? row_sparse_ : dense_).push_back(i);
     if (entry.buffer) buffers_.push_back(i);
     if (is_trained || entry.buffer) changing_.push_back(i);
   }
@@ -68,8 +65,27 @@ void StepValues::write_values(bool all, std::byte* to) const {
 
 void StepValues::read_values(bool all, const std::byte* from) { read_entries(all ? all_ : changing_, from); }
 
+uint64_t StepValues::step_bytes() const {
+  uint64_t bytes = bytes_of(dense_) + bytes_of(buffers_) + results_ * sizeof(double);
+  for (const size_t number : row_sparse_) {
+    const SparseGradientView view = machine_.step().sparse_gradient(set().entries()[number].name);
+    bytes += sizeof(int64_t) + element_bytes(view.ids) + element_bytes(view.values);
+  }
+  return bytes;
+}
+
+// First row-sparse gradients: of each the number of rows, their ids, their values.
 void StepValues::write_step(const PassSums& results, std::byte* to) {
-  for (const size_t number : trained_) {
+  for (const size_t number : row_sparse_) {
+    const SparseGradientView view = machine_.step().sparse_gradient(set().entries()[number].name);
+    std::memcpy(to, view.ids.shape.data(), sizeof(int64_t));
+    to += sizeof(int64_t);
+    for (const ArrayView* const part : {&view.ids, &view.values}) {
+      copy_elements(*part, to);
+      to += element_bytes(*part);
+    }
+  }
+  for (const size_t number : dense_) {
     const ParameterEntry& entry = set().entries()[number];
     copy_elements(machine_.step().gradient(entry.name), to);
     to += entry.count * sizeof(float);
@@ -80,22 +96,33 @@ void StepValues::write_step(const PassSums& results, std::byte* to) {
   std::memcpy(to, numbers.data(), results_ * sizeof(double));
 }
 
-void StepValues::read_gradients(const std::byte* from) {
-  for (const size_t number : trained_) {
+void StepValues::read_gradients(MessageReader& from) {
+  for (const size_t number : row_sparse_) {
+    const ParameterEntry& entry = set().entries()[number];
+    RowTerms rows;
+    from.read(rows.ids, from.length(entry.shape[0]));
+    for (const int64_t id : rows.ids)
+      if (id < 0 || id >= entry.shape[0])
+        fail(TN_BAD_DATA, "a gradient of row ", id, " of parameter \"", entry.name, "\", which has ", entry.shape[0]);
+    const uint64_t bytes = rows.ids.size() * (entry.count / static_cast<uint64_t>(entry.shape[0])) * sizeof(float);
+    const std::byte* const values = from.bytes(bytes);
+    rows.values.assign(values, values + bytes);
+    machine_.step().set_rows(entry.name, rows);
+  }
+  for (const size_t number : dense_) {
     const ParameterEntry& entry = set().entries()[number];
     ArrayView gradient;
     gradient.dtype = TN_F32;
     gradient.shape = entry.shape;
-    gradient.data = from;
+    gradient.data = from.bytes(entry.count * sizeof(float));
     machine_.step().set(entry.name, gradient);
-    from += entry.count * sizeof(float);
   }
 }
 
-PassSums StepValues::read_buffers(const std::byte* from) {
-  from = read_entries(buffers_, from + bytes_of(trained_));
+PassSums StepValues::read_buffers(MessageReader& from) {
+  read_entries(buffers_, from.bytes(bytes_of(buffers_)));
   std::vector<double> numbers(results_);
-  std::memcpy(numbers.data(), from, results_ * sizeof(double));
+  std::memcpy(numbers.data(), from.bytes(results_ * sizeof(double)), results_ * sizeof(double));
   return read_results(numbers.data());
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/machine/machine.h"
+#include "host/machine/tables/messages.h"
 #include "host/training/checkpoint_record.h"
 
 namespace tenon::host {
@@ -27,15 +28,13 @@ class StepValues {
   void write_values(bool all, std::byte* to) const;
   void read_values(bool all, const std::byte* from);
 
-  // Gradients, buffers and results of a minibatch.
-  [[nodiscard]] uint64_t step_bytes() const {
-    return bytes_of(trained_) + bytes_of(buffers_) + results_ * sizeof(double);
-  }
+  // Gradients, buffers and results of the last minibatch of the machine.
+  [[nodiscard]] uint64_t step_bytes() const;
   void write_step(const PassSums& results, std::byte* to);
   // Gives the gradients to the machine, for an update.
-  void read_gradients(const std::byte* from);
-  // After the update. Returns the results.
-  [[nodiscard]] PassSums read_buffers(const std::byte* from);
+  void read_gradients(MessageReader& from);
+  // After the update, what follows. Returns the results.
+  [[nodiscard]] PassSums read_buffers(MessageReader& from);
 
   // Results alone.
   [[nodiscard]] size_t result_count() const { return results_; }
@@ -50,7 +49,7 @@ class StepValues {
   [[nodiscard]] ParameterSet& set() const { return *machine_.set(); }
 
   Machine& machine_;
-  Entries all_, changing_, trained_, buffers_;
+  Entries all_, changing_, dense_, row_sparse_, buffers_;  // the middle ones: by their gradients
   std::vector<size_t> tables_;
   std::vector<size_t> metric_sizes_;  // of their states
   size_t costs_ = 0, results_ = 0;    // numbers

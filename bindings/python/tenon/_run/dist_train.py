@@ -40,7 +40,7 @@ class _LateTeam(Team):
         return self._core
 
 
-def _lead(train: Callable[[Team], None], processes: int, comm: str, place: str) -> None:
+def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str, place: str) -> None:
     """Trains as process 0, and starts the others."""
     command = _command()
     if "one_per_process" in _host.host().describe("comm", comm)["traits"]:
@@ -59,7 +59,8 @@ def _lead(train: Callable[[Team], None], processes: int, comm: str, place: str) 
             stack.push(lambda kind, failure, _: _conclude(team, workers, failure))
             stack.enter_context(interruptible(workers))
             workers.gather(place)
-            return {"comm": comm, "rank": 0, "processes": processes, "address": workers.address, "secret": workers.secret}
+            return {"comm": comm, "rank": 0, "processes": processes, "servers": servers, "address": workers.address,
+                    "secret": workers.secret}  # fmt: skip
 
         team = _LateTeam(start)
         stack.callback(team.leave)
@@ -79,7 +80,7 @@ def _conclude(team: Team, workers: Workers, failure: BaseException | None) -> No
             raise cause from None
 
 
-def _follow(train: Callable[[Team], None], start: _launcher.Start, comm: str, place: str) -> NoReturn:
+def _follow(train: Callable[[Team], None], start: _launcher.Start, servers: int, comm: str, place: str) -> NoReturn:
     """Trains as another process than 0, and ends it."""
     parent = None if start.parent < 0 else Parent(start.parent)
     code = 1
@@ -88,7 +89,7 @@ def _follow(train: Callable[[Team], None], start: _launcher.Start, comm: str, pl
         def meet() -> dict[str, Any]:
             if parent is not None:
                 parent.meet(place)
-            return _options(start, comm)
+            return _options(start, servers, comm)
 
         team = _LateTeam(meet)
         train(team)
@@ -108,7 +109,7 @@ def _follow(train: Callable[[Team], None], start: _launcher.Start, comm: str, pl
             os._exit(code)  # without what the program has registered for its end, which is for process 0
 
 
-def _options(start: _launcher.Start, comm: str) -> dict[str, Any]:
+def _options(start: _launcher.Start, servers: int, comm: str) -> dict[str, Any]:
     """Returns the arguments of Team for a process that a launcher has started."""
     if start.by == "srun" and start.address and not start.secret:
         raise error.InvalidError(
@@ -118,8 +119,9 @@ def _options(start: _launcher.Start, comm: str) -> dict[str, Any]:
             "dist_train",
             "TENON_TEAM_SECRET",
         )
-    given = {"comm": comm or start.comm, "rank": start.rank, "processes": start.processes, "address": start.address,
-             "listen": start.listen, "secret": start.secret or None, "epoch": start.epoch}  # fmt: skip
+    given = {"comm": comm or start.comm, "rank": start.rank, "processes": start.processes, "servers": servers,
+             "address": start.address, "listen": start.listen, "secret": start.secret or None,
+             "epoch": start.epoch}  # fmt: skip
     if start.by == "tenon" and start.rank != 0:  # programs that this process runs from now on are not of the team
         for name in [each for each in os.environ if each.startswith(_launcher.PREFIX)]:
             del os.environ[name]
@@ -156,9 +158,8 @@ def _refuse(nodes: Any, cluster: dict[str, Any]) -> None:
     for name, value in cluster.items():
         if value is not None:
             raise error.UnsupportedError(
-                f"dist_train: {name} is not offered: it trains in several processes of this machine, by processes=. "
-                "`tenon train JOB --processes 4 --servers 2` trains a job with servers for its tables, and so does a program "
-                "with tenon.Team(servers=2); jobs on Kubernetes are missing",
+                f"dist_train: {name} is not offered: it trains in several processes of this machine, by processes=; jobs on "
+                "Kubernetes are missing",
                 "dist_train",
                 name,
             )
@@ -186,7 +187,7 @@ def dist_train(
     k8s_token: Any = None,
     k8s_job: Any = None,
     image: Any = None,
-    num_parameter_servers: Any = None,
+    num_parameter_servers: int = 0,
     **options: Any,
 ) -> None:
     """Trains in several processes, with the results of one.
@@ -196,6 +197,11 @@ def dist_train(
     The arguments are those of tenon.train, and processes: how many, of which each computes a part of the shards of every
     minibatch. Results depend on shards= alone, one for each process if it is left out. comm: the communicator, "zmq"
     unless a launcher says otherwise.
+
+        tenon.dist_train(cost, parameters, reader, passes=3, processes=4, num_parameter_servers=2, staleness=4)
+
+    num_parameter_servers: processes beside those, which have the parameters in the bounded mode, with staleness=: they
+    apply the gradients of the others as these arrive, so that results depend on time.
 
     This process becomes process 0, and starts the others, which run the program again: the same interpreter, arguments and
     working folder. Their call of dist_train takes part in the training and ends the process; what the program does before
@@ -207,9 +213,18 @@ def dist_train(
     A process that a launcher has started as one of several joins these instead: mpirun -n 4 python train.py. processes may
     then be left out. Without a launcher and processes the process trains alone.
     """
-    _refuse(nodes, {"k8s_user": k8s_user, "k8s_token": k8s_token, "k8s_job": k8s_job, "image": image,
-                    "num_parameter_servers": num_parameter_servers})  # fmt: skip
-    count = None if processes is None else _check.whole(processes, "processes", "dist_train", 1, _MOST)
+    _refuse(nodes, {"k8s_user": k8s_user, "k8s_token": k8s_token, "k8s_job": k8s_job, "image": image})
+    servers = _check.whole(num_parameter_servers, "num_parameter_servers", "dist_train", 0, _MOST)
+    trainers = None if processes is None else _check.whole(processes, "processes", "dist_train", 1, _MOST)
+    if servers > 0 and not options.get("staleness"):
+        raise error.InvalidError(
+            f"dist_train: num_parameter_servers is {servers}, which have the parameters in the bounded mode: state staleness=. "
+            "In the exact mode servers own the rows of tables, in `tenon train JOB --servers 2` and a program with "
+            "tenon.Team(servers=2)",
+            "dist_train",
+            "num_parameter_servers",
+        )
+    count = None if trainers is None and servers == 0 else (trainers or 1) + servers
     _check.text(comm, "comm", "dist_train")
     start = _launcher.of_environment()
     place = f"{_caller.place()}, call {_host.host().joint_trainings + 1}"
@@ -218,17 +233,18 @@ def dist_train(
         trainer.train(topology, parameters, reader, event_handler, team=team, **options)  # type: ignore[arg-type]
 
     if start is not None:
-        if count not in (None, start.processes):
+        if trainers is not None and count != start.processes:
             raise error.InvalidError(
-                f"dist_train: processes is {count}, but {start.by} has started {start.processes} processes",
+                f"dist_train: processes is {trainers}" + (f" beside {servers} parameter servers" if servers else "") +
+                f", but {start.by} has started {start.processes} processes",
                 "dist_train",
                 "processes",
             )
         if start.rank != 0:
-            _follow(train, start, comm, place)
-        with _LateTeam(lambda: _options(start, comm)) as team:
+            _follow(train, start, servers, comm, place)
+        with _LateTeam(lambda: _options(start, servers, comm)) as team:
             train(team)
     elif count is None or count == 1:
         train(None)
     else:
-        _lead(train, count, comm or "zmq", place)
+        _lead(train, count, servers, comm or "zmq", place)
