@@ -263,16 +263,13 @@ void Launcher::start() {
   if (first.contains("checkpoint")) choose_resume(first["checkpoint"]);
   output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers, job_.staleness > 0) +
                "; epoch " + std::to_string(epoch_));
-  const std::string secret = new_secret();
+  secret_ = new_secret();
   output_.forget();
-  team_.start([&](size_t node) {
-    json plan = start_of(node);
-    plan["secret"] = secret;
-    return plan;
-  });
+  team_.start([&](size_t node) { return start_of(node); });
   running_ = true;
   weak_.reset();
   lost_.clear();
+  returning_.clear();
 }
 
 void Launcher::choose_resume(const json& newest) {
@@ -302,6 +299,7 @@ json Launcher::start_of(size_t node) const {
                {"address", address_},
                {"epoch", epoch_},
                {"listen", here.host()},
+               {"secret", secret_},
                {"silence", is_far ? kLostLauncher : 0}};
   if (is_far) plan["folder"] = std::filesystem::path(words.job).parent_path().string();
   return plan;
@@ -317,7 +315,8 @@ std::optional<Cause> Launcher::supervise() {
 }
 
 std::optional<Cause> Launcher::find_cause() {
-  bool leaves = false;
+  const std::optional<int> first_done = team_.processes()[0].done;
+  bool leaves = first_done == 0 && job_.staleness > 0 && Clock::now() - team_.processes()[0].done_at > kLeave;
   for (const auto& answer : team_.answers())
     if (answer && answer->prepared.is_null()) return Cause{answer->exit, answer->message, true};
   for (size_t i = 0; i < team_.processes().size(); ++i) {
@@ -327,6 +326,7 @@ std::optional<Cause> Launcher::find_cause() {
     std::optional<Cause> cause = end_of(i);
     if (cause && !cause->permanent && may_be_lost(i)) {
       lose(i, cause->text);
+      if (!first_done) start_again(i);
       continue;
     }
     // A process that lost another one may end first, with an error of its messages, although the other is the cause.
@@ -353,7 +353,25 @@ bool Launcher::may_be_lost(size_t process) const {
 }
 
 void Launcher::lose(size_t process, const std::string& text) {
-  if (lost_.insert(process).second) output_.warn("tenon: " + text + "; the training goes on without it");
+  if (!lost_.insert(process).second) return;
+  const int64_t most = command_.arguments.launch.restarts;
+  std::string what_next;
+  if (restarts_ < most)
+    what_next =
+        ", and starts it again (restart " + std::to_string(++restarts_) + " of at most " + std::to_string(most) + ")";
+  output_.warn("tenon: " + text + "; the training goes on without it" + what_next);
+  if (!what_next.empty()) returning_.insert(process);
+}
+
+void Launcher::start_again(size_t process) {
+  if (returning_.erase(process) == 0) return;
+  lost_.erase(process);
+  const size_t node = team_.processes()[process].node;
+  json plan = start_of(node);
+  plan["local"] = plan["count"];
+  plan["first"] = process;
+  plan["count"] = 1;
+  team_.start_again(process, plan);
 }
 
 std::optional<Cause> Launcher::end_of(size_t process) const {

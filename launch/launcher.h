@@ -47,7 +47,9 @@ class Launcher : base::NotCopied {
   [[nodiscard]] std::optional<Cause> find_cause();
   // Whether the training goes on without the process: a trainer of the bounded mode.
   [[nodiscard]] bool may_be_lost(size_t process) const;
+  // Goes on without a process, and starts it again when it has ended.
   void lose(size_t process, const std::string& text);
+  void start_again(size_t process);
   [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
   [[nodiscard]] std::optional<Cause> fault_now() const;
   // Returns what a message says of the processes that wait for one that is stuck.
@@ -80,7 +82,9 @@ class Launcher : base::NotCopied {
   std::optional<Cause> weak_;
   Clock::time_point weak_until_;
   int64_t stuck_at_ = -1;
-  std::set<size_t> lost_;  // processes of this epoch without which the training goes on
+  std::set<size_t> lost_;       // processes of this epoch without which the training goes on
+  std::set<size_t> returning_;  // of these, the ones that are to start again
+  std::string secret_;          // of this epoch
 };
 
 }  // namespace tenon::launch

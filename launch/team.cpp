@@ -88,6 +88,16 @@ void Team::start(const std::function<json(size_t)>& plan) {
   watch_.begin(Clock::now());
 }
 
+void Team::start_again(size_t process, const json& plan) {
+  Process& state = processes_[process];
+  const size_t node = state.node;
+  state = {};
+  state.node = node;
+  state.running = true;
+  watch_.begin(process, Clock::now());
+  links_[node]->send({{"start", plan}});
+}
+
 void Team::tell_all(const json& line) {
   for (const auto& link : links_)
     if (link) link->send(line);

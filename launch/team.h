@@ -55,6 +55,8 @@ class Team : base::NotCopied {
   [[nodiscard]] const std::vector<std::optional<Answer>>& answers() const { return answers_; }
   // Sends {"start": plan(node)} to each agent.
   void start(const std::function<json(size_t)>& plan);
+  // Sends {"start": plan} to the agent of one process, which has ended.
+  void start_again(size_t process, const json& plan);
   // Sends a line to all agents.
   void tell_all(const json& line);
   // Ends a process, which is not watched any more.

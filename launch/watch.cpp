@@ -26,6 +26,11 @@ void Watch::begin(Clock::time_point now) {
   for (State& state : states_) state.heard = state.moved = state.placed = now;
 }
 
+void Watch::begin(size_t process, Clock::time_point now) {
+  states_[process] = {};
+  states_[process].heard = states_[process].moved = states_[process].placed = now;
+}
+
 void Watch::beat(size_t process, const Progress& progress, Clock::time_point now) {
   State& state = states_[process];
   state.heard = now;
@@ -52,7 +57,8 @@ void Watch::forgive(Clock::duration time) {
 
 Progress Watch::progress(size_t process) const {
   Progress result = states_[process].progress;
-  if (result.phase == kTrain && states_[0].watched && states_[0].spoke) result.phase = states_[0].progress.phase;
+  const bool both = states_[process].watched && states_[0].watched && states_[0].spoke;
+  if (result.phase == kTrain && both) result.phase = states_[0].progress.phase;
   return result;
 }
 

@@ -42,12 +42,15 @@ class Watch {
   Watch(WatchOptions options, size_t processes) : options_(options), states_(processes) {}
 
   void begin(Clock::time_point now);
+  // The same for one process, which is watched anew.
+  void begin(size_t process, Clock::time_point now);
   void beat(size_t process, const Progress& progress, Clock::time_point now);
   void drop(size_t process) { states_[process].watched = false; }
   // Takes a time out of the account in which the launcher itself did not run, or kept the processes waiting.
   void forgive(Clock::duration time);
 
-  // Returns what a process last said, with the phase of process 0 if it trains, which alone tells steps from tests.
+  // Returns what a process last said, with the phase of process 0 if both are watched and it trains: process 0 alone
+  // tells steps from tests.
   [[nodiscard]] Progress progress(size_t process) const;
   // Returns the processes that wait for this one.
   [[nodiscard]] std::vector<size_t> waiting_for(size_t process) const;

@@ -156,6 +156,9 @@ void OpenComm::take(const tn_comm_event& event) {
       throw Fault("an event says that rank " + std::to_string(event.peer) + " is lost, which is not another rank");
     if (!lost_.insert(event.peer).second)
       throw Fault("rank " + std::to_string(event.peer) + " is lost for the second time");
+  } else if (event.kind == TN_COMM_RETURNED) {
+    if (lost_.erase(event.peer) == 0)
+      throw Fault("an event says that rank " + std::to_string(event.peer) + " has returned, which was not lost");
   } else if (event.kind == TN_COMM_WOKEN) {
     if (++woken_ > wakes_) throw Fault("an event says that wake was called, which it was not");
   } else {

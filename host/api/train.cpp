@@ -216,7 +216,7 @@ nlohmann::json resume_description(const tn_train_options& options, const Run& ru
   if (const size_t shards = run.machine->machine->shards(); shards > 1) result["provider"]["shards"] = shards;
   if (options.compute != TN_COMPUTE && options.compute != TN_F32)
     result["provider"]["compute"] = run.machine->machine->compute_name();
-  if (run.bounded != nullptr) result["staleness"] = options.staleness;
+  if (run.bounded != nullptr) result["mode"] = "bounded";
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
   if (averages != nullptr) result["average"] = averages->describe();
   return result;
@@ -435,8 +435,10 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
       fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     Run run = prepare(owner, arguments, Purpose::kTraining);
     const UpdaterGroups updaters = updaters_of(owner, arguments, run);
-    if (run.team != nullptr && run.team->team->processes() > 1)
-      Agreement(run.team->team.get()).require_equal_parts(team_parts(owner.registry));
+    if (run.bounded != nullptr)
+      run.bounded->add_parts(team_parts(owner.registry));
+    else if (Team* const team = run.machine->machine->team())
+      Agreement(team).require_equal_parts(team_parts(owner.registry));
     EventHandler handler;
     if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
     if (run.bounded != nullptr && run.bounded->core() == nullptr) return train(*run.request, updaters, handler);

@@ -57,6 +57,7 @@ void World::run(const Values& attributes, const tn_services* services, const Joi
   try {
     Communicator comm(type_, attributes, services, options, &cancel_);
     world_ = comm.world();
+    returns_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(world_.ranks));
     if (servers_ >= world_.ranks)
       fail(TN_INVALID, SubjectName{"servers"}, "servers is ", servers_, " of ", world_.ranks,
            world_.ranks == 1 ? " process" : " processes", "; at least one has to train");
@@ -169,6 +170,7 @@ void World::fail_lost(int32_t peer) const {
 void World::take(const tn_comm_event& event) {
   if (event.kind == TN_COMM_WOKEN) return;
   if (event.kind == TN_COMM_LOST) return lost_.push_back(event.peer);
+  if (event.kind == TN_COMM_RETURNED) return take_return(event.peer);
   const auto begun = begun_.find(event.request);
   if (event.kind != TN_COMM_DONE || begun == begun_.end())
     fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event of kind ", event.kind,
@@ -179,6 +181,17 @@ void World::take(const tn_comm_event& event) {
     fail(event.status, "the processes ", rank(), " and ", place->peer,
          " do not exchange the same bytes: they run different jobs");
   finish(place, event.status == TN_IO);
+}
+
+void World::take_return(int32_t peer) {
+  if (peer < 0 || peer >= world_.ranks)
+    fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event has the peer ", peer);
+  std::erase(lost_, peer);
+  {
+    const std::lock_guard lock(mutex_);
+    ++returns_[static_cast<size_t>(peer)];
+  }
+  ended_.notify_all();
 }
 
 // A transfer has ended, or its peer is lost, which may break the world.

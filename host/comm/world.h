@@ -73,6 +73,10 @@ class World : base::NotCopied {
   // Returns when this holds: it is looked at whenever transfers end. rank: that waits_for() has meanwhile. Throws if
   // the world breaks.
   void wait_until(const std::function<bool()>& holds, int64_t rank);
+  // For any thread: how often new processes have taken the place of a rank that was lost.
+  [[nodiscard]] uint64_t returns(int64_t rank) const {
+    return returns_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
+  }
   // Breaks the world: to the others this process is lost. Transfers end.
   void abandon() noexcept;
 
@@ -100,6 +104,7 @@ class World : base::NotCopied {
   void begin_posted(Communicator& comm);
   [[nodiscard]] std::span<const tn_comm_event> progress(Communicator& comm);
   void take(const tn_comm_event& event);
+  void take_return(int32_t peer);
   void finish(Place place, bool lost);
   [[noreturn]] void fail_lost(int32_t peer) const;
   void fail_all(const std::exception_ptr& error);
@@ -117,6 +122,7 @@ class World : base::NotCopied {
   volatile int32_t cancel_ = 0;
   tn_comm_world world_ = {};
   std::atomic<uint64_t> refused_{0};
+  std::vector<std::atomic<uint64_t>> returns_;  // by rank
 
   mutable std::mutex mutex_;
   std::condition_variable called_, ended_;  // for the thread; for callers

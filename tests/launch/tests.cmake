@@ -5,6 +5,7 @@ target_include_directories(launch_worker PRIVATE "${TENON_ROOT_process}" "${TENO
 target_include_directories(launch_worker SYSTEM PRIVATE "${PROJECT_SOURCE_DIR}/core/json" "${TENON_JSON_INCLUDE}")
 set_target_properties(launch_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
 tenon_test(launch/bad_input_test)
+tenon_test(launch/bounded_test)
 tenon_test(launch/faults_test)
 tenon_test(launch/lease_test)
 tenon_test(launch/mistakes_test)

@@ -195,6 +195,11 @@ tn_status loop_open(const tn_comm_open* open, void** comm) {
   Lock lock(state.mutex);
   if (const tn_status status = check_open(*open, state.ranks); status != TN_OK) return status;
   std::shared_ptr<LoopNetwork> network = state.network(*open);
+  if (network->may_return(open->rank)) {
+    network->return_rank(open->rank, open->silence_ms);
+    *comm = new LoopComm{state, std::move(network), open->rank, open->errors};
+    return TN_OK;
+  }
   if (network->end(open->rank).state != LoopEnd::State::kAbsent) {
     const std::string message = "rank " + std::to_string(open->rank) + " has joined already";
     return tn_fail(open->errors, TN_INVALID, "rank", message.c_str());

@@ -57,7 +57,7 @@ class LoopWorld {
   const tn_comm_type* type() const;
 
   // A kill: each later call of the rank returns TN_IO, and the others notice at once. The rank may open again with
-  // another epoch.
+  // another epoch, or with the same one if it is not 0 and all others have noticed.
   void lose(int32_t rank);
   // Calls of the rank block until resume, as in a stopped process; the others lose it after their silence_ms, and it
   // then loses them.

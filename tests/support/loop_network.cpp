@@ -37,6 +37,29 @@ void LoopNetwork::join(int32_t rank, int32_t silence_ms) {
   if (joined_) notify_all();
 }
 
+bool LoopNetwork::may_return(int32_t rank) const {
+  for (size_t other = 0; other < ends_.size(); ++other)
+    if (ends_[other]->state == LoopEnd::State::kOpen && !ends_[other]->peers[static_cast<size_t>(rank)].lost)
+      return false;
+  return rank != 0 && joined_ && ends_[static_cast<size_t>(rank)]->state == LoopEnd::State::kKilled;
+}
+
+void LoopNetwork::return_rank(int32_t rank, int32_t silence_ms) {
+  std::erase_if(streams_, [=](const auto& stream) {
+    return std::get<0>(stream.first) == rank || std::get<1>(stream.first) == rank;
+  });
+  LoopEnd& returning = end(rank);
+  returning.events.clear();
+  for (int32_t other = 0; other < ranks(); ++other) {
+    const bool is_there = other != rank && end(other).state == LoopEnd::State::kOpen;
+    peer(rank, other) = {other != rank && !is_there, std::nullopt};
+    if (!is_there) continue;
+    peer(other, rank) = {};
+    end(other).events.push_back({TN_COMM_RETURNED, rank, 0, TN_OK, 0});
+  }
+  join(rank, silence_ms);
+}
+
 void LoopNetwork::withdraw(int32_t rank) { end(rank).state = LoopEnd::State::kAbsent; }
 
 std::vector<int32_t> LoopNetwork::missing() const {

@@ -64,6 +64,9 @@ class LoopNetwork {
   bool joined() const { return joined_; }
   void join(int32_t rank, int32_t silence_ms);
   void withdraw(int32_t rank);  // before all have joined
+  // Whether a rank that was killed may join again: the others have noticed.
+  [[nodiscard]] bool may_return(int32_t rank) const;
+  void return_rank(int32_t rank, int32_t silence_ms);
   std::vector<int32_t> missing() const;
 
   uint64_t send(int32_t rank, const tn_comm_message& message);

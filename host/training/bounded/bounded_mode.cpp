@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/bounded/bounded_mode.h"
 
+#include <sstream>
+
 #include "core/error.h"
 
 namespace tenon::host {
@@ -22,5 +24,19 @@ BoundedMode::BoundedMode(Team& all, int64_t staleness)
       staleness_(staleness),
       core_(all.rank() == 0 || all.rank() >= all.trainers() ? all.of_first_and_servers() : nullptr),
       rows_(all) {}
+
+std::string BoundedMode::description() const {
+  std::string text;
+  for (const auto& [name, value] : parts_) text += name + '\t' + value + '\n';
+  return text;
+}
+
+// A part that only one of two processes has is no difference.
+std::string BoundedMode::difference(const std::string& description) const {
+  std::istringstream lines(description);
+  for (std::string name, value; std::getline(lines, name, '\t') && std::getline(lines, value);)
+    if (const auto part = parts_.find(name); part != parts_.end() && part->second != value) return name;
+  return "";
+}
 
 }  // namespace tenon::host

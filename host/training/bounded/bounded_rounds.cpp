@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "host/training/bounded/bounded_mode.h"
+#include "host/training/data/data_digest.h"
 #include "host/training/team/agreement.h"
 
 namespace tenon::host {
@@ -49,9 +50,7 @@ void BoundedRounds::take_part(const BoundedServer::Bounds& bounds) {
   } catch (const Error& error) {
     own_error_.emplace(error);  // which the servers know
   }
-  const auto trainers = static_cast<size_t>(inputs_.bounded->rows().rank_of(0));
-  std::vector<int64_t> applied(trainers * static_cast<size_t>(team_.processes()), -1);
-  team_.gather(std::as_writable_bytes(std::span(applied)));
+  static_cast<void>(BoundedServer::count_torn(team_, {}, {}));
 }
 
 // Gives all what the first server has.
@@ -126,18 +125,18 @@ void prepare_bounded(const LoopInputs& inputs, const UpdaterGroups& updater, boo
   if (const std::string reason = inputs.reader.whole_reason(); !reason.empty())
     refuse("each trainer reads minibatches by their numbers, which this reader does not offer: ", reason);
   const Reader& reader = inputs.reader;
-  const BoundedMode& mode = *inputs.bounded;
-  Agreement(&mode.all())
-      .require_equal(
-          text(mode.staleness(), ' ', inputs.options.passes, ' ', inputs.machine.shards(), ' ', reader.batch(), ' ',
-               reader.size(), ' ', updater.describe().dump(), inputs.machine.describe()["calls"].dump()),
-          "another job, or other data,");
+  BoundedMode& mode = *inputs.bounded;
+  const std::string job = text(mode.staleness(), ' ', inputs.options.passes, ' ', inputs.machine.shards(), ' ',
+                               updater.describe().dump(), inputs.machine.describe()["calls"].dump());
+  mode.add_parts({{"job", digest_of(job)}, {"number of samples", text(reader.batch(), ' ', reader.size())}});
+  if (mode.core() != nullptr) Agreement(mode.core()).require_equal_parts(mode.parts());
 }
 
 void train_bounded(const LoopInputs& inputs) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
   feeder.check_names(*inputs.machine.set());
   BoundedTrainer trainer(inputs, inputs.bounded->rows(), feeder, nullptr);
+  trainer.greet();
   static_cast<void>(trainer.run());
   inputs.bounded->all().leave_out(trainer.lost());
 }

@@ -48,8 +48,8 @@ class BoundedRounds : base::NotCopied {
   std::optional<BoundedServer> server_;
 };
 
-// Before a training: throws TN_UNSUPPORTED for one that the bounded mode cannot make, and TN_INVALID naming a process
-// whose job is another one than that of process 0. Collective in the team of all. averages: whether it has some.
+// Before a training: throws TN_UNSUPPORTED for one that the bounded mode cannot make, and TN_INVALID naming a server
+// whose job is another one than that of process 0. Collective in its team. averages: whether it has some.
 void prepare_bounded(const LoopInputs& inputs, const UpdaterGroups& updater, bool averages);
 
 // The whole training of a trainer that is not process 0. Removes lost processes from the team of all at the end.

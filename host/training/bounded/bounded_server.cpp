@@ -9,13 +9,6 @@
 
 namespace tenon::host {
 
-namespace {
-
-constexpr int64_t kNothing = -1;  // in lost_leases_: the trainer is there, or had no lease
-constexpr int64_t kCounted = -2;  // its lease has been counted
-
-}  // namespace
-
 BoundedServer::BoundedServer(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t staleness)
     : inputs_(inputs),
       updater_(updater),
@@ -27,7 +20,7 @@ BoundedServer::BoundedServer(const LoopInputs& inputs, const UpdaterGroups& upda
       step_results_(inputs.machine, inputs.registry),
       leases_(staleness) {
   const int64_t trainers = world_.ranks() - world_.servers();
-  lost_leases_.assign(static_cast<size_t>(trainers), kNothing);
+  losses_.resize(static_cast<size_t>(trainers));
   if (!is_first()) machine_.step().set_rows_alone();
   for (int64_t rank = 0; rank < trainers; ++rank) {
     trainers_.emplace_back().rank = rank;
@@ -55,6 +48,8 @@ void BoundedServer::run(const Bounds& bounds) try {
   bounds_ = bounds;
   first_update_ = machine_.set()->updates();
   results_.clear();
+  applied_.clear();
+  lost_leases_.clear();
   if (is_first()) leases_.begin(bounds.first, bounds.end);
   if (trainers_.front().is_idle) expect(trainers_.front());
   if (is_first()) {
@@ -62,12 +57,12 @@ void BoundedServer::run(const Bounds& bounds) try {
     serve_until([&] { return leases_.is_over() && first.is_idle; });
     if (!first.lost) send(trainers_.front(), BoundedTask::kRoundOver);
   } else {
-    const World::Incoming end = {team_.rank_of(1), lost_leases_.data(), lost_leases_.size() * sizeof(int64_t)};
+    const World::Incoming end = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
     control_ = world_.begin({}, {&end, 1}, kControlChannel);
     serve_until([&] { return control_.are_done(); });
     // What a lost trainer has sent before is applied, so that it is known what is.
-    for (Trainer& trainer : trainers_)
-      if (lost_leases_[static_cast<size_t>(trainer.rank)] != kNothing) serve_until([&] { return trainer.lost; });
+    for (const Trainer& trainer : trainers_)
+      serve_until([&] { return trainer.losses >= losses_[static_cast<size_t>(trainer.rank)]; });
   }
   settle();
 } catch (...) {
@@ -77,32 +72,41 @@ void BoundedServer::run(const Bounds& bounds) try {
 
 // Ends a round at all servers.
 void BoundedServer::settle() {
-  if (is_first())
+  if (is_first()) {
+    for (const Trainer& trainer : trainers_) losses_[static_cast<size_t>(trainer.rank)] = trainer.losses;
     for (int64_t server = 2; server < team_.processes(); ++server) {
-      const World::Outgoing end = {team_.rank_of(server), lost_leases_.data(), lost_leases_.size() * sizeof(int64_t)};
+      const World::Outgoing end = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
       world_.begin({&end, 1}, {}, kControlChannel).wait();
     }
-  std::vector<int64_t> applied(lost_leases_.size() * static_cast<size_t>(team_.processes()), kNothing);
-  int64_t* own = applied.data() + lost_leases_.size() * static_cast<size_t>(team_.rank());
-  for (const Trainer& trainer : trainers_) *own++ = trainer.applied;
-  team_.gather(std::as_writable_bytes(std::span(applied)));
-  for (size_t rank = 0; rank < lost_leases_.size(); ++rank) {
-    if (lost_leases_[rank] < 0) continue;
-    for (size_t at = rank; at < applied.size(); at += lost_leases_.size())
-      if (applied[at] == lost_leases_[rank]) {
-        ++round_.torn;
-        break;
-      }
-    lost_leases_[rank] = kCounted;
   }
+  round_.torn += count_torn(team_, lost_leases_, applied_);
   round_.next = leases_.next();
   round_.pass_has_ended = leases_.pass_has_ended() ? 1 : 0;
   round_.updates = machine_.set()->updates();
 }
 
+int64_t BoundedServer::count_torn(Team& team, std::vector<int64_t> lost, const std::set<int64_t>& applied) {
+  constexpr int64_t kFirst = 1;  // server
+  auto count = static_cast<uint64_t>(lost.size());
+  team.broadcast(std::as_writable_bytes(std::span(&count, 1)), kFirst);
+  lost.resize(count);
+  team.broadcast(std::as_writable_bytes(std::span(lost)), kFirst);
+  std::vector<char> has(count * static_cast<size_t>(team.processes()));
+  for (size_t i = 0; i < count; ++i)
+    has[static_cast<size_t>(team.rank()) * count + i] = applied.contains(lost[i]) ? 1 : 0;
+  team.gather(std::as_writable_bytes(std::span(has)));
+  int64_t torn = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool is_torn = false;
+    for (size_t at = i; at < has.size(); at += count) is_torn = is_torn || has[at] != 0;
+    if (is_torn) ++torn;
+  }
+  return torn;
+}
+
 void BoundedServer::serve_until(const std::function<bool()>& is_over) {
-  const auto has_work = [](const Trainer& trainer) {
-    return !trainer.lost && !trainer.is_idle && trainer.incoming.are_done();
+  const auto has_work = [this](const Trainer& trainer) {
+    return has_returned(trainer) || (!trainer.lost && !trainer.is_idle && trainer.incoming.are_done());
   };
   for (;;) {
     if (is_first()) hand_out();
@@ -123,6 +127,12 @@ void BoundedServer::serve_until(const std::function<bool()>& is_over) {
 
 // Carries out a request that has arrived.
 void BoundedServer::serve(Trainer& trainer) {
+  if (has_returned(trainer)) {
+    if (!trainer.lost) lose(trainer);
+    trainer.returns = world_.returns(trainer.rank);
+    trainer.lost = false;
+    return expect(trainer);
+  }
   Message body;
   if (trainer.incoming.are_lost() || !take(trainer, body)) return lose(trainer);
   trainer.outgoing.wait();  // it has the answer before, so this is short
@@ -146,6 +156,8 @@ void BoundedServer::serve(Trainer& trainer) {
       break;
     case BoundedRequest::kFailure:
       return end_by(trainer, body);
+    case BoundedRequest::kHello:
+      return greet(trainer, body);
     default:
       fail(TN_BAD_DATA, "process ", trainer.rank, " sends a request of kind ", request.kind);
   }
@@ -220,7 +232,7 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
   if (is_first()) values_.read_gradients(reader);
   updater_.update(machine_.step());
   machine_.step().commit(UsedNames());
-  trainer.applied = trainer.request.serial;
+  applied_.insert(trainer.request.serial);
   if (!is_first()) return;
   step_results_.set(values_.read_buffers(reader));
   results_.add(step_results_);
@@ -237,13 +249,29 @@ void BoundedServer::end_by(Trainer& trainer, const Message& body) {
   trainer.lost = trainer.is_idle = true;
 }
 
+// Refuses a trainer that trains otherwise.
+void BoundedServer::greet(Trainer& trainer, const Message& body) {
+  const std::string name = inputs_.bounded->difference({reinterpret_cast<const char*>(body.data()), body.size()});
+  trainer.answer.clear();
+  if (name.empty()) {
+    send(trainer, BoundedTask::kRoundOver);
+    return expect(trainer);
+  }
+  const std::string why =
+      text("process ", trainer.rank, " has another ", name, " than process 0, which may compute other values");
+  const auto* const begin = reinterpret_cast<const std::byte*>(why.data());
+  trainer.answer.assign(begin, begin + why.size());
+  trainer.task.status = TN_INVALID;
+  send(trainer, BoundedTask::kFailed);
+  trainer.lost = trainer.is_idle = true;
+}
+
 void BoundedServer::lose(Trainer& trainer) {
   trainer.lost = true;
-  int64_t& lease = lost_leases_[static_cast<size_t>(trainer.rank)];
-  lease = kCounted;
-  const std::optional<Leases::Lease> lost = leases_.give_back(trainer.rank);
-  if (!lost) return;
-  lease = lost->serial;
+  ++trainer.losses;
+  const std::optional<Leases::Lease> lease = leases_.give_back(trainer.rank);
+  if (!lease) return;
+  lost_leases_.push_back(lease->serial);
   ++round_.repeated;
 }
 
@@ -288,8 +316,8 @@ void BoundedServer::send(Trainer& trainer, const void* bytes, uint64_t count) {
 
 std::vector<int64_t> BoundedServer::lost() const {
   std::vector<int64_t> ranks;
-  for (size_t rank = 0; rank < lost_leases_.size(); ++rank)
-    if (lost_leases_[rank] != kNothing) ranks.push_back(static_cast<int64_t>(rank));
+  for (const Trainer& trainer : trainers_)
+    if (trainer.lost) ranks.push_back(trainer.rank);
   return ranks;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ class BoundedServer : base::NotCopied {
   void run(const Bounds& bounds);
   [[nodiscard]] const Round& round() const { return round_; }
   [[nodiscard]] const ResultSums& results() const { return results_; }  // of the round
+  // Returns how many of the leases that lost trainers had were applied by some server. lost: of the first server;
+  // applied: by this process in the round. Collective.
+  [[nodiscard]] static int64_t count_torn(Team& team, std::vector<int64_t> lost, const std::set<int64_t>& applied);
   // Why the training has to end, at the first server: a trainer has failed.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   // The ranks of the trainers that were lost.
@@ -63,7 +67,7 @@ class BoundedServer : base::NotCopied {
     bool is_idle = true;        // it waits for a minibatch, or nothing is expected of it
     bool wants_all = false;
     bool lost = false;
-    int64_t applied = -1;  // the serial of the last gradients
+    uint64_t losses = 0, returns = 0;  // in this training; of the world, that were seen
   };
   // Process 0 of the team is the first trainer.
   [[nodiscard]] bool is_first() const { return team_.rank() == 1; }
@@ -81,7 +85,12 @@ class BoundedServer : base::NotCopied {
   void push(Trainer& trainer, const Message& body);
   void apply(Trainer& trainer, const Message& body);
   void end_by(Trainer& trainer, const Message& body);
+  void greet(Trainer& trainer, const Message& body);
   void lose(Trainer& trainer);
+  // Whether a new process has taken the place of a trainer.
+  [[nodiscard]] bool has_returned(const Trainer& trainer) const {
+    return world_.returns(trainer.rank) > trainer.returns;
+  }
   void hand_out();
   void send(Trainer& trainer, int64_t kind);
   void send(Trainer& trainer, const void* bytes, uint64_t count);
@@ -96,8 +105,10 @@ class BoundedServer : base::NotCopied {
   ResultSums results_, step_results_;
   Leases leases_;
   std::list<Trainer> trainers_;
-  std::vector<int64_t> lost_leases_;  // by rank of the trainer: the serial of what it had when it was lost
-  World::Transfers control_;          // of servers but the first: lost_leases_, when a round is over
+  std::set<int64_t> applied_;         // serials of gradients, in the round
+  std::vector<int64_t> lost_leases_;  // of the first server: serials, in the round
+  std::vector<uint64_t> losses_;      // of other servers: of each trainer, as the first one says when a round is over
+  World::Transfers control_;          // likewise
   bool is_ending_ = false;
   std::optional<Error> failure_;
   Bounds bounds_ = {};

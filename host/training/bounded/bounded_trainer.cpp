@@ -48,6 +48,18 @@ BoundedTask BoundedTrainer::ask() {
     request.learning_rate = observer_->learning_rate();
   }
   send(0, request, {});
+  return take_answer();
+}
+
+void BoundedTrainer::greet() {
+  const std::string text = inputs_.bounded->description();
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  send(0, {.kind = BoundedRequest::kHello}, Message(begin, begin + text.size()));
+  static_cast<void>(take_answer());
+}
+
+// Receives a task, and takes what follows it.
+BoundedTask BoundedTrainer::take_answer() {
   BoundedTask task;
   const World::Incoming answer = {rows_.rank_of(0), &task, sizeof task};
   world_.begin({}, {&answer, 1}, kRequestChannel).wait();

@@ -34,6 +34,9 @@ class BoundedTrainer : base::NotCopied {
   // Borrows everything. The machine has the rows as its source. observer: null in other processes than the first.
   BoundedTrainer(const LoopInputs& inputs, RowClient& rows, Feeder& feeder, Observer* observer);
 
+  // Before run(), of other processes than the first: throws TN_INVALID if the first server refuses this process, which
+  // trains otherwise than the others.
+  void greet();
   // Returns the answer that ended the work: the last one of the servers. Throws the error of a training that has failed
   // elsewhere, and an error of its own after it was reported to the servers.
   BoundedTask run();
@@ -45,6 +48,7 @@ class BoundedTrainer : base::NotCopied {
 
  private:
   [[nodiscard]] BoundedTask ask();
+  [[nodiscard]] BoundedTask take_answer();
   [[nodiscard]] int64_t read(const BoundedTask& task);
   void compute(const BoundedTask& task);
   void push(const BoundedTask& task);

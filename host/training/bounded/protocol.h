@@ -5,8 +5,8 @@
 
 namespace tenon::host {
 
-// Of trainers to a server, a header and then so many bytes. The server answers all but kReturn and kFailure: kLease by
-// a task, kRows by values, kPush by an acknowledgement of eight bytes, but not the first server.
+// Of trainers to a server, a header and then so many bytes. The server answers all but kReturn and kFailure: kLease and
+// kHello by a task, kRows by values, kPush by an acknowledgement of eight bytes, but not the first server.
 struct BoundedRequest {
   enum Kind : int64_t {
     kLease,    // the trainer has no minibatch. It asks the first server for one, and nothing more of another one
@@ -14,6 +14,7 @@ struct BoundedRequest {
     kPush,     // the gradients of a minibatch (StepMessage); without bytes at the first server: it lies behind the pass
     kReturn,   // of the first server: the trainer will not compute its minibatch
     kFailure,  // of the first server: why the training has to end, as a text
+    kHello     // of the first server: what must be equal to its own, as BoundedMode::description()
   };
   int64_t kind = kLease;
   int64_t serial = -1;        // of the lease
@@ -28,7 +29,7 @@ struct BoundedRequest {
 struct BoundedTask {
   enum Kind : int64_t {
     kMinibatch,  // the values of parameters and buffers follow
-    kRoundOver,  // for process 0: it has to come to the others of its team
+    kRoundOver,  // for process 0: it has to come to the others of its team. After kHello: the trainer may go on
     kEnd,        // for the other trainers: the training has ended. The lost trainers follow, int64 for each trainer
     kFailed,     // likewise: it has failed. The error follows, as a text
   };

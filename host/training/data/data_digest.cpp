@@ -32,6 +32,12 @@ std::string digest_of(const SampleBlock& samples) {
   return hash.finish();
 }
 
+std::string digest_of(const std::string& text) {
+  Xxh3 hash;
+  hash.update(text.data(), text.size());
+  return hash.finish();
+}
+
 std::string digest_of(const ParameterSet& set, const ParameterEntry& entry) {
   Xxh3 hash;
   if (!entry.table) hash.update(set.values(entry), entry.count * sizeof(float));

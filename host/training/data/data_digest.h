@@ -14,6 +14,9 @@ using namespace core;
 // Returns XXH3 of samples: of every column's values, offsets and ids, in the order of the slots.
 [[nodiscard]] std::string digest_of(const SampleBlock& samples);
 
+// Returns XXH3 of a text.
+[[nodiscard]] std::string digest_of(const std::string& text);
+
 // Return XXH3 of the values of one parameter or buffer, and of all.
 [[nodiscard]] std::string digest_of(const ParameterSet& set, const ParameterEntry& entry);
 [[nodiscard]] std::string digest_of(const ParameterSet& set);

@@ -20,13 +20,11 @@ std::string Agreement::gathered(const std::string& digests) const {
 
 void Agreement::require_equal(const std::string& text, const char* what) const {
   if (team_ == nullptr) return;
-  Xxh3 hash;
-  hash.update(text.data(), text.size());
-  const std::string digest = hash.finish();
+  const std::string digest = digest_of(text);
   const std::string all = gathered(digest);
   for (int64_t process = 1; process < team_->processes(); ++process)
     if (all.compare(static_cast<size_t>(process) * digest.size(), digest.size(), all, 0, digest.size()) != 0)
-      fail(TN_INVALID, SubjectName{"team"}, "process ", process, " has ", what, " than process 0");
+      fail(TN_INVALID, SubjectName{"team"}, "process ", team_->rank_of(process), " has ", what, " than process 0");
 }
 
 void Agreement::require_equal_parts(const std::map<std::string, std::string>& parts) const {
@@ -48,7 +46,7 @@ void Agreement::require_equal_parts(const std::map<std::string, std::string>& pa
   team_->gather(std::as_writable_bytes(std::span(differing)));
   for (size_t process = 1; process < differing.size(); ++process)
     if (differing[process] >= 0)
-      fail(TN_INVALID, SubjectName{"team"}, "process ", process, " has another ",
+      fail(TN_INVALID, SubjectName{"team"}, "process ", team_->rank_of(static_cast<int64_t>(process)), " has another ",
            names[static_cast<size_t>(differing[process])], " than process 0, which may compute other bits");
 }
 
@@ -63,7 +61,7 @@ void Agreement::require_equal_values(const ParameterSet& set) const {
       const size_t at = static_cast<size_t>(process) * digests.size() + i * digits;
       if (all.compare(at, digits, all, i * digits, digits) == 0) continue;
       const std::string& name = set.entries()[i].name;
-      fail(TN_INTERNAL, SubjectName{name}, "the values of \"", name, "\" in process ", process,
+      fail(TN_INTERNAL, SubjectName{name}, "the values of \"", name, "\" in process ", team_->rank_of(process),
            " are not those of process 0 after ", set.updates(), " updates: a memory, a kernel or a line is faulty");
     }
 }
@@ -87,7 +85,7 @@ void Agreement::throw_failure(int64_t process, const Failure& failure, const std
       process == team_->rank() ? packed(*own) : std::string(static_cast<size_t>(failure.length), '\0');
   team_->broadcast(std::as_writable_bytes(std::span(text_of_it)), process);
   const Error error = process == team_->rank() ? *own : unpacked(static_cast<tn_status>(failure.status), text_of_it);
-  throw error.with_context(text("process ", process));
+  throw error.with_context(text("process ", team_->rank_of(process)));
 }
 
 void Agreement::require_success(const std::optional<Error>& own) const {

@@ -78,16 +78,14 @@ bool Zmq::begin_to_listen(const tn::CommOpen& open) {
 bool Zmq::advance() {
   const auto all = [&](auto&& holds) {
     for (int32_t rank = 0; rank < ranks_; ++rank)
-      if (rank != rank_ && !holds(peer(rank))) return false;
+      if (rank != rank_ && !peer(rank).lost && !holds(peer(rank))) return false;
     return true;
   };
   const bool proved = all([](const Peer& other) { return !other.route.empty(); });
   if (rank_ == 0 && proved && !told_) {
-    Writer table(Kind::kTable);
-    peer(0).endpoint = endpoint_;
-    for (const Peer& each : peers_) table.add_text(each.endpoint);
+    const Writer endpoints = table();
     for (int32_t rank = 1; rank < ranks_; ++rank) {
-      answer(peer(rank).route, table);
+      answer(peer(rank).route, endpoints);
       if (!peer(rank).dealer) connect(rank, peer(rank).endpoint);
     }
     told_ = true;
@@ -96,11 +94,40 @@ bool Zmq::advance() {
   return proved && all([](const Peer& other) { return other.welcomed; });
 }
 
+// Returns where the ranks listen: an empty text for one that is lost.
+Writer Zmq::table() {
+  Writer table(Kind::kTable);
+  peer(0).endpoint = endpoint_;
+  for (const Peer& each : peers_) table.add_text(each.lost && !each.returns ? "" : each.endpoint);
+  return table;
+}
+
+// A process has proved itself that takes the place of a lost rank.
+void Zmq::begin_return(int32_t rank, const std::string& endpoint) {
+  connect(rank, endpoint);
+  peer(rank).returns = true;
+  if (rank_ == 0) answer(peer(rank).route, table());
+}
+
+void Zmq::return_rank(int32_t rank) {
+  peer(rank).lost = peer(rank).returns = false;
+  events_.returned(rank);
+}
+
+// Another process may try.
+void Zmq::give_up_return(int32_t rank) {
+  Peer& other = peer(rank);
+  other.returns = other.welcomed = false;
+  other.dealer.close();
+  other.monitor.close();
+  other.channels.clear();
+}
+
 void Zmq::miss(const tn::CommOpen& open) const {
   std::vector<int32_t> missing;
   uint32_t failures = 0;
   for (int32_t rank = 0; rank < ranks_; ++rank) {
-    if (rank == rank_ || (peer(rank).welcomed && !peer(rank).route.empty())) continue;
+    if (rank == rank_ || peer(rank).lost || (peer(rank).welcomed && !peer(rank).route.empty())) continue;
     // Before rank 0 has told where they are, others are not missing but unknown.
     if (rank_ != 0 && rank != 0 && !peer(rank).dealer && peer(rank).route.empty() && !peer(0).welcomed) continue;
     missing.push_back(rank);
@@ -158,12 +185,14 @@ void Zmq::on_hello(const std::string& route, Reader& packet) {
   if (rank < 0 || rank >= ranks_ || rank == rank_)
     return refuse(route, TN_INVALID, me + "knows no other rank " + std::to_string(rank));
   Peer& other = peer(rank);
-  if (joined_ || (!other.route.empty() && other.instance != instance))
+  const bool may_return = joined_ && other.lost && rank != 0;
+  if (!may_return && (joined_ || (!other.route.empty() && other.instance != instance)))
     return refuse(route, TN_INVALID, "another process has joined as rank " + std::to_string(rank));
   other.greeter = route;
   other.theirs = nonce;
   other.mine = draw_nonce();
   if (other.route.empty()) other.instance = instance;
+  other.newcomer = instance;
   answer(route,
          Writer(Kind::kChallenge).add(other.mine).add(secret_.proof(meeting(rank, rank_, nonce, other.mine), true)));
 }
@@ -184,11 +213,18 @@ void Zmq::on_proof(const std::string& route, Reader& packet) {
   if (sodium_memcmp(proof.data(), expected.data(), expected.size()) != 0)
     return refuse(route, TN_REFUSED, "rank " + std::to_string(rank_) + " has another secret");
   routes_.erase(greeter->route);
+  if (greeter->lost) {  // nothing of the process before it is left
+    Peer returning;
+    returning.instance = greeter->newcomer;
+    returning.lost = true;
+    *greeter = std::move(returning);
+  }
   greeter->route = route;
   greeter->endpoint = endpoint;
   routes_[route] = rank;
   told_ = false;  // a connection after the first one has to be told again
   answer(route, Writer(Kind::kWelcome));
+  if (greeter->lost) begin_return(rank, endpoint);
 }
 
 void Zmq::on_challenge(int32_t rank, Reader& packet) {
@@ -220,8 +256,11 @@ void Zmq::on_table(int32_t rank, Reader& packet) {
   std::vector<std::string> endpoints;
   for (int32_t each = 0; each < ranks_; ++each) endpoints.push_back(packet.take_text());
   if (!packet.good()) return;
-  for (int32_t each = 1; each < ranks_; ++each)
-    if (each != rank_ && !peer(each).dealer) connect(each, endpoints[static_cast<size_t>(each)]);
+  for (int32_t each = 1; each < ranks_; ++each) {
+    const std::string& endpoint = endpoints[static_cast<size_t>(each)];
+    if (each != rank_ && endpoint.empty()) peer(each).lost = true;
+    if (each != rank_ && !endpoint.empty() && !peer(each).dealer) connect(each, endpoint);
+  }
 }
 
 }  // namespace tenon_zmq

@@ -165,7 +165,7 @@ void Zmq::on_peer(int32_t rank, Message& head, Message& body) {
   Peer& other = peer(rank);
   Reader packet(head.text());
   const auto kind = packet.take<Kind>();
-  if (other.lost) {
+  if (other.lost && !other.returns) {
     if (!other.left) answer(other.route, Writer(Kind::kLost));
     return;
   }
@@ -197,6 +197,7 @@ void Zmq::read_dealer(int32_t rank) {
         break;
       case Kind::kWelcome:
         peer(rank).welcomed = peer(rank).verified;
+        if (peer(rank).returns && peer(rank).welcomed) return_rank(rank);
         break;
       case Kind::kRefused:
         on_refused(packet);
@@ -224,11 +225,14 @@ void Zmq::read_monitor(int32_t rank) {
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
       other.nonce = draw_nonce();
       other.verified = false;
-      if (!joined_) tell(rank, Writer(Kind::kHello).add(instance_).add(epoch_).add(rank_).add(ranks_).add(other.nonce));
+      if (!joined_ || other.returns)
+        tell(rank, Writer(Kind::kHello).add(instance_).add(epoch_).add(rank_).add(ranks_).add(other.nonce));
     } else if (event != ZMQ_EVENT_DISCONNECTED) {
       ++other.failures;
     } else if (!joined_) {
       other.welcomed = false;
+    } else if (other.returns) {
+      give_up_return(rank);
     } else if (!other.left && !other.lost) {
       lose(rank);
     }

@@ -24,7 +24,8 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // of a message
 
 // Each rank listens at a ROUTER and connects a DEALER to each other rank, on which its messages go. The other direction
 // of a DEALER has answers. All ranks meet rank 0 first, which tells them where the others listen. A rank is lost when
-// the DEALER to it loses its connection.
+// the DEALER to it loses its connection. A new process may take its place then: it meets rank 0 and the ranks that are
+// there, and each of these connects with it once it has proved itself.
 class Zmq {
  public:
   static void describe(tn::CommDescription& description);
@@ -55,6 +56,7 @@ class Zmq {
     std::string route;    // its connection to the ROUTER, once it has proved itself
     std::string greeter;  // the route that has said hello and not proved itself
     Nonce instance{};     // of the object at the other end
+    Nonce newcomer{};     // likewise, of one that says hello although the rank is lost
     Nonce nonce{};        // of the meeting that this rank has begun
     Nonce theirs{};       // of the meetings that the peer has begun: nonces of both
     Nonce mine{};
@@ -63,6 +65,7 @@ class Zmq {
     bool left = false;
     bool seen = false;  // it knows that this rank has left
     bool lost = false;
+    bool returns = false;   // it is lost, and a new process has begun to take its place
     uint32_t failures = 0;  // of connections
     std::map<uint32_t, Channel> channels;
   };
@@ -78,6 +81,10 @@ class Zmq {
   void on_challenge(int32_t rank, Reader& packet);
   void on_refused(Reader& packet);
   void on_table(int32_t rank, Reader& packet);
+  Writer table();
+  void begin_return(int32_t rank, const std::string& endpoint);
+  void return_rank(int32_t rank);
+  void give_up_return(int32_t rank);
   void refuse(const std::string& route, tn_status status, const std::string& reason);
   Meeting meeting(int32_t from, int32_t to, const Nonce& from_nonce, const Nonce& to_nonce) const;
 

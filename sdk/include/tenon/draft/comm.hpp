@@ -104,6 +104,7 @@ class CommEvents {
     waiting_.push_back({TN_COMM_DONE, peer, request, status, 0});
   }
   void lost(int32_t peer) { waiting_.push_back({TN_COMM_LOST, peer, 0, TN_OK, 0}); }
+  void returned(int32_t peer) { waiting_.push_back({TN_COMM_RETURNED, peer, 0, TN_OK, 0}); }
   void woken() { waiting_.push_back({TN_COMM_WOKEN, 0, 0, TN_OK, 0}); }
   bool empty() const { return waiting_.empty(); }
 

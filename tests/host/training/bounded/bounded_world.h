@@ -31,13 +31,14 @@ struct BoundedJob {
   int64_t staleness = 3;
   int64_t passes = 2;
   LoopScript script = {};
+  bool returns = false;  // a process that is lost is started again
   std::function<void(TrainOptions&, const Host&, int64_t rank)> change = nullptr;
 };
 
 // What process 0 has in the end, or another one: its error.
 struct BoundedOutcome {
   std::string error;
-  std::vector<float> dense, rows;  // of the file that all save
+  std::vector<float> dense, rows;  // of the file that all save; empty for another model
   int64_t samples = 0;             // of all passes
   uint64_t repeated = 0, torn = 0;
   std::string log;
@@ -84,6 +85,7 @@ inline BoundedOutcome train_steps(const Host& host, const Team& team, const Boun
     options.parameters.save(options.outputs, file);
     if (rank > 0) return outcome;
     const Parameters saved = host.load(file).parameters;
+    if (std::string(saved.describe()).find("dense.weight") == std::string::npos) return outcome;
     outcome.dense = values_of(saved, "dense.weight");
     for (const float value : values_of(saved, "dense.bias")) outcome.dense.push_back(value);
     outcome.rows = values_of(saved, "items.weight");
@@ -91,6 +93,17 @@ inline BoundedOutcome train_steps(const Host& host, const Team& team, const Boun
     outcome.error = error.what();
   }
   return outcome;
+}
+
+// Joins in the place of a process that was lost, once the others have noticed.
+inline Team returned(const Host& host, const LoopPlugin& plugin, const LoopWorld& world, int32_t rank, int32_t ranks,
+                     int32_t servers) {
+  for (int attempt = 0;; ++attempt) try {
+      return joined(host, plugin, world, rank, ranks, servers);
+    } catch (const std::exception&) {
+      if (attempt == 400) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
 }
 
 // Returns the outcomes by rank.
@@ -106,6 +119,10 @@ inline std::vector<BoundedOutcome> train_bounded_steps(const BoundedJob& job) {
         const LoopPlugin plugin(world);
         const Host host = make_host(1);
         outcome = train_steps(host, joined(host, plugin, world, rank, ranks, job.servers), job);
+        if (outcome.error.empty() || !job.returns || rank == 0 || rank >= job.trainers) return;
+        const LoopPlugin second(world);
+        const Host again = make_host(1);
+        outcome = train_steps(again, returned(again, second, world, rank, ranks, job.servers), job);
       } catch (const std::exception& error) {
         outcome.error = error.what();
       }
