@@ -116,7 +116,7 @@ TEST_F(LaunchBounded, MistakesAreNamed) {
   };
   refused("--processes 2", "staleness is 3: in the bounded mode servers have the parameters, and the team has none");
   refused("--processes 2 --servers 1 --set pass_batches=4", "staleness: pass_batches needs a pass of the training");
-  refused("--processes 2 --servers 1 --set average={decay=0.9}", "staleness: averages of parameters need each step");
+  refused("--processes 2 --servers 1 --set tables=[] --set average={decay=0.9}", "staleness: averages of parameters need each step");
   refused("--processes 2 --servers 1 --set compute=bf16", "computes in");
   refused("--set staleness=-1", "staleness");
 }

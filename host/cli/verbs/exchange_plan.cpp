@@ -44,8 +44,14 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
   constexpr double kShareOfLine = 0.8, kSecondsOfMessage = 30e-6;
   const auto trainers = static_cast<uint64_t>(options.processes);
   const uint64_t processes = trainers + static_cast<uint64_t>(options.servers);
-  const uint64_t parts = shards == 0 ? trainers : shards;
-  if (parts < trainers)
+  const bool is_bounded = options.staleness > 0;
+  uint64_t parts = shards;
+  if (shards == 0) parts = is_bounded ? 1 : trainers;
+  if (is_bounded && options.servers == 0)
+    throw Failure(kUsage, "--processes " + std::to_string(trainers) +
+                              ": the job has staleness = " + std::to_string(options.staleness) +
+                              ", with which servers have the parameters: state --servers, too");
+  if (parts < trainers && !is_bounded)
     throw Failure(kUsage, "--processes " + std::to_string(trainers) + ": the job has " + std::to_string(parts) +
                               " shards; a process needs one at least");
   const json& bytes = plan.at("bytes");
@@ -65,15 +71,21 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
   if (has_tables && options.servers == 0 && trainers > kBlocks)
     throw Failure(kUsage, "--processes " + std::to_string(trainers) + ": the rows of tables can have " +
                               std::to_string(kBlocks) + " owners");
-  if (!has_tables && options.servers > 0)
+  if (!has_tables && options.servers > 0 && !is_bounded)
     throw Failure(kUsage, "--servers " + std::to_string(options.servers) +
                               ": servers own the rows of tables, and the job has no tables");
-  const double of_tables = has_tables ? add_owners(plan["tables"], options) : 0;
-  const double sent = 2 * others / static_cast<double>(processes) * dense + others * rows + of_tables;
+  NetworkOptions of_minibatch = options;  // of which one trainer has all samples
+  if (is_bounded) of_minibatch.processes = 1;
+  const double of_tables = has_tables ? add_owners(plan["tables"], of_minibatch) : 0;
+  const auto messages = static_cast<double>(is_bounded ? 2 * options.servers : 2 * static_cast<int64_t>(processes - 1));
+  const double sent = is_bounded ? dense + rows + of_tables
+                                 : 2 * others / static_cast<double>(processes) * dense + others * rows + of_tables;
   const double seconds =
-      processes == 1 ? 0 : sent / (kShareOfLine * options.gigabits * 1e9 / 8) + 2 * others * kSecondsOfMessage;
+      processes == 1 ? 0 : sent / (kShareOfLine * options.gigabits * 1e9 / 8) + messages * kSecondsOfMessage;
   plan["exchange"] = {{"processes", trainers},
                       {"servers", options.servers},
+                      {"mode", is_bounded ? "bounded" : "exact"},
+                      {"staleness", options.staleness},
                       {"shards", parts},
                       {"gigabits", options.gigabits},
                       {"bytes", sent},
@@ -107,10 +119,27 @@ void print_tables(const json& tables) {
   std::cout << "\n";
 }
 
+// Prints what the bounded mode exchanges, and what it promises.
+void print_bounded(const json& exchange) {
+  const auto bytes = static_cast<uint64_t>(exchange.at("bytes").get<double>());
+  std::cout << "\nBounded mode, staleness " << exchange.at("staleness") << ": " << exchange.at("processes")
+            << " processes train, " << exchange.at("servers") << " serve parameters. A trainer receives about "
+            << shown_bytes(bytes) << " for a minibatch and sends as much, in "
+            << shown(2 * exchange.at("seconds").get<double>() * 1000) << " ms at " << exchange.at("gigabits")
+            << " Gb/s; what the first server sends and receives is that of all of them.\n"
+            << "Results depend on time. Over zmq trainers other than process 0 may be lost, and return; over an MPI a "
+               "lost process ends the job in every mode.\n";
+}
+
 }  // namespace
 
 void print_exchange(const json& plan) {
   const json& exchange = plan.at("exchange");
+  if (exchange.at("mode") == "bounded") {
+    print_bounded(exchange);
+    if (plan.contains("tables")) print_tables(plan.at("tables"));
+    return;
+  }
   const auto seconds = exchange.at("seconds").get<double>();
   constexpr double kLittle = 0.1;  // share of a step
   std::cout << "\n"

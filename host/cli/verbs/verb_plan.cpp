@@ -307,7 +307,9 @@ int plan_here(const Job& job, const JobOptions& common, const PlanArguments& giv
   if (given.list || given.program) return list_here(host, job, reader, given);
   const LateRefusals refusals(host);
   json plan = plan_job(host, job, reader, !given.inference);
-  if (given.network.processes > 0) add_exchange(plan, job.shards, given.network);
+  NetworkOptions network = given.network;
+  network.staleness = job.training.staleness;
+  if (network.processes > 0) add_exchange(plan, job.shards, network);
   refusals.warn();
   if (given.as_json)
     std::cout << plan.dump(2) << "\n";
