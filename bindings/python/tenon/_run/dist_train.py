@@ -56,7 +56,8 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
         def start() -> dict[str, Any]:
             workers = Workers(command, processes, comm)
             stack.callback(workers.end)
-            stack.push(lambda kind, failure, _: _conclude(team, workers, failure))
+            spare = range(1, processes - servers) if servers > 0 else range(0)
+            stack.push(lambda kind, failure, _: _conclude(team, workers, spare, failure))
             stack.enter_context(interruptible(workers))
             workers.gather(place)
             return {"comm": comm, "rank": 0, "processes": processes, "servers": servers, "address": workers.address,
@@ -68,12 +69,12 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
     _host.host().joint_trainings += 1
 
 
-def _conclude(team: Team, workers: Workers, failure: BaseException | None) -> None:
+def _conclude(team: Team, workers: Workers, spare: range, failure: BaseException | None) -> None:
     """Waits for the other processes after a training. After one that has failed, raises the error of the process that has
     failed first."""
     if failure is None:
         team.leave()
-        workers.finish()
+        workers.finish(spare)
     elif isinstance(failure, Exception):
         cause = workers.cause(failure)
         if cause is not failure:
@@ -201,7 +202,8 @@ def dist_train(
         tenon.dist_train(cost, parameters, reader, passes=3, processes=4, num_parameter_servers=2, staleness=4)
 
     num_parameter_servers: processes beside those, which have the parameters in the bounded mode, with staleness=: they
-    apply the gradients of the others as these arrive, so that results depend on time.
+    apply the gradients of the others as these arrive, so that results depend on time. A process that is lost then, other
+    than this one and those, is named by a RuntimeWarning in the end, and the others go on.
 
     This process becomes process 0, and starts the others, which run the program again: the same interpreter, arguments and
     working folder. Their call of dist_train takes part in the training and ends the process; what the program does before

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -147,6 +148,7 @@ class Workers:
         self.secret = os.urandom(32)
         self.address = f"ipc://{self.folder}/team"
         self.all: list[Worker] = []
+        self.lost: list[Worker] = []  # without which the training went on
         self._pump: threading.Thread | None = None
         variables = {launcher.PREFIX + name: value for name, value in (
             ("PROCESSES", str(processes)), ("LOCAL", str(processes)), ("COMM", comm), ("ADDRESS", self.address))}  # fmt: skip
@@ -180,13 +182,14 @@ class Workers:
 
     def first(self, own: Failure | None) -> Failure | None:
         """Returns the error of the process that has failed first, as far as that is known; own: of this process."""
-        for each in self.all:
+        present = [each for each in self.all if each not in self.lost]
+        for each in present:
             ending = each.ending()
             if ending is not None:
                 each.look()  # for what it has said last
             if ending is not None and each.failed is None:
                 return Failure.now(error.FileError(f"process {each.rank} {ending}", "dist_train", f"process {each.rank}"))
-        failures = [each.failed for each in self.all if each.failed is not None]
+        failures = [each.failed for each in present if each.failed is not None]
         failures += [] if own is None else [own]
         return min(failures, key=lambda each: (each.is_echo, each.when), default=None)
 
@@ -202,12 +205,18 @@ class Workers:
                 return failed.failure
             time.sleep(_LOOK / 10)
 
-    def finish(self) -> None:
-        """Waits for the processes to end by themselves after a training."""
+    def finish(self, spare: range) -> None:
+        """Waits for the processes to end by themselves after a training. spare: the ranks of those without which it went
+        on, of whose failures it warns."""
         until = time.monotonic() + 5 * PATIENCE
         while any(each.process.poll() is None for each in self.all) and time.monotonic() < until:
             time.sleep(_LOOK / 10)
         self._look()
+        for each in [each for each in self.all if each.rank in spare]:
+            if (how := each.ending()) is not None or each.failed is not None:
+                why = how if each.failed is None else f"has failed: {each.failed.failure}"
+                warnings.warn(f"process {each.rank} {why}; the training went on without it", RuntimeWarning, stacklevel=2)
+                self.lost.append(each)
         if (failed := self.first(None)) is not None:
             raise failed.failure
 
