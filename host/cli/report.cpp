@@ -158,6 +158,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
                  {"learning_rate", number(told.scheduled_rate())}};
   if (with_result) add_costs(object, told.costs());
   if (told.skipped() > 0) object["skipped"] = told.skipped();
+  if (told.repeated() > 0) object["repeated"] = told.repeated(), object["torn"] = told.torn();
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
   if (!told.changes().empty()) object["changes"] = changes_of(told);
   if (told.kind() == TN_END_TRAINING) object["reason"] = reason_text(told.reason());

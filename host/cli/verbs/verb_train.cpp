@@ -108,6 +108,14 @@ bool has_checkpoint(const std::string& folder) {
   return false;
 }
 
+// Returns what happened to minibatches of lost processes.
+std::string repeated_text(uint64_t repeated, uint64_t torn) {
+  std::string text = std::to_string(repeated) + (repeated == 1 ? " minibatch" : " minibatches") +
+                     " of lost processes computed again";
+  if (torn > 0) text += "; of " + std::to_string(torn) + " some servers had applied gradients before";
+  return text;
+}
+
 class Training : base::NotCopied {
  public:
   // team: in which this process was started, if it was. control: of its launcher; null: there is none.
@@ -181,6 +189,8 @@ class Training : base::NotCopied {
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
       if (event.kind() == TN_END_ITERATION) tested_.reset();
+      if (event.kind() == TN_END_TRAINING && event.repeated() > 0)
+        console_.note(repeated_text(event.repeated(), event.torn()));
       if (event.kind() == TN_END_TRAINING && event.reason() == TN_REASON_EARLY)
         console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
       if (event.kind() != TN_TEST) return;
