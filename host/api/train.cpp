@@ -121,10 +121,11 @@ Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const 
     feeding[api::string(options.feeding[i].slot, feeding_name.c_str(), i, ".slot")] =
         api::string(options.feeding[i].data_layer, feeding_name.c_str(), i, ".data_layer");
   if (options.cancel != nullptr) run.cancel = options.cancel->requested;
+  BoundedMode* const bounded = training ? run.bounded.get() : nullptr;
   run.request = std::make_unique<LoopInputs>(
       LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock,
                  run.parameters->gate, loop_options(options, training), run.cancel.get(), &host.ending,
-                 run.team == nullptr ? nullptr : run.team->team.get(), training ? run.bounded.get() : nullptr});
+                 run.team == nullptr ? nullptr : run.team->team.get(), bounded});
   return run;
 }
 

@@ -51,10 +51,10 @@ std::string digest_of(const ParameterSet& set) {
   return hash.finish();
 }
 
-std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
+std::optional<std::string> digest_again(Reader& reader, const DataDigest& digest,
                                         const std::shared_ptr<Allocator>& allocator, int64_t samples) {
   try {
-    reader.seek(of.pass, 0);
+    reader.seek(digest.pass, 0);
   } catch (const Error& error) {
     if (error.code() == TN_UNSUPPORTED) return std::nullopt;
     throw;

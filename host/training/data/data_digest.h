@@ -24,7 +24,7 @@ using namespace core;
 // Reads the first minibatch of the pass of a digest again and returns its digest now; empty if the reader cannot seek.
 // samples: of the minibatch, if its number was another one: then that of so many samples, or empty if the reader drops
 // some of them at the end of the pass; else 0. Moves the reader.
-[[nodiscard]] std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
+[[nodiscard]] std::optional<std::string> digest_again(Reader& reader, const DataDigest& digest,
                                                       const std::shared_ptr<Allocator>& allocator, int64_t samples = 0);
 
 }  // namespace tenon::host

@@ -54,15 +54,15 @@ void Feeder::check_names(const ParameterSet& set) const {
 void Feeder::keep_names(ParameterSet& set) const {
   DataNames names = set.names();
   for (const Link& link : links_) {
-    const NamesRef found = known_of(link.source);
-    const auto [known, fresh] = names.try_emplace(link.data_layer, found);
+    const NamesRef own = known_of(link.source);
+    const auto [entry, fresh] = names.try_emplace(link.data_layer, own);
     if (fresh) continue;
-    Names all = known->second->count > 0 ? *known->second : *found;
-    all.columns = known->second->columns != nullptr ? known->second->columns : found->columns;
-    all.dtype = found->dtype;
-    all.shape = found->shape;
-    all.index_limit = found->index_limit;
-    known->second = std::make_shared<Names>(std::move(all));
+    Names all = entry->second->count > 0 ? *entry->second : *own;
+    all.columns = entry->second->columns != nullptr ? entry->second->columns : own->columns;
+    all.dtype = own->dtype;
+    all.shape = own->shape;
+    all.index_limit = own->index_limit;
+    entry->second = std::make_shared<Names>(std::move(all));
   }
   set.set_names(std::move(names));
 }
