@@ -1,6 +1,5 @@
-/* The public API: the offset of every member on x86-64, checked in C. Binaries that are already built contain
- * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The public API: offsets on x86-64, checked in C. Binaries that are built contain them: a line may be added at the end
+ * of a struct that grows, but lines must not change. SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
 #include <tenon/tenon_cond.h>
 #include <tenon/tenon_generate.h>
@@ -13,7 +12,6 @@
 #include <tenon/tenon_updater.h>
 
 #include "../../sdk/abi.h"
-
 /* tenon/tenon.h */
 GROWS(tn_error, 5376);
 AT(tn_error, size, 0);
@@ -499,5 +497,4 @@ AT(tn_team_info, refused, 32);
 AT(tn_team_info, step, 40);
 AT(tn_team_info, waits_for, 48);
 AT(tn_team_info, servers, 56);
-
 int main(void) { return 0; }
