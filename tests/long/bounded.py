@@ -43,8 +43,8 @@ class Training:
     def __init__(self, program, folder, seed, passes):
         write_job(folder, seed, passes)
         self.passes, self.costs, self.lost, self.repeated, self.torn = passes, {}, 0, 0, 0
-        command = [program, "train", "job.toml", "--processes", str(TRAINERS), "--servers", str(SERVERS), "--log-format", "json",
-                   "--restarts", "100000"]
+        command = [program, "train", "job.toml", "--processes", str(TRAINERS), "--servers", str(SERVERS),
+                   "--restarts", "100000", "--log-format", "json"]
         self.launch = Launch(command, folder, None)
 
     def take(self, kind, what):
@@ -128,14 +128,15 @@ def main():
     try:
         costs = [train([]) for _ in range(arguments.runs)]
         middle, width = statistics.mean(costs), max(4 * statistics.pstdev(costs), 0.01 * statistics.mean(costs))
-        print(f"{len(costs)} undisturbed trainings: cost {min(costs):.5f} to {max(costs):.5f}; band {middle:.5f} +- {width:.5f}")
+        print(f"{len(costs)} undisturbed trainings: cost {min(costs):.5f} to {max(costs):.5f}; "
+              f"band {middle:.5f} +- {width:.5f}")
         disturbed = []
         while plan:
             disturbed.append(train(plan))
             if abs(disturbed[-1] - middle) > width:
                 raise Wrong(f"cost {disturbed[-1]:.5f}, which is outside of the band")
-        print(f"{len(disturbed)} disturbed trainings: cost {min(disturbed):.5f} to {max(disturbed):.5f}; {repeated} minibatches "
-              f"repeated in their last starts, {torn} torn")
+        print(f"{len(disturbed)} disturbed trainings: cost {min(disturbed):.5f} to {max(disturbed):.5f}; "
+              f"{repeated} minibatches repeated in their last starts, {torn} torn")
     except Wrong as wrong:
         print(f"seed {arguments.seed}: {wrong}")
         return 1

@@ -53,3 +53,17 @@ def needs_communicator(name: str) -> None:
     manifests = [plugin["manifest"] or {} for plugin in tenon.host().plugins()]
     if not any(each["type"] == name for manifest in manifests for each in manifest.get("comms", ())):
         pytest.skip(f"no communicator {name} in this build")
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Without what launchers say; a function that sets it."""
+    for name in list(os.environ):
+        if name.startswith(("TENON_TEAM_", "OMPI_", "PMI_", "MPI_")):
+            monkeypatch.delenv(name)
+
+    def change(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+
+    return change

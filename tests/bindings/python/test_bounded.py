@@ -2,7 +2,7 @@
 
 import pytest
 
-from test_team import environment, needs_engine, run  # noqa: F401 (a fixture is used by its name)
+from test_team import needs_engine, run
 
 BOUNDED = """
 import warnings

@@ -199,19 +199,6 @@ def test_secrets_and_wrong_teams_of_trainings(tmp_path):
 # ---- what launchers say
 
 
-@pytest.fixture
-def environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith(("TENON_TEAM_", "OMPI_", "PMI_", "MPI_")):
-            monkeypatch.delenv(name)
-
-    def change(**variables):
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-
-    return change
-
-
 def test_the_first_launcher_counts(environment):
     assert launcher.of_environment() is None and launcher.threads(8) == 8
     environment(PMI_RANK="1", PMI_SIZE="3", MPI_LOCALNRANKS="2")
