@@ -395,9 +395,10 @@ tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint
 
 tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position, tn_error* error) {
   const auto position_of = [&](Host&, const HeldReader& held) {
+    const ReaderPlace place = held.place.value_or(ReaderPlace{held.reader->pass(), held.reader->position()});
     api::required(pass, "pass");
-    api::required(position, "position") = held.reader->position();
-    *pass = held.reader->pass();
+    api::required(position, "position") = place.position;
+    *pass = place.pass;
   };
   return api::call_reader(host, reader, error, position_of, Reentry::kAllowed);
 }

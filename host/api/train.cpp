@@ -9,6 +9,7 @@
 #include "host/api/lent_machine.h"
 #include "host/api/rule_updater.h"
 #include "host/api/team_parts.h"
+#include "host/api/training_call.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
 #include "host/training/bounded/bounded_mode.h"
@@ -17,32 +18,10 @@
 #include "host/training/training_loop.h"
 #include "host/training/validation.h"
 
-// The token behind tn_cancel. The flag outlives the token as long as a call uses it.
-struct tn_cancel {
-  static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
-  std::shared_ptr<std::atomic<bool>> requested = std::make_shared<std::atomic<bool>>(false);
-};
-
 namespace api = tenon::host::api;
 using namespace tenon::host;
 
 namespace {
-
-// The machine, set, reader and arguments of one call.
-struct Run {
-  std::shared_ptr<HeldTeam> team;  // null: this process trains alone
-  std::unique_ptr<Use> team_use;
-  std::unique_ptr<BoundedMode> bounded;  // null: the exact mode
-  std::shared_ptr<HeldParameters> parameters;
-  std::unique_ptr<SetTraining> training;  // null: the call does not train
-  std::shared_ptr<HeldReader> reader;
-  std::unique_ptr<Use> reader_use;
-  std::shared_ptr<HeldMachine> machine;
-  std::unique_ptr<Use> machine_use;  // null while a handler may use it
-  std::unique_ptr<LoopInputs> request;
-  std::vector<LayerOutput> outputs;
-  std::shared_ptr<const std::atomic<bool>> cancel;  // null: nothing cancels
-};
 
 // Tests and inferences of their own ignore the team.
 tn_train_options alone(tn_train_options options) {
@@ -50,89 +29,10 @@ tn_train_options alone(tn_train_options options) {
   return options;
 }
 
-enum class Purpose { kTraining, kTest, kInference };
-
-// Chooses the processes with which the machine computes.
-void place(Run& run, int64_t staleness, MachineOptions* options) {
-  Team& team = *run.team->team;
-  if (team.processes() > 1) options->team = &team;
-  if (staleness > 0 && team.processes() > 1) {
-    run.bounded = std::make_unique<BoundedMode>(team, staleness);
-    options->team = run.bounded->core();
-    if (options->training && !run.bounded->is_server()) {
-      options->team = nullptr;
-      options->rows = &run.bounded->rows();
-    }
-  } else if (team.servers() > 0 && run.parameters->set->owned() == nullptr) {
-    fail(TN_INVALID, SubjectName{"servers"}, "servers is ", team.servers(),
-         ": servers own the rows of tables, and the parameters have no tables; make them by tn_team_parameters, or "
-         "leave out the servers. With staleness they have all parameters");
-  }
-}
-
-// where: the struct that holds outputs, reader and feeding, for messages.
-Run prepare(Host& host, const tn_train_options& options, Purpose purpose, const std::string& where = "options") {
-  const bool training = purpose == Purpose::kTraining;
-  const std::string outputs = where + ".outputs", reader_name = where + ".reader", feeding_name = where + ".feeding";
-  Run run;
-  run.outputs = api::outputs(host, options.outputs, options.outputs_count, outputs.c_str());
-  if (options.reader.generation == 0) fail(TN_MISUSE, SubjectName{reader_name}, reader_name, " is not set");
-  if (options.parameters.generation == 0)
-    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
-  run.parameters = host.parameters.at(options.parameters);
-  if (!run.parameters->set->has_values())  // before the reader is moved
-    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters have no values: they were only declared");
-  run.reader = host.readers.at(options.reader);
-  run.reader_use = std::make_unique<Use>(run.reader->mark, "reader");
-  if (training) run.training = std::make_unique<SetTraining>(run.parameters->gate);
-  HeldReader& held = *run.reader;
-  Reader& reader = *held.reader;
-  if (reader.batch() == 0)
-    fail(TN_MISUSE, SubjectName{reader_name}, "the reader yields samples; wrap it with batch or bucket first");
-  MachineOptions wanted;
-  wanted.max_samples = reader.batch();
-  wanted.training = training;
-  wanted.seed = options.seed;
-  wanted.shards = options.shards;
-  wanted.results_only = purpose != Purpose::kInference;
-  api::read_compute(options.compute, &wanted);
-  wanted.checks = host.checks;
-  if (options.team.generation != 0) {
-    run.team = host.teams.at(options.team);
-    run.team_use =
-        std::make_unique<Use>(run.team->mark, "team", Reentry::kAllowed);  // by the test of the training, too
-    place(run, options.staleness, &wanted);
-  }
-  if (training) {
-    wanted.immutable =
-        api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
-  }
-  const auto devices = api::devices(host, options.device, options.devices, options.devices_count);
-  {
-    const SetRead read(run.parameters->gate);
-    run.machine = std::make_shared<HeldMachine>(
-        run.parameters, std::make_unique<Machine>(Topology::trace(run.outputs), run.parameters->set, host.registry,
-                                                  devices, host.parallel, wanted));
-  }
-  run.machine_use = std::make_unique<Use>(run.machine->mark, "machine");
-  std::map<std::string, std::string> feeding;
-  if (options.feeding_count > 0) api::required(options.feeding, feeding_name.c_str());
-  for (uint32_t i = 0; i < options.feeding_count; ++i)
-    feeding[api::string(options.feeding[i].slot, feeding_name.c_str(), i, ".slot")] =
-        api::string(options.feeding[i].data_layer, feeding_name.c_str(), i, ".data_layer");
-  if (options.cancel != nullptr) run.cancel = options.cancel->requested;
-  BoundedMode* const bounded = training ? run.bounded.get() : nullptr;
-  run.request = std::make_unique<LoopInputs>(
-      LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock,
-                 run.parameters->gate, loop_options(options, training), run.cancel.get(), &host.ending,
-                 run.team == nullptr ? nullptr : run.team->team.get(), bounded});
-  return run;
-}
-
 // Calls `call` with a handle of the machine of a training, which is stale afterwards, so that no thread meets the
 // machine while it computes.
 template <typename Call>
-void lend_machine(Host& host, Run& run, Machine::Lending lending, const Call& call) {
+void lend_machine(Host& host, TrainingCall& run, Machine::Lending lending, const Call& call) {
   const auto handle = host.machines.add<tn_machine>(run.machine);
   api::while_lent(
       *run.machine, run.machine_use, lending, [&] { call(handle); }, [&] { host.machines.take(handle); });
@@ -141,7 +41,7 @@ void lend_machine(Host& host, Run& run, Machine::Lending lending, const Call& ca
 // The updaters of a training. Each is marked as used by the call while a pointer to it lives.
 class UpdatersInUse {
  public:
-  UpdatersInUse(Host& host, Run& run) : host_(host), run_(run) {}
+  UpdatersInUse(Host& host, TrainingCall& run) : host_(host), run_(run) {}
 
   // Returns one pointer however often the updater is asked for.
   std::shared_ptr<Updater> at(tn_updater updater) {
@@ -169,11 +69,11 @@ class UpdatersInUse {
   };
 
   Host& host_;
-  Run& run_;
+  TrainingCall& run_;
   std::map<const HeldUpdater*, std::shared_ptr<Updater>> known_;
 };
 
-UpdaterGroups updaters_of(Host& host, const tn_train_options& options, Run& run) {
+UpdaterGroups updaters_of(Host& host, const tn_train_options& options, TrainingCall& run) {
   if (options.groups_count > 0) api::required(options.groups, "options.groups");
   UpdatersInUse updaters(host, run);
   std::vector<UpdaterGroups::Group> groups;
@@ -190,7 +90,7 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, Run& run)
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.
-nlohmann::json resume_description(const tn_train_options& options, const Run& run, const HeldReader& held,
+nlohmann::json resume_description(const tn_train_options& options, const TrainingCall& run, const HeldReader& held,
                                   const UpdaterGroups& updaters, const Averages* averages) {
   using nlohmann::json;
   json names = json::array(), calls = json::array();
@@ -246,7 +146,7 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& arguments) {
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
   // measured: the values among which `best` must be.
-  Saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
+  Saving(Host& host, const tn_train_options& arguments, const TrainingCall& run, const UpdaterGroups& updaters,
          Averages* averages, BestValues* best, const TestResult& measured)
       : options(checked(*arguments.checkpoint, measured)),
         topology(stored(host, run)),
@@ -265,7 +165,7 @@ struct Saving {
   }
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
-  [[nodiscard]] Topology stored(Host& host, const Run& run) const {
+  [[nodiscard]] Topology stored(Host& host, const TrainingCall& run) const {
     std::vector<LayerOutput> outputs =
         api::outputs(host, options.outputs, options.outputs_count, "options.checkpoint.outputs");
     for (const LayerOutput& trained : run.outputs)
@@ -285,7 +185,7 @@ struct Saving {
 // What a training does besides training, as far as the options ask for it.
 class Parts : tenon::base::NotCopied {
  public:
-  Parts(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters) {
+  Parts(Host& host, const tn_train_options& arguments, const TrainingCall& run, const UpdaterGroups& updaters) {
     if (arguments.average != nullptr) add_averages(host, arguments, run);
     if (arguments.test != nullptr) add_tests(host, arguments);
     const TestResult measured =
@@ -305,7 +205,7 @@ class Parts : tenon::base::NotCopied {
   static Part* pointer(std::optional<Part>& part) {
     return part ? &*part : nullptr;
   }
-  void add_averages(Host& host, const tn_train_options& arguments, const Run& run) {
+  void add_averages(Host& host, const tn_train_options& arguments, const TrainingCall& run) {
     const tn_average_options options = api::sized(arguments.average, "options.average");
     if (options.parameters.generation == 0)
       fail(TN_MISUSE, SubjectName{"options.average.parameters"}, "options.average.parameters is not set");
@@ -346,7 +246,7 @@ class Parts : tenon::base::NotCopied {
     early_stop_->check(measured);
   }
 
-  void add_best(Host& host, const tn_train_options& arguments, const Run& run, const TestResult& measured) {
+  void add_best(Host& host, const tn_train_options& arguments, const TrainingCall& run, const TestResult& measured) {
     const tn_best_options options = api::sized(arguments.best, "options.best");
     std::vector<BestValues::Copy> copies;
     const auto add = [&](const std::shared_ptr<HeldParameters>& source, tn_parameters set, const char* member) {
@@ -369,7 +269,7 @@ class Parts : tenon::base::NotCopied {
   }
 
   // A resume replaces the values of the set, of its averages and of the best ones.
-  void add_saving(Host& host, const tn_train_options& arguments, const Run& run, const UpdaterGroups& updaters,
+  void add_saving(Host& host, const tn_train_options& arguments, const TrainingCall& run, const UpdaterGroups& updaters,
                   const TestResult& measured) {
     const SetWrite write(run.parameters->gate);
     std::optional<SetWrite> write_averages;
@@ -380,7 +280,7 @@ class Parts : tenon::base::NotCopied {
   std::shared_ptr<HeldParameters> averaged_;  // null: no averages
   std::optional<SetTraining> training_;       // of that set
   std::optional<Averages> averages_;
-  Run test_run_;
+  TrainingCall test_run_;
   std::optional<Tests> tests_;
   std::optional<EarlyStop> early_stop_;
   std::vector<std::shared_ptr<HeldParameters>> best_sets_;
@@ -390,7 +290,7 @@ class Parts : tenon::base::NotCopied {
 };
 
 // Calls the application's handler and takes over what it has set.
-void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
+void tell(Host& host, TrainingCall& run, const tn_train_options& options, Event& event) {
   const std::vector<tn_metric> metrics = table_of(event.metrics);
   tn_event told = {};
   told.size = sizeof told;
@@ -434,7 +334,7 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const tn_train_options arguments = api::sized(options, "options");
     if (arguments.updater.generation == 0)
       fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
-    Run run = prepare(owner, arguments, Purpose::kTraining);
+    TrainingCall run = prepare(owner, arguments, Purpose::kTraining);
     const UpdaterGroups updaters = updaters_of(owner, arguments, run);
     if (run.bounded != nullptr)
       run.bounded->add_parts(team_parts(owner.registry));
@@ -452,7 +352,7 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::sized(result, "result");
-    const Run run = prepare(owner, alone(arguments), Purpose::kTest);
+    const TrainingCall run = prepare(owner, alone(arguments), Purpose::kTest);
     TestResult tested = test(*run.request);
     const std::vector<tn_metric>& metrics = owner.lend(std::move(tested.metrics), Lent::kMetrics);
     const std::vector<tn_metric>& costs = owner.lend(std::move(tested.costs), Lent::kCosts);
@@ -473,7 +373,7 @@ tn_status tn_test_measure(tn_host* host, const tn_train_options* options, tn_met
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, alone(arguments), Purpose::kTest);
+    const TrainingCall run = prepare(owner, alone(arguments), Purpose::kTest);
     api::give_measured(test(*run.request), sink, user);
   });
 }
@@ -484,7 +384,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
   return api::call(host, error, [&](Host& owner) {
     const tn_train_options arguments = api::sized(options, "options");
     api::required(sink, "sink");
-    const Run run = prepare(owner, alone(arguments), Purpose::kInference);
+    const TrainingCall run = prepare(owner, alone(arguments), Purpose::kInference);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
       for (const LayerOutput& output : run.outputs) arrays.push_back(api::array(machine.output(output)));

@@ -158,8 +158,8 @@ Machine::~Machine() = default;
 
 std::unique_ptr<MachineTables> Machine::tables_of(const MachineOptions& options, size_t shards) {
   if (set()->owned() == nullptr) return nullptr;
-  if (options.rows != nullptr) return std::make_unique<SourcedTables>(first(), *options.rows);
-  return std::make_unique<TeamTables>(team_, first(), shards, step_);
+  if (options.rows != nullptr) return std::make_unique<SourcedTables>(first(), shards, *options.rows);
+  return std::make_unique<TeamTables>(team_, first(), shards, own_, step_);
 }
 
 std::vector<size_t> Machine::trained_tables() const {
@@ -170,8 +170,10 @@ std::vector<size_t> Machine::trained_tables() const {
   return tables;
 }
 
+TeamTables* Machine::team_tables() const { return dynamic_cast<TeamTables*>(tables_.get()); }
+
 void Machine::set_row_gradient(size_t table, const RowTerms& gradient) {
-  dynamic_cast<TeamTables&>(*tables_).take(table, gradient);
+  team_tables()->take(table, gradient);
   step_.set_accumulated();
 }
 
@@ -186,23 +188,12 @@ size_t Machine::rounds() const {
   return most;
 }
 
-// Starts all machines that have a shard in this round, then waits for all. start, finish: called with the lane.
-template <typename Start, typename Finish>
-void Machine::compute(size_t round, const Start& start, const Finish& finish) {
-  const auto each = [&](const auto& work) {
-    for (const auto& lane : lanes_)
-      if (round < lane->count()) work(*lane);
-  };
-  each(start);
-  each(finish);
-}
-
 // The shards of a minibatch that this process computes. One that has all samples of the arrays has them as they are.
 class Machine::Division : base::NotCopied {
  public:
   // Borrows the arrays, and checks them unless they are a part. minibatch: as of forward.
   Division(const Machine& machine, const std::vector<ArrayView>& arrays, const WholeMinibatch* minibatch)
-      : first_(static_cast<size_t>(machine.own_.first)) {
+      : first_(static_cast<size_t>(machine.own_.first)), arrays_(arrays) {
     const FeedChecker checker(machine.model(), machine.max_samples_);
     sizes_ = minibatch == nullptr ? checker.check(arrays) : checker.sizes(arrays);
     minibatch_ = minibatch == nullptr ? WholeMinibatch{0, sizes_.symbols} : *minibatch;
@@ -221,6 +212,9 @@ class Machine::Division : base::NotCopied {
     }
   }
 
+  [[nodiscard]] const std::vector<ArrayView>& arrays() const { return arrays_; }
+  // The number in the minibatch of their first sample.
+  [[nodiscard]] int64_t first() const { return minibatch_.first; }
   // Of the minibatch.
   [[nodiscard]] int64_t samples() const { return minibatch_.sizes[TN_SYMBOL_SAMPLES]; }
   [[nodiscard]] const DeviceMachine::Minibatch& at(const Lane& lane, size_t place) const {
@@ -234,7 +228,8 @@ class Machine::Division : base::NotCopied {
     SampleRange range;
     MinibatchSizes sizes;
   };
-  size_t first_;
+  size_t first_;  // shard
+  const std::vector<ArrayView>& arrays_;
   MinibatchSizes sizes_;  // of the arrays
   WholeMinibatch minibatch_;
   std::list<Part> parts_;
@@ -251,10 +246,7 @@ void Machine::begin_forward(const Division& division) {
 
 // Brings the rows of tables that the shards of this process read.
 void Machine::bring_tables(const Division& division) {
-  std::vector<const std::vector<ArrayView>*> shards;
-  for (const auto& lane : lanes_)
-    for (size_t place = 0; place < lane->count(); ++place) shards.push_back(&division.at(*lane, place).arrays);
-  tables_->fetch(shards);
+  tables_->fetch({division.arrays(), division.first(), division.samples()});
   for (const auto& lane : lanes_) lane->machine().take_tables(tables_->rows());
 }
 
@@ -375,128 +367,6 @@ void Machine::require_updatable() const {
 void Machine::reset_carried() {
   require_own();
   shards_.reset_carried();
-}
-
-void Machine::check_trainable() const {
-  require_own();
-  if (!is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no backward");
-  if (team_ != nullptr && step_.exist())
-    fail(TN_UNSUPPORTED, "a second backward before an update cannot be divided among ", team_->processes(),
-         " processes");
-  if (tables_ != nullptr && step_.exist())
-    fail(TN_UNSUPPORTED,
-         "a second backward before an update cannot add to the gradients of tables, whose rows are those of "
-         "another minibatch");
-  if (!step_.updated().empty()) {
-    const std::string& name = *step_.updated().begin();
-    fail(TN_MISUSE, SubjectName{name}, "backward would add to gradients of which parameter \"", name,
-         "\" has been updated; end the step first");
-  }
-}
-
-void Machine::check_backward() const {
-  check_trainable();
-  if (values_ != Values::kForwarded) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
-}
-
-void Machine::backward() {
-  check_backward();
-  if (first().options().given_gradients)
-    fail(TN_MISUSE, "this machine was made for given gradients; its backward begins with gradients of outputs");
-  run_backward();
-}
-
-// The other machines write their gradients anew each time, to be added to those of the first.
-void Machine::run_backward() {
-  const bool adds = step_.exist();
-  if (samples() > 0) {
-    const ShardTree tree(samples(), shards_.count());
-    for (const auto& lane : lanes_) lane->clear_sums();
-    backward_round(0, adds, tree);
-    add_up(tree);
-    step_.set_accumulated();
-  }
-  values_ = Values::kDifferentiated;
-}
-
-// Begins the sum of dense gradients over all processes before the backward of the last round, if they can travel
-// meanwhile. Returns what to call when some are final; null: nothing.
-DeviceMachine::Final Machine::begin_team_sum(size_t round, const ShardTree& tree) {
-  if (!overlaps() || round + 1 < rounds()) return nullptr;
-  std::vector<SummedNode> nodes;
-  for (const auto& lane : lanes_)
-    for (const SummedNode& node : lane->nodes_with(round)) nodes.push_back(node);
-  team_sum_->begin(tree, nodes);
-  return [this](uint64_t offset, uint64_t bytes) { team_sum_->add_final(offset, bytes); };
-}
-
-// adds: the first machine, to the gradients so far. Drops them, once they begin to change. Dense gradients are final
-// when the last machine has written them: where the host addresses the memory, one computes after the other.
-void Machine::backward_round(size_t round, bool adds, const ShardTree& tree) {
-  const auto adds_to = [&](const Lane& lane) { return adds && &lane == lanes_.front().get(); };
-  const auto each = [&](const auto& work) { compute(round, work, [](Lane&) {}); };
-  const Lane* last = nullptr;
-  each([&](Lane& lane) {
-    lane.machine().prepare_backward(adds_to(lane));
-    last = &lane;
-  });
-  values_ = Values::kOverwritten;
-  step_.drop();
-  try {
-    const DeviceMachine::Final final = begin_team_sum(round, tree);
-    compute(
-        round, [&](Lane& lane) { lane.machine().start_backward(adds_to(lane), &lane == last ? final : nullptr); },
-        [&](Lane& lane) { lane.machine().finish_backward(); });
-    each([&](Lane& lane) { lane.add(round, tree, final == nullptr); });
-  } catch (...) {
-    finish_work();
-    throw;
-  }
-}
-
-void Machine::finish_work() noexcept {
-  for (const auto& lane : lanes_) lane->machine().access().finish();
-  if (team_ == nullptr) return;
-  team_results_->end();
-  team_sum_->end();
-}
-
-bool Machine::overlaps() const { return team_sum_ != nullptr && team_sum_->overlaps(); }
-
-// Adds up what the lanes have, as far as this process has both sides of a join, and then with the other processes, in
-// the first machine: nodes of one level of the tree are computed at the same time. Shards without samples, the last
-// ones, have nothing to add.
-void Machine::add_up(const ShardTree& tree) {
-  std::map<size_t, ShardValues*> nodes;  // by their first shard
-  for (const auto& lane : lanes_)
-    for (const SummedNode& node : lane->nodes()) nodes.emplace(node.first, node.values);
-  const auto first_shard = static_cast<size_t>(own_.first), end = first_shard + static_cast<size_t>(own_.count);
-  try {
-    for (const std::vector<ShardJoin>& level : tree.levels()) {
-      std::vector<ShardJoin> joins;
-      for (const ShardJoin& join : level)
-        if (join.to >= first_shard && join.end <= end && nodes.contains(join.from)) joins.push_back(join);
-      for (const ShardJoin& join : joins)
-        sums_.start(*nodes.at(join.to), *nodes.at(join.from), tree.share(join), !overlaps());
-      for (const ShardJoin& join : joins) {
-        nodes.at(join.to)->machine().wait();
-        nodes.erase(join.from);
-      }
-    }
-    if (tables_ != nullptr || team_sum_ != nullptr)
-      for (const auto& node : nodes) node.second->machine().wait();
-    if (tables_ != nullptr) tables_->add_up(tree, nodes);
-    if (team_sum_ != nullptr) {
-      team_sum_->run(tree, nodes);
-    } else if (nodes.at(0) != &first()) {
-      copy_values(first(), *nodes.at(0));
-      first().wait();
-    }
-    first().set_summed();
-  } catch (...) {
-    finish_work();
-    throw;
-  }
 }
 
 ArrayView Machine::output(const LayerOutput& output) const {

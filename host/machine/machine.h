@@ -26,6 +26,7 @@ namespace tenon::host {
 using namespace core;
 
 class MachineTables;
+class TeamTables;
 class TeamResults;
 class TeamSum;
 
@@ -96,6 +97,8 @@ class Machine {
   // The gradients of the parameters.
   [[nodiscard]] StepGradients& step() { return step_; }
   [[nodiscard]] const StepGradients& step() const { return step_; }
+  // The tables whose rows lie with the processes of the team; null: there are none.
+  [[nodiscard]] TeamTables* team_tables() const;
 
   // Sets the carried states to zero, as before the first forward.
   void reset_carried();
@@ -170,8 +173,16 @@ class Machine {
   void forward_round(const Division& division, size_t round, FeedMode mode);
   void run_rounds(const Division& division, FeedMode mode);
   void add_up(const ShardTree& tree);
+  // Starts all machines that have a shard in this round, then waits for all. start, finish: called with the lane.
   template <typename Start, typename Finish>
-  void compute(size_t round, const Start& start, const Finish& finish);
+  void compute(size_t round, const Start& start, const Finish& finish) {
+    const auto each = [&](const auto& work) {
+      for (const auto& lane : lanes_)
+        if (round < lane->count()) work(*lane);
+    };
+    each(start);
+    each(finish);
+  }
   void grow(const Division& division);
   void check_trainable() const;
   void check_backward() const;

@@ -19,6 +19,11 @@ namespace tenon::host {
 
 using namespace core;
 
+// Where a reader stands: as Reader::pass and position.
+struct ReaderPlace {
+  int64_t pass = 0, position = 0;
+};
+
 // A stream of samples or of minibatches. One call at a time, except cancel. A failed call loses no samples: those read
 // before the failure are kept, and the call can be repeated.
 class Reader {

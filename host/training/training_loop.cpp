@@ -51,7 +51,7 @@ class Training final : public BoundedTrainer::Observer {
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
         minibatches_(inputs, feeder_,
                      {resumed() != nullptr, inputs.options.pass_batches > 0,
-                      parts.checkpoints != nullptr && agreement_.leads()}),
+                      parts.checkpoints != nullptr && agreement_.leads(), !updater.calls_application()}),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
@@ -180,8 +180,9 @@ class Training final : public BoundedTrainer::Observer {
     try {
       const int64_t samples = minibatches_.next();
       // The first one of a pass of the reader. Only checkpoints need the digest, which process 0 writes.
-      if (checkpoints_ != nullptr && agreement_.leads() && samples > 0 && inputs_.reader.position() == samples)
-        data_ = {inputs_.reader.pass(), digest_of(inputs_.minibatch)};
+      const ReaderPlace place = minibatches_.place();
+      if (checkpoints_ != nullptr && agreement_.leads() && samples > 0 && place.position == samples)
+        data_ = {place.pass, digest_of(inputs_.minibatch)};
       return samples;
     } catch (const Error&) {
       try {
@@ -225,7 +226,8 @@ class Training final : public BoundedTrainer::Observer {
 
   // Notes the place between the minibatches that are done and the next one.
   void reach(int64_t pass, int64_t batch) {
-    place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()};
+    const ReaderPlace place = minibatches_.place();
+    place_ = {pass, batch, place.pass, place.position};
     if (inputs_.team != nullptr) inputs_.team->set_step(static_cast<int64_t>(inputs_.machine.set()->updates()));
   }
   [[nodiscard]] LoopState state() const {
@@ -257,6 +259,7 @@ class Training final : public BoundedTrainer::Observer {
 
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
+    if (batch_ + 1 != inputs_.options.pass_batches) minibatches_.look_ahead();
     at_minibatch(pass_, batch_, [this] {
       std::optional<SetWrite> step(inputs_.gate);
       minibatches_.forward_backward();
@@ -323,13 +326,16 @@ class Training final : public BoundedTrainer::Observer {
   // What process 0 has decided after an event.
   struct Verdict {
     Reason reason;
+    bool has_written;  // the handler, parameters
     double learning_rate;
   };
   bool settle() {
     if (agreement_.is_alone()) return is_going();
     if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
-    const Verdict verdict = agreement_.of_leader(Verdict{reason_, updater_.learning_rate()});
+    const Verdict verdict =
+        agreement_.of_leader(Verdict{reason_, std::exchange(has_written_, false), updater_.learning_rate()});
     reason_ = verdict.reason;
+    if (verdict.has_written) minibatches_.recall_rows();
     if (verdict.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(verdict.learning_rate);
     return is_going();
   }
@@ -359,7 +365,9 @@ class Training final : public BoundedTrainer::Observer {
     event.cost = result.cost;
     event.metrics = result.metrics;
     event.costs = result.costs;
+    const std::optional<uint64_t> version = inputs_.gate.version();
     handler_(event);
+    has_written_ = inputs_.gate.version() != version;
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
     if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
   }
@@ -387,6 +395,7 @@ class Training final : public BoundedTrainer::Observer {
   std::optional<BoundedRounds> rounds_;  // of the bounded mode
   BoundedServer::Round round_;           // the last one
   std::optional<double> bounded_rate_;   // of the minibatch of this process, by the schedule
+  bool has_written_ = false;             // whether the last handler has written parameters
 };
 
 // Calls `each` after the forward of every minibatch of one pass, until it returns false. Throws TN_CANCELLED if it is

@@ -132,7 +132,9 @@ struct LoopInputs {
   const std::atomic<bool>* cancel = nullptr;
   const std::atomic<bool>* ending = nullptr;  // of the host
   Team* team = nullptr;                       // gets the steps of a training; null: there is none
-  BoundedMode* bounded = nullptr;             // of a training; null: the exact mode
+  // Gets the place of the reader for its users, while a minibatch is read ahead; null: nobody asks.
+  std::optional<ReaderPlace>* place = nullptr;
+  BoundedMode* bounded = nullptr;  // of a training; null: the exact mode
 
   // The team with which this process decides; null: it decides alone.
   [[nodiscard]] Team* deciding() const;

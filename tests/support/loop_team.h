@@ -25,8 +25,8 @@ class LoopTeam {
     type_.description.type = world_.type()->description->type;
     type_.table = *world_.type();
   }
-  // Returns what each rank reports: "" if `work` returns.
-  std::vector<std::string> run(const std::function<void(tenon::host::Team&)>& work) {
+  // Returns what each rank reports: "" if `work` returns. servers: the last ranks.
+  std::vector<std::string> run(const std::function<void(tenon::host::Team&)>& work, int32_t servers = 0) {
     std::vector<std::string> errors(static_cast<size_t>(count_));
     std::vector<std::thread> threads;
     for (int32_t rank = 0; rank < count_; ++rank)
@@ -36,6 +36,7 @@ class LoopTeam {
           join.rank = rank;
           join.ranks = count_;
           join.silence_ms = 200;
+          join.servers = servers;
           tenon::host::Team team(type_, {}, nullptr, join, &ending_);
           work(team);
         } catch (const tenon::core::Error& error) {

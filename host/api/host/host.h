@@ -79,6 +79,7 @@ struct HeldReader {
   std::shared_ptr<Reader> reader;
   nlohmann::json steps;  // how it was made: a list of the reader and its wrappers, as far as they determine the samples
   SampleBlock minibatch;
+  std::optional<ReaderPlace> place;  // where it stands for its users, while a training has read ahead; else empty
   UseMark mark;
 };
 

@@ -3,13 +3,20 @@
 
 #include <utility>
 
+#include "host/machine/sample_range.h"
+
 namespace tenon::host {
 
-void MachineTables::fetch(const std::vector<const std::vector<ArrayView>*>& shards) {
-  rows_.clear(model().tables.size());
-  for (const std::vector<ArrayView>* const arrays : shards) rows_.add(model().tables, model().lowered.feeds, *arrays);
-  rows_.finish();
-  bring(rows_.tables());
+void MachineTables::collect(const Samples& samples, TableIds& ids) const {
+  const auto begin_of = [&](int64_t shard) {
+    const auto number = static_cast<size_t>(shard);
+    return number == shards_ ? samples.count : shard_range(samples.count, shards_, number).first;
+  };
+  const int64_t begin = begin_of(own_.first), count = begin_of(own_.first + own_.count) - begin;
+  ids.assign(model().tables.size(), {});
+  if (count == 0) return;
+  const SampleRange own(samples.arrays, begin - samples.first, count);
+  collect_ids(model().tables, model().lowered.feeds, own.arrays(), ids);
 }
 
 std::vector<TableSum::Source> MachineTables::sources() const {
@@ -21,9 +28,21 @@ std::vector<TableSum::Source> MachineTables::sources() const {
   return sources;
 }
 
-TeamTables::TeamTables(Team* team, DeviceMachine& machine, size_t shards, StepGradients& step)
-    : MachineTables(machine), owners_(team, *machine.set()), sum_(owners_, shards), owned_(step, machine) {
+TeamTables::TeamTables(Team* team, DeviceMachine& machine, size_t shards, ShardRange own, StepGradients& step)
+    : MachineTables(machine, shards, own),
+      owners_(team, *machine.set()),
+      fetch_(owners_, model().tables),
+      sum_(owners_, shards),
+      owned_(step, machine) {
   step.set_owned(&owned_);
+}
+
+void TeamTables::fetch(const Samples& samples) {
+  if (!fetch_.is_asked()) {
+    collect(samples, scratch());
+    ask(scratch());
+  }
+  fetch_.fetch();
 }
 
 void TeamTables::add_up(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) {
@@ -31,6 +50,13 @@ void TeamTables::add_up(const ShardTree& tree, const std::map<size_t, ShardValue
   if (sources.empty()) return;
   const std::vector<RowTerms>& sums = sum_.run(tree, own, sources);
   for (size_t i = 0; i < sources.size(); ++i) owned_.take(*sources[i].table, sums[i]);
+}
+
+void SourcedTables::fetch(const Samples& samples) {
+  collect(samples, scratch());
+  rows_.resize(scratch().size());
+  for (size_t i = 0; i < rows_.size(); ++i) rows_[i].ids.swap(scratch()[i]);
+  source_.fetch(model().tables, rows_);
 }
 
 void SourcedTables::add_up(const ShardTree& /*tree*/, const std::map<size_t, ShardValues*>& own) {

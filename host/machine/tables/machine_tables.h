@@ -4,9 +4,10 @@
 #include <map>
 #include <vector>
 
-#include "host/machine/tables/minibatch_rows.h"
+#include "core/shard_range.h"
 #include "host/machine/tables/owned_rows.h"
 #include "host/machine/tables/row_source.h"
+#include "host/machine/tables/table_fetch.h"
 #include "host/machine/tables/table_owners.h"
 #include "host/machine/tables/table_sum.h"
 
@@ -18,14 +19,24 @@ using namespace core;
 // away.
 class MachineTables : base::NotCopied {
  public:
-  // Borrows the machine: the first one of this process.
-  explicit MachineTables(DeviceMachine& machine) : machine_(machine) {}
+  // Borrows the machine: the first one of this process. shards: of all processes; own: those of this one.
+  MachineTables(DeviceMachine& machine, size_t shards, ShardRange own)
+      : machine_(machine), shards_(shards), own_(own) {}
   virtual ~MachineTables() = default;
 
-  // Brings the rows that the arrays of the shards of this process have the ids of.
-  void fetch(const std::vector<const std::vector<ArrayView>*>& shards);
+  // Samples of a minibatch, at least those of the shards of this process.
+  struct Samples {
+    const std::vector<ArrayView>& arrays;
+    int64_t first;  // the number in the minibatch of the first sample of the arrays
+    int64_t count;  // of the minibatch
+  };
+  // Returns in `ids` the rows that the shards of this process read. Not collective. Throws TN_BAD_DATA for an id beyond
+  // its table.
+  void collect(const Samples& samples, TableIds& ids) const;
+  // Brings the rows of the minibatch whose forward begins.
+  virtual void fetch(const Samples& samples) = 0;
   // Those of the last fetch, by number in CompiledModel::tables.
-  [[nodiscard]] const std::vector<TableRows>& rows() const { return rows_.tables(); }
+  [[nodiscard]] virtual const std::vector<TableRows>& rows() const = 0;
   // Adds up the gradients of all shards. own: as of TableSum::run.
   virtual void add_up(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) = 0;
 
@@ -33,28 +44,35 @@ class MachineTables : base::NotCopied {
   [[nodiscard]] const CompiledModel& model() const { return machine_.model(); }
   // The tables with gradients, and the rows of the last fetch.
   [[nodiscard]] std::vector<TableSum::Source> sources() const;
-  virtual void bring(std::vector<TableRows>& rows) = 0;
+  [[nodiscard]] TableIds& scratch() { return ids_; }
 
  private:
   DeviceMachine& machine_;
-  MinibatchRows rows_;
+  size_t shards_;
+  ShardRange own_;
+  TableIds ids_;
 };
 
-// Rows lie with the processes of a team, which compute the shards together. Functions are collective.
+// Rows lie with the processes of a team, which compute the shards together. Functions but collect() are collective.
 class TeamTables final : public MachineTables {
  public:
-  // Borrows everything. shards: of all processes.
-  TeamTables(Team* team, DeviceMachine& machine, size_t shards, StepGradients& step);
+  // Borrows everything. shards, own: as of MachineTables.
+  TeamTables(Team* team, DeviceMachine& machine, size_t shards, ShardRange own, StepGradients& step);
 
+  // Asks for the rows of a minibatch before the forward of the one before it, as TableFetch::ask.
+  void ask(TableIds& ids) { fetch_.ask(ids); }
+  // As TableFetch::recall.
+  void recall() { fetch_.recall(); }
+  // Asks for the rows first if that was not done.
+  void fetch(const Samples& samples) override;
+  [[nodiscard]] const std::vector<TableRows>& rows() const override { return fetch_.rows(); }
   void add_up(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) override;
   // Takes gradients that nobody here has computed. table: number in CompiledModel::tables.
   void take(size_t table, const RowTerms& gradient) { owned_.take(model().tables[table], gradient); }
 
- protected:
-  void bring(std::vector<TableRows>& rows) override { owners_.fetch(model().tables, rows); }
-
  private:
   TableOwners owners_;
+  TableFetch fetch_;
   TableSum sum_;
   OwnedRows owned_;
 };
@@ -63,15 +81,16 @@ class TeamTables final : public MachineTables {
 class SourcedTables final : public MachineTables {
  public:
   // Borrows both.
-  SourcedTables(DeviceMachine& machine, RowSource& source) : MachineTables(machine), source_(source) {}
+  SourcedTables(DeviceMachine& machine, size_t shards, RowSource& source)
+      : MachineTables(machine, shards, {0, static_cast<int64_t>(shards)}), source_(source) {}
 
+  void fetch(const Samples& samples) override;
+  [[nodiscard]] const std::vector<TableRows>& rows() const override { return rows_; }
   void add_up(const ShardTree& tree, const std::map<size_t, ShardValues*>& own) override;
-
- protected:
-  void bring(std::vector<TableRows>& rows) override { source_.fetch(model().tables, rows); }
 
  private:
   RowSource& source_;
+  std::vector<TableRows> rows_;
 };
 
 }  // namespace tenon::host

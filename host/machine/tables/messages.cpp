@@ -27,6 +27,11 @@ void Messages::exchange(uint64_t most) {
 }
 
 void Messages::exchange(const std::vector<uint64_t>& coming) {
+  begin(coming, 0);
+  wait();
+}
+
+void Messages::begin(const std::vector<uint64_t>& coming, uint32_t channel) {
   if (team_ == nullptr) return;
   std::vector<Team::Outgoing> outgoing;
   std::vector<Team::Incoming> incoming;
@@ -36,7 +41,7 @@ void Messages::exchange(const std::vector<uint64_t>& coming) {
     outgoing.push_back({static_cast<int64_t>(i), outgoing_[i].data(), outgoing_[i].size()});
     incoming.push_back({static_cast<int64_t>(i), incoming_[i].data(), incoming_[i].size()});
   }
-  team_->exchange(outgoing, incoming);
+  transfers_ = team_->begin(outgoing, incoming, channel);
 }
 
 const Message& Messages::from(int64_t process) const {

@@ -17,6 +17,7 @@ using namespace core;
 using Message = std::vector<std::byte>;
 
 // Keeps its memory from one exchange to the next: fresh memory of megabytes costs more than what is copied into it.
+// Messages that travel end before it does.
 class Messages : base::NotCopied {
  public:
   // team: borrowed; null: there is this process alone.
@@ -29,12 +30,16 @@ class Messages : base::NotCopied {
   void exchange(uint64_t most);
   // The same if it is known how many bytes come from each process; the number of the own process does not count.
   void exchange(const std::vector<uint64_t>& coming);
+  // Begins that on a channel, and returns at once. Until wait() returns the messages may not be changed.
+  void begin(const std::vector<uint64_t>& coming, uint32_t channel);
+  void wait() { transfers_.wait(); }
   // The message of a process; of this one it is to(this one).
   [[nodiscard]] const Message& from(int64_t process) const;
 
  private:
   Team* team_;
   std::vector<Message> outgoing_, incoming_;  // by process
+  Team::Transfers transfers_;                 // borrows both
 };
 
 // Writes numbers behind each other into a message, which is as long as it has to be.

@@ -20,24 +20,23 @@ std::vector<int64_t> ids_of(const Feed& feed, const ArrayView& array) {
 
 int64_t TableRows::place(int64_t id) const { return std::lower_bound(ids.begin(), ids.end(), id) - ids.begin(); }
 
-void MinibatchRows::add(const std::vector<MachineTable>& tables, const std::vector<Feed>& feeds,
-                        const std::vector<ArrayView>& arrays) {
-  for (size_t i = 0; i < tables.size(); ++i)
+void collect_ids(const std::vector<MachineTable>& tables, const std::vector<Feed>& feeds,
+                 const std::vector<ArrayView>& arrays, TableIds& ids) {
+  ids.resize(tables.size());
+  for (size_t i = 0; i < tables.size(); ++i) {
+    std::vector<int64_t>& rows = ids[i];
+    rows.clear();
     for (const TableRead& read : tables[i].reads) {
       const Feed& feed = feeds[read.feed];
       for (const int64_t id : ids_of(feed, arrays[read.feed])) {
         if (id < 0 || id >= tables[i].height)
           fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": id ", id,
                " of the minibatch; the table that it is a row of has ", tables[i].height, " rows");
-        tables_[i].ids.push_back(id);
+        rows.push_back(id);
       }
     }
-}
-
-void MinibatchRows::finish() {
-  for (TableRows& rows : tables_) {
-    std::sort(rows.ids.begin(), rows.ids.end());
-    rows.ids.erase(std::unique(rows.ids.begin(), rows.ids.end()), rows.ids.end());
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   }
 }
 

@@ -26,21 +26,13 @@ struct TableRows {
   [[nodiscard]] int64_t place(int64_t id) const;
 };
 
-// The rows of all tables of a machine: those that the shards of a process read. Caches have them in this order, so that
-// all shards of the process have one place for a row.
-class MinibatchRows {
- public:
-  void clear(size_t tables) { tables_.assign(tables, {}); }
-  // Adds the rows that a shard reads; then finish(). Throws TN_BAD_DATA for an id beyond its table.
-  void add(const std::vector<MachineTable>& tables, const std::vector<Feed>& feeds,
-           const std::vector<ArrayView>& arrays);
-  void finish();
+// The rows of each table that a process reads of a minibatch, by number in CompiledModel::tables: ascending, without
+// duplicates. Caches have them in this order, so that all shards of the process have one place for a row.
+using TableIds = std::vector<std::vector<int64_t>>;
 
-  [[nodiscard]] std::vector<TableRows>& tables() { return tables_; }
-  [[nodiscard]] const std::vector<TableRows>& tables() const { return tables_; }
-
- private:
-  std::vector<TableRows> tables_;  // by number in CompiledModel::tables
-};
+// Returns in `ids` the rows of which arrays have the ids. feeds: those of the arrays. Throws TN_BAD_DATA for an id
+// beyond its table.
+void collect_ids(const std::vector<MachineTable>& tables, const std::vector<Feed>& feeds,
+                 const std::vector<ArrayView>& arrays, TableIds& ids);
 
 }  // namespace tenon::host

@@ -3,13 +3,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/parameter_set.h"
 #include "core/table_rows.h"
-#include "host/machine/tables/messages.h"
-#include "host/machine/tables/minibatch_rows.h"
-#include "host/machine/tables/table_reads.h"
+#include "host/comm/team.h"
 
 namespace tenon::host {
 
@@ -36,23 +33,15 @@ class TableOwners {
   // The blocks of this process.
   [[nodiscard]] const TableBlocks& blocks() const { return *set_.tables().blocks; }
 
-  // Brings the values of the rows. Collective: each process gives what it needs.
-  void fetch(const std::vector<MachineTable>& tables, std::vector<TableRows>& rows);
+  // The rows that this process owns.
+  [[nodiscard]] const ParameterSet& owned() const { return *set_.owned(); }
   // Returns the values of all rows of [first, first + count) that this process owns.
   [[nodiscard]] std::span<const float> values(const ParameterEntry& owned, int64_t first, int64_t count) const;
 
  private:
-  // Rows of one table with one owner: where they are among those that are asked for.
-  using Places = std::vector<size_t>;
-  void ask(const std::vector<TableRows>& rows);
-  void answer(int64_t process, const std::vector<MachineTable>& tables);
-
   Team* team_;
   const ParameterSet& set_;
   int64_t first_;  // owner
-  Messages requests_, answers_;
-  std::vector<std::vector<Places>> asked_;  // by process and table
-  std::vector<int64_t> ids_;                // of a request
 };
 
 }  // namespace tenon::host

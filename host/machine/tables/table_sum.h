@@ -7,6 +7,8 @@
 #include "host/machine/shards/row_terms.h"
 #include "host/machine/shards/shard_tree.h"
 #include "host/machine/shards/shard_values.h"
+#include "host/machine/tables/messages.h"
+#include "host/machine/tables/minibatch_rows.h"
 #include "host/machine/tables/table_owners.h"
 
 namespace tenon::host {

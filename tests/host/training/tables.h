@@ -73,8 +73,14 @@ using Change = std::function<void(TrainOptions&, const Host&, int64_t rank)>;
 struct Outcome {
   std::string model;  // the bytes of the file that it saves; "" without one
   std::string log;    // a line for each event that its handler gets
+  std::string place;  // of its reader in the end
   std::string error;
 };
+
+inline std::string place_of(const Reader& reader) {
+  const auto place = reader.position();
+  return std::to_string(place.pass) + ':' + std::to_string(place.samples);
+}
 
 inline std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -98,7 +104,7 @@ inline Outcome trained(const Host& host, const Team& team, bool tables, const Ch
     char numbers[80];
     std::snprintf(numbers, sizeof numbers, "%d %lld %a %a\n", event.kind(), static_cast<long long>(event.samples()),
                   event.cost(), event.scheduled_rate());
-    outcome.log += numbers;
+    outcome.log += place_of(options.reader) + ' ' + numbers;
   };
   if (change) change(options, host, team ? team.info().rank : 0);
   try {
@@ -106,6 +112,7 @@ inline Outcome trained(const Host& host, const Team& team, bool tables, const Ch
   } catch (const std::exception& error) {
     outcome.error = error.what();
   }
+  outcome.place = place_of(options.reader);
   const TemporaryFolder folder;
   try {
     options.parameters.save(options.outputs, folder.file("model.safetensors"));
@@ -125,14 +132,17 @@ inline Team joined(const Host& host, const LoopPlugin& plugin, const LoopWorld& 
   return host.join(options);
 }
 
-// Runs work(host, team, rank) for each process of a team, which is a thread.
-template <typename Work>
-void in_team(int32_t ranks, int threads, const Work& work, int32_t servers = 0) {
+inline LoopScript delayed(int32_t ranks) {
   LoopScript script;
   script.seed = static_cast<uint64_t>(ranks);
   script.most_delay_us = 300;
   script.idle_one_in = 3;
-  const LoopWorld world(ranks, script);
+  return script;
+}
+
+// Runs work(host, team, rank) for each process of a team, which is a thread.
+template <typename Work>
+void in_world(const LoopWorld& world, int32_t ranks, int threads, const Work& work, int32_t servers = 0) {
   std::vector<std::thread> started;
   for (int32_t rank = 0; rank < ranks; ++rank)
     started.emplace_back([&, rank] {
@@ -145,6 +155,12 @@ void in_team(int32_t ranks, int threads, const Work& work, int32_t servers = 0) 
       }
     });
   for (std::thread& each : started) each.join();
+}
+
+template <typename Work>
+void in_team(int32_t ranks, int threads, const Work& work, int32_t servers = 0) {
+  const LoopWorld world(ranks, delayed(ranks));
+  in_world(world, ranks, threads, work, servers);
   EXPECT_THAT(world.misuses(), testing::IsEmpty());
 }
 
