@@ -1,5 +1,6 @@
 // Jobs of the bounded mode, whose trainers may be lost. SPDX-License-Identifier: Apache-2.0
 #include "tests/launch/launch.h"
+#include "tests/launch/table_job.h"
 
 namespace tenon_tests {
 
@@ -15,49 +16,9 @@ class LaunchBounded : public LaunchTest {
   void SetUp() override {
     LaunchTest::SetUp();
     unsetenv("TENON_PROGRAM");
-    std::string data = "item,rating\n";
-    for (int i = 0; i < 60; ++i) data += std::to_string(i * 53 % 600) + "," + std::to_string(i % 5) + "\n";
-    write("data.csv", data);
-    write("job.toml", R"(passes = 120
-seed = 1
-staleness = 3
-threads = 1
-save = "model.safetensors"
-tables = ["items.weight"]
-
-[[layer]]
-name = "vector"
-type = "embedding"
-inputs = ["item"]
-vocabulary = 600
-size = 4
-parameter_name = "items"
-
-[[layer]]
-name = "prediction"
-type = "fc"
-inputs = ["vector"]
-size = 1
-
-[[layer]]
-name = "cost"
-type = "square_error"
-inputs = ["prediction", "rating"]
-
-[reader.train]
-type = "csv"
-files = ["data.csv"]
-columns = ["item:i32<600", "rating"]
-batch = 8
-
-[updater]
-type = "adam"
-learning_rate = 0.1
-
-[checkpoint]
-folder = "ck"
-every_batches = 20
-)");
+    write("data.csv", table_data());
+    write("job.toml",
+          table_job("passes = 120\nstaleness = 3\n") + "[checkpoint]\nfolder = \"ck\"\nevery_batches = 20\n");
   }
   void expect_a_trained_model(Child& child) {
     EXPECT_THAT(read("output"), HasSubstr("saved model.safetensors"));
@@ -116,7 +77,8 @@ TEST_F(LaunchBounded, MistakesAreNamed) {
   };
   refused("--processes 2", "staleness is 3: in the bounded mode servers have the parameters, and the team has none");
   refused("--processes 2 --servers 1 --set pass_batches=4", "staleness: pass_batches needs a pass of the training");
-  refused("--processes 2 --servers 1 --set tables=[] --set average={decay=0.9}", "staleness: averages of parameters need each step");
+  refused("--processes 2 --servers 1 --set tables=[] --set average={decay=0.9}",
+          "staleness: averages of parameters need each step");
   refused("--processes 2 --servers 1 --set compute=bf16", "computes in");
   refused("--set staleness=-1", "staleness");
 }

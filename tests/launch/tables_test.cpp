@@ -1,6 +1,7 @@
 // Jobs with tables whose rows several processes own: the model of one process, byte for byte.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/launch/launch.h"
+#include "tests/launch/table_job.h"
 
 namespace tenon_tests {
 
@@ -14,50 +15,12 @@ class LaunchTables : public LaunchTest {
   void SetUp() override {
     LaunchTest::SetUp();
     unsetenv("TENON_PROGRAM");
-    std::string data = "item,rating\n";
-    for (int i = 0; i < 60; ++i) data += std::to_string(i * 53 % 600) + "," + std::to_string(i % 5) + "\n";
-    write("data.csv", data);
-    write("job.toml", R"(passes = 3
-seed = 1
-shards = 4
-threads = 1
-save = "model.safetensors"
-tables = ["items.weight"]
-
-[[layer]]
-name = "vector"
-type = "embedding"
-inputs = ["item"]
-vocabulary = 600
-size = 4
-parameter_name = "items"
-
-[[layer]]
-name = "prediction"
-type = "fc"
-inputs = ["vector"]
-size = 1
-
-[[layer]]
-name = "cost"
-type = "square_error"
-inputs = ["prediction", "rating"]
-
-[reader.train]
+    write("data.csv", table_data());
+    write("job.toml", table_job("passes = 3\nshards = 4\n") + R"([reader.test]
 type = "csv"
 files = ["data.csv"]
 columns = ["item:i32<600", "rating"]
 batch = 8
-
-[reader.test]
-type = "csv"
-files = ["data.csv"]
-columns = ["item:i32<600", "rating"]
-batch = 8
-
-[updater]
-type = "adam"
-learning_rate = 0.1
 )");
   }
   // Returns the line of the test at the end, without its time.
