@@ -116,6 +116,10 @@ class Training final : public BoundedTrainer::Observer {
   // Runs the rounds of a pass of the bounded mode: each ends where a test or a checkpoint is due.
   bool run_rounds() {
     begin_data();
+    if (batch_ == 0) {
+      const SetWrite write(inputs_.gate);
+      feeder_.keep_names(*inputs_.machine.set());
+    }
     for (;;) {
       const int64_t first = batch_;
       run_round(std::min(tests_ == nullptr ? INT64_MAX : tests_->batches_left(),

@@ -18,6 +18,18 @@ namespace {
 
 constexpr uint64_t kBlocks = kMostServers;
 
+// Returns how many rows of a minibatch an owner can send in a second over the line, which carries their ids the other
+// way.
+double rows_a_second(const json& tables, double bytes_a_second) {
+  double rows = 0, bytes = 0;
+  for (const json& table : tables) {
+    const double read = table.at("minibatch_rows").get<double>();
+    rows += read;
+    bytes += read * sizeof(float) * table.at("width").get<double>();
+  }
+  return rows == 0 ? 0 : bytes_a_second * rows / bytes;
+}
+
 // Adds to each table "owner", what one process has of it at most, and returns the bytes of rows that a process sends
 // in a step at most: ids and gradients of its shards to the owners, and values of rows from these.
 double add_owners(json& tables, const NetworkOptions& options) {
@@ -80,8 +92,8 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
   const auto messages = static_cast<double>(is_bounded ? 2 * options.servers : 2 * static_cast<int64_t>(processes - 1));
   const double sent = is_bounded ? dense + rows + of_tables
                                  : 2 * others / static_cast<double>(processes) * dense + others * rows + of_tables;
-  const double seconds =
-      processes == 1 ? 0 : sent / (kShareOfLine * options.gigabits * 1e9 / 8) + messages * kSecondsOfMessage;
+  const double bytes_a_second = kShareOfLine * options.gigabits * 1e9 / 8;
+  const double seconds = processes == 1 ? 0 : sent / bytes_a_second + messages * kSecondsOfMessage;
   plan["exchange"] = {{"processes", trainers},
                       {"servers", options.servers},
                       {"mode", is_bounded ? "bounded" : "exact"},
@@ -91,13 +103,15 @@ void add_exchange(json& plan, uint32_t shards, const NetworkOptions& options) {
                       {"bytes", sent},
                       {"most_rows", rows + of_tables > 0},
                       {"seconds", seconds},
+                      {"owner_rows_a_second", has_tables ? rows_a_second(plan["tables"], bytes_a_second) : 0},
                       {"reading", reason.empty() ? "each process reads its own samples"
                                                  : "every process reads all samples: " + reason}};
 }
 
 namespace {
 
-void print_tables(const json& tables) {
+void print_tables(const json& plan) {
+  const json &tables = plan.at("tables"), &exchange = plan.at("exchange");
   Table table({"table", ">rows", ">of an owner", ">bytes", ">of states", ">read in a step"});
   uint64_t values = 0, states = 0, read = 0;
   for (const json& each : tables) {
@@ -115,7 +129,9 @@ void print_tables(const json& tables) {
             << " of states with an owner.";
   if (read > 0)
     std::cout << " In a step the owners serve about " << read
-              << " rows, where 16 are taken for each sequence, and update as many.";
+              << " rows, where 16 are taken for each sequence, and update as many; at " << exchange.at("gigabits")
+              << " Gb/s an owner can send " << shown(exchange.at("owner_rows_a_second").get<double>() / 1e6)
+              << " million rows a second at most.";
   std::cout << "\n";
 }
 
@@ -137,7 +153,7 @@ void print_exchange(const json& plan) {
   const json& exchange = plan.at("exchange");
   if (exchange.at("mode") == "bounded") {
     print_bounded(exchange);
-    if (plan.contains("tables")) print_tables(plan.at("tables"));
+    if (plan.contains("tables")) print_tables(plan);
     return;
   }
   const auto seconds = exchange.at("seconds").get<double>();
@@ -151,7 +167,7 @@ void print_exchange(const json& plan) {
   if (seconds > 0)
     std::cout << "Unless a step of one process computes for " << shown(seconds / kLittle * (1 - kLittle) * 1000)
               << " ms or more (tenon bench), the exchange takes over 10 % of it: such a model does not scale there.\n";
-  if (plan.contains("tables")) print_tables(plan.at("tables"));
+  if (plan.contains("tables")) print_tables(plan);
   std::cout << "Reading: " << exchange.at("reading").get<std::string>() << ".\n";
 }
 

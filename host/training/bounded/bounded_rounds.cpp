@@ -121,6 +121,7 @@ void prepare_bounded(const LoopInputs& inputs, const UpdaterGroups& updater, boo
   };
   if (averages) refuse("averages of parameters need each step in its order");
   if (inputs.options.pass_batches > 0) refuse("pass_batches needs a pass of the training to be one of the reader");
+  if (inputs.options.verify_every > 0) refuse("verify_every compares what all processes have after a step");
   if (updater.calls_application()) refuse("servers call no updater of the application");
   if (const std::string reason = inputs.reader.whole_reason(); !reason.empty())
     refuse("each trainer reads minibatches by their numbers, which this reader does not offer: ", reason);

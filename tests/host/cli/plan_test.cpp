@@ -105,12 +105,34 @@ batch = 8
   EXPECT_EQ(served.at("tables").at(0).at("owner").at("rows"), 512) << "128 blocks of 4 rows";
   const double wider = 8.0 / 5 * plan.at("bytes").at("gradients").get<double>();
   EXPECT_NEAR(served.at("exchange").at("bytes").get<double>(), wider + 8.0 / 3 * (24 + 16), 1e-9);
+  EXPECT_NEAR(served.at("exchange").at("owner_rows_a_second").get<double>(), 1e8 / 24, 1e-3);
+  EXPECT_THAT(run("plan tables.toml --processes 3 --servers 2 --network 1").out,
+              HasSubstr("at 1.0 Gb/s an owner can send 4.167 million rows a second at most"));
   EXPECT_THAT(run("plan job.toml --processes 3 --servers 2").error, HasSubstr("the job has no tables"));
   EXPECT_EQ(run("plan tables.toml --servers 2").exit, 64);
   EXPECT_THAT(run("plan tables.toml --processes 257 --set shards=300").error,
               HasSubstr("--processes 257: the rows of tables can have 256 owners"));
   EXPECT_THAT(run("plan tables.toml --set 'tables=[\"vector.wight\"]'").error,
               AllOf(HasSubstr("\"vector.wight\" is no parameter with rows"), HasSubstr("vector.weight")));
+}
+
+TEST_F(PlanTest, SaysWhatTheBoundedModeExchanges) {
+  const std::string plan = "plan job.toml --set staleness=4 --processes 3";
+  const json bounded = json::parse(run(plan + " --servers 2 --json --network 1").out);
+  const json exchange = bounded.at("exchange");
+  EXPECT_EQ(exchange.at("mode"), "bounded");
+  EXPECT_EQ(exchange.at("staleness"), 4);
+  EXPECT_EQ(exchange.at("shards"), 1);
+  const double bytes = bounded.at("bytes").at("gradients").get<double>();
+  EXPECT_EQ(exchange.at("bytes").get<double>(), bytes);
+  EXPECT_NEAR(exchange.at("seconds").get<double>(), bytes / 1e8 + 4 * 30e-6, 1e-12);
+  EXPECT_THAT(run(plan + " --servers 2").out,
+              AllOf(HasSubstr("Bounded mode, staleness 4: 3 processes train, 2 serve parameters"),
+                    HasSubstr("Over zmq trainers other than process 0 may be lost, and return; over an MPI a lost "
+                              "process ends the job in every mode.")));
+  const Outcome without = run(plan);
+  EXPECT_EQ(without.exit, 64);
+  EXPECT_THAT(without.error, HasSubstr("the job has staleness = 4, with which servers have the parameters"));
 }
 
 TEST_F(PlanTest, SaysWhatProcessesExchange) {

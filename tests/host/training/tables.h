@@ -48,7 +48,9 @@ inline Schema clicks() {
   words.storage = TN_RAGGED;
   SlotOptions tags{"tags", TN_F32, {kItems}};
   tags.storage = TN_CSR;
-  return {{"item", TN_I32, {}, kItems}, words, tags, {"x", TN_F32, {3}}, {"label", TN_I32, {}, 4}};
+  SlotOptions label{"label", TN_I32, {}, 4};
+  label.names = {"none", "one", "two", "three"};
+  return {{"item", TN_I32, {}, kItems}, words, tags, {"x", TN_F32, {3}}, label};
 }
 
 // A table that a bag and a lookup share, and one that sparse rows of numbers read.

@@ -175,6 +175,7 @@ TEST(BoundedMode, WhatItCannotTrainIsRefusedByName) {
   };
   refused([](TrainOptions&, const Host&) {}, "staleness is 2: in the bounded mode servers have the parameters", 0);
   refused([](TrainOptions& options, const Host&) { options.pass_batches = 3; }, "staleness: pass_batches needs");
+  refused([](TrainOptions& options, const Host&) { options.verify_every = 3; }, "staleness: verify_every compares");
   refused(
       [](TrainOptions& options, const Host&) {
         options.updater = updater_of(options.parameters, "standing", std::make_shared<Standing>());
