@@ -262,7 +262,8 @@ void Launcher::start() {
   address_ = first.at("address");
   if (first.contains("checkpoint")) choose_resume(first["checkpoint"]);
   output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers, job_.staleness > 0) +
-               "; epoch " + std::to_string(epoch_));
+               (job_.staleness > 0 ? "; bounded mode, staleness " + std::to_string(job_.staleness) : "") + "; epoch " +
+               std::to_string(epoch_));
   secret_ = new_secret();
   output_.forget();
   team_.start([&](size_t node) { return start_of(node); });

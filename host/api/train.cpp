@@ -117,7 +117,7 @@ nlohmann::json resume_description(const tn_train_options& options, const Trainin
   if (const size_t shards = run.machine->machine->shards(); shards > 1) result["provider"]["shards"] = shards;
   if (options.compute != TN_COMPUTE && options.compute != TN_F32)
     result["provider"]["compute"] = run.machine->machine->compute_name();
-  if (run.bounded != nullptr) result["mode"] = "bounded";
+  if (run.bounded != nullptr) result["provider"]["mode"] = "bounded";
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
   if (averages != nullptr) result["average"] = averages->describe();
   return result;

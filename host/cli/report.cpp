@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -107,7 +108,7 @@ void Report::begin_training(const Event& told) {
 }
 
 void Report::end_iteration(const Event& told) {
-  ++batches_done_;
+  batches_done_ = std::max(batches_done_, told.batch() + 1);  // in the bounded mode others compute minibatches, too
   pass_samples_ += told.samples();
   pass_cost_ += told.cost() * static_cast<double>(told.samples());
   if (!std::isfinite(told.cost()) && !warned_) {
@@ -128,6 +129,7 @@ void Report::end_iteration(const Event& told) {
 }
 
 void Report::end_pass(const Event& told) {
+  batches_done_ = told.batch();
   passes_done_ = told.pass() + 1;
   cost_ = told.cost();
   event("end_pass", told, true);

@@ -136,13 +136,18 @@ void print_tables(const json& plan) {
 }
 
 // Prints what the bounded mode exchanges, and what it promises.
-void print_bounded(const json& exchange) {
+void print_bounded(const json& plan) {
+  const json& exchange = plan.at("exchange");
   const auto bytes = static_cast<uint64_t>(exchange.at("bytes").get<double>());
   std::cout << "\nBounded mode, staleness " << exchange.at("staleness") << ": " << exchange.at("processes")
             << " processes train, " << exchange.at("servers") << " serve parameters. A trainer receives about "
-            << shown_bytes(bytes) << " for a minibatch and sends as much, in "
-            << shown(2 * exchange.at("seconds").get<double>() * 1000) << " ms at " << exchange.at("gigabits")
-            << " Gb/s; what the first server sends and receives is that of all of them.\n"
+            << shown_bytes(bytes) << " for a minibatch, in " << shown(exchange.at("seconds").get<double>() * 1000)
+            << " ms at " << exchange.at("gigabits") << " Gb/s, and sends as much.\n"
+            << "The first server has all parameters but tables, "
+            << shown_bytes(plan.at("bytes").at("parameters").get<uint64_t>()) << " with "
+            << shown_bytes(plan.at("bytes").at("state").get<uint64_t>()) << " of states; "
+            << (plan.contains("tables") ? "the rows of tables lie with all of them.\n"
+                                        : "without tables the others have nothing to do.\n")
             << "Results depend on time. Over zmq trainers other than process 0 may be lost, and return; over an MPI a "
                "lost process ends the job in every mode.\n";
 }
@@ -152,7 +157,7 @@ void print_bounded(const json& exchange) {
 void print_exchange(const json& plan) {
   const json& exchange = plan.at("exchange");
   if (exchange.at("mode") == "bounded") {
-    print_bounded(exchange);
+    print_bounded(plan);
     if (plan.contains("tables")) print_tables(plan);
     return;
   }

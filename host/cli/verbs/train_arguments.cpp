@@ -41,10 +41,10 @@ void LaunchArguments::add_to(Options& options) {
       "nodes", po::value(&nodes)->value_name("LIST")->notifier(not_empty(options, "--nodes", "names of machines")),
       "train with processes on these machines, by ssh: \"node0,node1:2\" has one and two of them")(
       "servers", po::value(&servers)->value_name("N"),
-      "processes that own the rows of the job's tables and compute no samples: N more than --processes, of --nodes or "
-      "of mpirun the last N")("comm",
-                              po::value(&comm)->value_name("TYPE")->notifier(not_empty(options, "--comm", "a type")),
-                              "how the processes exchange data: the type of a communicator, such as zmq")(
+      "processes that own the rows of the job's tables, with the key staleness all parameters, and compute no samples: "
+      "N more than --processes, of --nodes or of mpirun the last N")(
+      "comm", po::value(&comm)->value_name("TYPE")->notifier(not_empty(options, "--comm", "a type")),
+      "how the processes exchange data: the type of a communicator, such as zmq")(
       "address", po::value(&address)->value_name("HOST[:PORT]")->notifier(not_empty(options, "--address", "a name")),
       "where process 0 listens for the others (the first of --nodes, a free port)")(
       "stall", po::value(&stall)->value_name("SECONDS"),

@@ -110,8 +110,8 @@ bool has_checkpoint(const std::string& folder) {
 
 // Returns what happened to minibatches of lost processes.
 std::string repeated_text(uint64_t repeated, uint64_t torn) {
-  std::string text = std::to_string(repeated) + (repeated == 1 ? " minibatch" : " minibatches") +
-                     " of lost processes computed again";
+  std::string text =
+      std::to_string(repeated) + (repeated == 1 ? " minibatch" : " minibatches") + " of lost processes computed again";
   if (torn > 0) text += "; of " + std::to_string(torn) + " some servers had applied gradients before";
   return text;
 }
@@ -330,7 +330,7 @@ class Training : base::NotCopied {
   void tell_phase(int32_t event) const {
     control_->change([event](process::Control::State& state) {
       if (event == TN_BEGIN_ITERATION) state.phase = "train";
-      if (event == TN_END_ITERATION || event == TN_END_PASS) state.phase = "test";
+      if (event == TN_END_ITERATION || event == TN_END_PASS) state.phase = "between steps";
       if (event == TN_END_TRAINING) state.phase = "save";
     });
   }

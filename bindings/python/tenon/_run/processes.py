@@ -208,12 +208,14 @@ class Workers:
     def finish(self, spare: range) -> None:
         """Waits for the processes to end by themselves after a training. spare: the ranks of those without which it went
         on, of whose failures it warns."""
-        until = time.monotonic() + 5 * PATIENCE
-        while any(each.process.poll() is None for each in self.all) and time.monotonic() < until:
-            time.sleep(_LOOK / 10)
+        for patience, awaited in ((5 * PATIENCE, [each for each in self.all if each.rank not in spare]), (PATIENCE, self.all)):
+            until = time.monotonic() + patience
+            while any(each.process.poll() is None for each in awaited) and time.monotonic() < until:
+                time.sleep(_LOOK / 10)
         self._look()
         for each in [each for each in self.all if each.rank in spare]:
-            if (how := each.ending()) is not None or each.failed is not None:
+            how = "does not end" if each.process.poll() is None else each.ending()
+            if how is not None or each.failed is not None:
                 why = how if each.failed is None else f"has failed: {each.failed.failure}"
                 warnings.warn(f"process {each.rank} {why}; the training went on without it", RuntimeWarning, stacklevel=2)
                 self.lost.append(each)
