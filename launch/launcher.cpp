@@ -271,6 +271,7 @@ void Launcher::start() {
   weak_.reset();
   lost_.clear();
   returning_.clear();
+  newcomers_.clear();
 }
 
 void Launcher::choose_resume(const json& newest) {
@@ -316,8 +317,13 @@ std::optional<Cause> Launcher::supervise() {
 }
 
 std::optional<Cause> Launcher::find_cause() {
-  const std::optional<int> first_done = team_.processes()[0].done;
-  bool leaves = first_done == 0 && job_.staleness > 0 && Clock::now() - team_.processes()[0].done_at > kLeave;
+  const auto& all = team_.processes();
+  const bool is_done = std::any_of(all.begin(), all.end(), [](const Process& each) { return each.done.has_value(); });
+  bool leaves = false;
+  if (job_.staleness > 0 && all[0].done == 0) {  // what becomes of the others is no matter any more
+    if (Clock::now() - all[0].done_at > kLeave) team_.tell_all({{"end", "the training has ended"}});
+    return std::nullopt;
+  }
   for (const auto& answer : team_.answers())
     if (answer && answer->prepared.is_null()) return Cause{answer->exit, answer->message, true};
   for (size_t i = 0; i < team_.processes().size(); ++i) {
@@ -325,9 +331,10 @@ std::optional<Cause> Launcher::find_cause() {
     leaves = leaves || (process.running && process.done && Clock::now() - process.done_at > kLeave);
     if (process.running || signal_ != 0) continue;
     std::optional<Cause> cause = end_of(i);
-    if (cause && !cause->permanent && may_be_lost(i)) {
-      lose(i, cause->text);
-      if (!first_done) start_again(i);
+    const bool is_newcomer = newcomers_.contains(i);
+    if (cause && may_be_lost(i) && (!cause->permanent || is_newcomer)) {
+      lose(i, cause->text, !cause->permanent && !is_done && !team_.link(process.node).has_ended());
+      if (!is_done) start_again(i);
       continue;
     }
     // A process that lost another one may end first, with an error of its messages, although the other is the cause.
@@ -343,7 +350,7 @@ std::optional<Cause> Launcher::find_cause() {
   if (weak_ && (Clock::now() >= weak_until_ || team_.all_ended())) return weak_;
   std::optional<Cause> fault = fault_now();
   if (!fault || !may_be_lost(fault->process)) return fault;
-  lose(fault->process, fault->text);
+  lose(fault->process, fault->text, !is_done);
   team_.kill(fault->process);
   return std::nullopt;
 }
@@ -353,13 +360,13 @@ bool Launcher::may_be_lost(size_t process) const {
   return job_.staleness > 0 && process > 0 && process < trainers && !World::connects(command_.arguments.launch.comm);
 }
 
-void Launcher::lose(size_t process, const std::string& text) {
+void Launcher::lose(size_t process, const std::string& text, bool may_return) {
   if (!lost_.insert(process).second) return;
   const int64_t most = command_.arguments.launch.restarts;
   std::string what_next;
-  if (restarts_ < most)
+  if (int64_t& restarts = restarts_of_[process]; may_return && restarts < most)
     what_next =
-        ", and starts it again (restart " + std::to_string(++restarts_) + " of at most " + std::to_string(most) + ")";
+        ", and starts it again (restart " + std::to_string(++restarts) + " of at most " + std::to_string(most) + ")";
   output_.warn("tenon: " + text + "; the training goes on without it" + what_next);
   if (!what_next.empty()) returning_.insert(process);
 }
@@ -367,6 +374,7 @@ void Launcher::lose(size_t process, const std::string& text) {
 void Launcher::start_again(size_t process) {
   if (returning_.erase(process) == 0) return;
   lost_.erase(process);
+  newcomers_.insert(process);
   const size_t node = team_.processes()[process].node;
   json plan = start_of(node);
   plan["local"] = plan["count"];

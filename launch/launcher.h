@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,7 +49,7 @@ class Launcher : base::NotCopied {
   // Whether the training goes on without the process: a trainer of the bounded mode.
   [[nodiscard]] bool may_be_lost(size_t process) const;
   // Goes on without a process, and starts it again when it has ended.
-  void lose(size_t process, const std::string& text);
+  void lose(size_t process, const std::string& text, bool may_return);
   void start_again(size_t process);
   [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
   [[nodiscard]] std::optional<Cause> fault_now() const;
@@ -84,7 +85,9 @@ class Launcher : base::NotCopied {
   int64_t stuck_at_ = -1;
   std::set<size_t> lost_;       // processes of this epoch without which the training goes on
   std::set<size_t> returning_;  // of these, the ones that are to start again
-  std::string secret_;          // of this epoch
+  std::set<size_t> newcomers_;  // that have done so
+  std::map<size_t, int64_t> restarts_of_;
+  std::string secret_;  // of this epoch
 };
 
 }  // namespace tenon::launch

@@ -13,12 +13,15 @@ Team::Team(std::shared_ptr<World> world)
 
 std::unique_ptr<Team> Team::of_first_and_servers() const {
   std::unique_ptr<Team> team(new Team(world_));
-  std::vector<int64_t> others(ranks_.begin() + 1, ranks_.end() - servers());
+  std::vector<int64_t> others(static_cast<size_t>(world_->ranks() - servers() - 1));
+  std::iota(others.begin(), others.end(), int64_t{1});
   team->leave_out(others);
   return team;
 }
 
 void Team::leave_out(std::span<const int64_t> ranks) {
+  ranks_.resize(static_cast<size_t>(world_->ranks()));
+  std::iota(ranks_.begin(), ranks_.end(), int64_t{0});
   std::erase_if(ranks_, [&](int64_t rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); });
   rank_ = std::lower_bound(ranks_.begin(), ranks_.end(), world_->rank()) - ranks_.begin();
 }

@@ -33,7 +33,7 @@ class Team : base::NotCopied {
   [[nodiscard]] int64_t rank_of(int64_t process) const { return ranks_[static_cast<size_t>(process)]; }
   // Returns the team of process 0 and the servers, of which this process is one.
   [[nodiscard]] std::unique_ptr<Team> of_first_and_servers() const;
-  // Removes processes, by their ranks in the world, as all others do. Not collective.
+  // Makes it the team of all processes of the world but these ranks, as all others do. Not collective.
   void leave_out(std::span<const int64_t> ranks);
 
   // What this process does, for any thread. step: of the training that uses the team, by its number of updates; -1:

@@ -57,7 +57,7 @@ void World::run(const Values& attributes, const tn_services* services, const Joi
   try {
     Communicator comm(type_, attributes, services, options, &cancel_);
     world_ = comm.world();
-    returns_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(world_.ranks));
+    present_ = std::vector<Presence>(static_cast<size_t>(world_.ranks));
     if (servers_ >= world_.ranks)
       fail(TN_INVALID, SubjectName{"servers"}, "servers is ", servers_, " of ", world_.ranks,
            world_.ranks == 1 ? " process" : " processes", "; at least one has to train");
@@ -146,6 +146,10 @@ void World::begin_posted(Communicator& comm) {
       posted_.pop_front();
     }
     const Piece& piece = *place;
+    if (piece.group->may_be_lost && piece.group->returns != returns(piece.peer)) {
+      finish(place, true);
+      continue;
+    }
     uint64_t request = 0;
     try {
       request = piece.is_send ? comm.send(piece.peer, piece.channel, piece.data, piece.bytes)
@@ -160,43 +164,51 @@ void World::begin_posted(Communicator& comm) {
   }
 }
 
-// A process that needs one that is lost fails, and is lost to others then: the first one is the cause.
-void World::fail_lost(int32_t peer) const {
-  fail(TN_IO, SubjectName{"team"}, "process ", lost_.empty() ? peer : lost_.front(),
+// A process that needs one that is lost fails, and is lost to others then: the first one is the cause, but for those
+// that may be lost.
+void World::fail_lost(int64_t peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto cause = std::find_if(lost_.begin(), lost_.end(),
+                                  [this](int32_t rank) { return rank < spare_first_ || rank >= spare_end_; });
+  fail(TN_IO, SubjectName{"team"}, "process ", cause == lost_.end() ? peer : int64_t{*cause},
        " is lost: it has ended, or does not answer");
 }
 
 // A process that is lost does no harm as long as nothing is to be transferred: one that is done leaves before others.
 void World::take(const tn_comm_event& event) {
   if (event.kind == TN_COMM_WOKEN) return;
-  if (event.kind == TN_COMM_LOST) return lost_.push_back(event.peer);
-  if (event.kind == TN_COMM_RETURNED) return take_return(event.peer);
+  if (event.kind == TN_COMM_LOST || event.kind == TN_COMM_RETURNED) return take_presence(event);
   const auto begun = begun_.find(event.request);
   if (event.kind != TN_COMM_DONE || begun == begun_.end())
     fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event of kind ", event.kind,
          " has the request ", event.request, ", which is not an unfinished one");
   const Place place = begun->second;
   begun_.erase(begun);
-  if (event.status != TN_OK && event.status != TN_IO)
+  if (event.status != TN_OK && event.status != TN_IO && !place->group->may_be_lost)
     fail(event.status, "the processes ", rank(), " and ", place->peer,
          " do not exchange the same bytes: they run different jobs");
-  finish(place, event.status == TN_IO);
+  finish(place, event.status != TN_OK);
 }
 
-void World::take_return(int32_t peer) {
+void World::take_presence(const tn_comm_event& event) {
+  const int32_t peer = event.peer;
   if (peer < 0 || peer >= world_.ranks)
     fail(TN_PLUGIN_FAULT, ComponentName{"communicator \"" + comm() + "\""}, "an event has the peer ", peer);
-  std::erase(lost_, peer);
+  Presence& presence = present_[static_cast<size_t>(peer)];
   {
     const std::lock_guard lock(mutex_);
-    ++returns_[static_cast<size_t>(peer)];
+    if (event.kind == TN_COMM_LOST)
+      lost_.push_back(peer);
+    else
+      std::erase(lost_, peer);
+    ++(event.kind == TN_COMM_LOST ? presence.losses : presence.returns);
   }
   ended_.notify_all();
 }
 
 // A transfer has ended, or its peer is lost, which may break the world.
 void World::finish(Place place, bool lost) {
-  if (lost && place->group->loss == Loss::kBreaks) fail_lost(place->peer);
+  if (lost && !place->group->may_be_lost) fail_lost(place->peer);
   {
     const std::lock_guard lock(mutex_);
     const std::shared_ptr<Group> group = std::move(place->group);
@@ -252,10 +264,23 @@ void World::post(const std::shared_ptr<Group>& group, std::span<const Outgoing> 
   call_thread();
 }
 
-World::Transfers World::begin(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming, uint32_t channel,
-                              Loss loss) {
+World::Transfers World::begin_with(int64_t rank, uint64_t returns, std::span<const Outgoing> outgoing,
+                                   std::span<const Incoming> incoming, uint32_t channel) {
   auto group = std::make_shared<Group>();
-  group->loss = loss;
+  group->may_be_lost = rank >= spare_first_ && rank < spare_end_;
+  group->returns = returns;
+  post(group, outgoing, incoming, channel);
+  return {*this, std::move(group)};
+}
+
+void World::set_spare(int64_t first, int64_t end) {
+  spare_first_ = first;
+  spare_end_ = end;
+}
+
+World::Transfers World::begin(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
+                              uint32_t channel) {
+  auto group = std::make_shared<Group>();
   post(group, outgoing, incoming, channel);
   return {*this, std::move(group)};
 }

@@ -58,25 +58,27 @@ class World : base::NotCopied {
     uint64_t bytes;
   };
   class Transfers;
-  // What becomes of the world if a rank that the transfers need is lost.
-  enum class Loss {
-    kBreaks,
-    kEndsTransfers  // nothing; they have failed
-  };
   // Begins to send and to receive, and returns at once. Transfers of one pair of ranks on one channel match in their
   // order. Those of no bytes are left out. channel: at most kMostChannel.
   [[nodiscard]] Transfers begin(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
-                                uint32_t channel, Loss loss = Loss::kBreaks);
+                                uint32_t channel);
+  // The same with one rank, whose loss ends the transfers alone. returns: of the process that is meant (returns()):
+  // with another one that has taken its place they are lost.
+  [[nodiscard]] Transfers begin_with(int64_t rank, uint64_t returns, std::span<const Outgoing> outgoing,
+                                     std::span<const Incoming> incoming, uint32_t channel);
   static constexpr uint32_t kMostChannel = 1023;
   // Sends a copy of few bytes to ranks, and waits for nobody; of more it waits for the end.
   void send_copy(std::span<const std::byte> bytes, std::span<const int64_t> to);
   // Returns when this holds: it is looked at whenever transfers end. rank: that waits_for() has meanwhile. Throws if
   // the world breaks.
   void wait_until(const std::function<bool()>& holds, int64_t rank);
-  // For any thread: how often new processes have taken the place of a rank that was lost.
-  [[nodiscard]] uint64_t returns(int64_t rank) const {
-    return returns_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
-  }
+  // For any thread: how often a rank was lost, and how often a new process has taken its place.
+  [[nodiscard]] uint64_t losses(int64_t rank) const { return present_[static_cast<size_t>(rank)].losses; }
+  [[nodiscard]] uint64_t returns(int64_t rank) const { return present_[static_cast<size_t>(rank)].returns; }
+  // Throws TN_IO for the loss of a rank, naming the first one that is lost, but for those that may be.
+  [[noreturn]] void fail_lost(int64_t peer) const;
+  // Says that the ranks of [first, end) may be lost: they are no cause of a world that breaks.
+  void set_spare(int64_t first, int64_t end);
   // Breaks the world: to the others this process is lost. Transfers end.
   void abandon() noexcept;
 
@@ -84,9 +86,11 @@ class World : base::NotCopied {
   // What was begun together.
   struct Group {
     std::atomic<uint64_t> unfinished{0};  // pieces
-    std::atomic<bool> lost{false};        // with Loss::kEndsTransfers: a rank that it needed
-    Loss loss = Loss::kBreaks;
-    std::vector<std::byte> own;  // what is sent, if nobody waits for the end
+    std::atomic<bool> lost{false};        // the rank of begin_with
+    bool may_be_lost = false;             // of begin_with
+    uint64_t returns = 0;                 // likewise
+    std::vector<std::byte> own;           // what is sent, if nobody waits for the end
+    std::shared_ptr<const void> memory;   // of detach
   };
   struct Piece {
     bool is_send;
@@ -104,9 +108,8 @@ class World : base::NotCopied {
   void begin_posted(Communicator& comm);
   [[nodiscard]] std::span<const tn_comm_event> progress(Communicator& comm);
   void take(const tn_comm_event& event);
-  void take_return(int32_t peer);
+  void take_presence(const tn_comm_event& event);
   void finish(Place place, bool lost);
-  [[noreturn]] void fail_lost(int32_t peer) const;
   void fail_all(const std::exception_ptr& error);
   void call_thread();
   void post(const std::shared_ptr<Group>& group, std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
@@ -122,12 +125,17 @@ class World : base::NotCopied {
   volatile int32_t cancel_ = 0;
   tn_comm_world world_ = {};
   std::atomic<uint64_t> refused_{0};
-  std::vector<std::atomic<uint64_t>> returns_;  // by rank
+  struct Presence {
+    std::atomic<uint64_t> losses{0}, returns{0};
+  };
+  std::vector<Presence> present_;                       // by rank
+  std::atomic<int64_t> spare_first_{0}, spare_end_{0};  // ranks
 
   mutable std::mutex mutex_;
   std::condition_variable called_, ended_;  // for the thread; for callers
   std::list<Piece> unfinished_;             // of a group those that it receives, then those that it sends
   std::deque<Place> posted_;                // of these, that are not begun yet
+  std::vector<int32_t> lost_;               // ranks, in the order in which they were lost
   bool joined_ = false, leaving_ = false, abandoned_ = false;
   std::exception_ptr error_;      // why the world is broken; null: it is not
   Communicator* comm_ = nullptr;  // while the thread serves, for wake
@@ -136,8 +144,7 @@ class World : base::NotCopied {
   std::atomic<bool> is_broken_{false};
   std::atomic<const Group*> awaited_{nullptr};  // by a caller
   std::atomic<int64_t> awaited_rank_{-1};       // likewise
-  std::map<uint64_t, Place> begun_;             // by number; of the thread alone, as the next
-  std::vector<int32_t> lost_;                   // ranks, in the order in which they were lost
+  std::map<uint64_t, Place> begun_;             // by number; of the thread alone
   std::chrono::steady_clock::time_point at_;    // of the last event or call
   std::thread thread_;
 };
@@ -158,8 +165,13 @@ class World::Transfers {
 
   // Whether all bytes have arrived and been sent, or the transfers have failed.
   [[nodiscard]] bool are_done() const { return group_ == nullptr || group_->unfinished == 0; }
-  // Whether they have failed: of Loss::kEndsTransfers alone.
+  // Whether they have failed: those of begin_with alone.
   [[nodiscard]] bool are_lost() const { return group_ != nullptr && group_->lost; }
+  // Lets them end whenever they do, with the memory that they borrow.
+  void detach(std::shared_ptr<const void> memory) {
+    if (group_ != nullptr) group_->memory = std::move(memory);
+    group_.reset();
+  }
   // Returns when they have ended. Throws as the functions of the world.
   void wait() {
     if (are_done()) return;

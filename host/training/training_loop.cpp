@@ -76,6 +76,17 @@ class Training final : public BoundedTrainer::Observer {
   }
 
   void run() {
+    try {
+      train();
+    } catch (...) {
+      // The other trainers wait for what does not come.
+      if (rounds_ && !rounds_->has_ended()) inputs_.bounded->all().world().abandon();
+      throw;
+    }
+  }
+
+ private:
+  void train() {
     const int64_t passes = inputs_.options.passes;
     agree();
     bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
@@ -88,7 +99,6 @@ class Training final : public BoundedTrainer::Observer {
     send(EventKind::kEndTraining, &pass_sums_);
   }
 
- private:
   [[nodiscard]] const LoopState* resumed() const { return checkpoints_ == nullptr ? nullptr : checkpoints_->resumed(); }
 
   bool run_pass() {
@@ -129,6 +139,7 @@ class Training final : public BoundedTrainer::Observer {
         if (tests_ != nullptr) tests_->count_batch();
         is_save_due = (checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) || is_save_due;
       }
+      is_save_due = is_save_due || (checkpoints_ != nullptr && checkpoints_->is_overdue());
       reach(pass_, batch_);
       if (round_.pass_has_ended != 0) return end_pass();
       bool going = settle() && go_on();
@@ -140,6 +151,7 @@ class Training final : public BoundedTrainer::Observer {
   // most: minibatches.
   void run_round(int64_t most) {
     const int64_t first = batch_;
+    has_computed_ = false;
     try {
       round_ = rounds_->run(first, most > INT64_MAX - first ? INT64_MAX : first + most);
     } catch (const Error& error) {
@@ -156,25 +168,30 @@ class Training final : public BoundedTrainer::Observer {
   // Notes the first minibatch of a pass of the reader, which any trainer may read.
   void begin_data() {
     Reader& reader = inputs_.reader;
-    if (checkpoints_ == nullptr || !agreement_.leads() || batch_ > 0) return;
-    data_.pass = reader.pass();
-    data_.xxh3 = digest_again(reader, data_, inputs_.machine.set()->allocator()).value_or("");
-    reader.seek(data_.pass, 0);
+    if (checkpoints_ == nullptr || batch_ > 0) return;
+    agreement_.together([&] {
+      if (!agreement_.leads()) return;
+      data_.pass = reader.pass();
+      data_.xxh3 = digest_again(reader, data_, inputs_.machine.set()->allocator()).value_or("");
+      reader.seek(data_.pass, 0);
+    });
   }
 
-  // Of minibatches of this process in the bounded mode.
-  bool begin(const BoundedTask& task) override {
+  // Of minibatches of this process in the bounded mode: one that has begun is computed.
+  void begin(const BoundedTask& task) override {
     batch_ = task.minibatch;
     bounded_rate_ = task.scheduled_rate;
+    has_computed_ = true;
     if (has_handler()) tell(EventKind::kBeginIteration, {}, {});
-    return is_open();
   }
   void end(const BoundedTask& /*task*/) override {
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
     if (has_handler()) tell(EventKind::kEndIteration, batch_sums_.measured(), {});
   }
-  [[nodiscard]] bool drains() override { return !is_open() || (checkpoints_ != nullptr && checkpoints_->is_overdue()); }
+  [[nodiscard]] bool drains() override {
+    return !is_open() || (has_computed_ && checkpoints_ != nullptr && checkpoints_->is_overdue());
+  }
   [[nodiscard]] double learning_rate() const override { return updater_.learning_rate(); }
   [[nodiscard]] bool is_open() const { return reason_ == Reason::kNone && !inputs_.is_cancelled(); }
 
@@ -372,6 +389,10 @@ class Training final : public BoundedTrainer::Observer {
     const std::optional<uint64_t> version = inputs_.gate.version();
     handler_(event);
     has_written_ = inputs_.gate.version() != version;
+    if (has_written_ && rounds_)
+      fail(TN_UNSUPPORTED, SubjectName{"handler"},
+           "a handler has written parameters, which servers have in the bounded mode; train in the exact mode, without "
+           "staleness");
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
     if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
   }
@@ -399,6 +420,7 @@ class Training final : public BoundedTrainer::Observer {
   std::optional<BoundedRounds> rounds_;  // of the bounded mode
   BoundedServer::Round round_;           // the last one
   std::optional<double> bounded_rate_;   // of the minibatch of this process, by the schedule
+  bool has_computed_ = false;            // a minibatch, in this round
   bool has_written_ = false;             // whether the last handler has written parameters
 };
 
@@ -427,7 +449,7 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 void train(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
            const TrainingParts& parts) {
   if (inputs.bounded != nullptr) prepare_bounded(inputs, updater, parts.averages != nullptr);
-  if (inputs.bounded != nullptr && inputs.bounded->core() == nullptr) return train_bounded(inputs);
+  if (inputs.bounded != nullptr && inputs.bounded->core() == nullptr) return train_bounded(inputs, updater);
   Training(inputs, updater, handler, parts).run();
 }
 

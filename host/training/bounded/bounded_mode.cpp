@@ -23,7 +23,12 @@ BoundedMode::BoundedMode(Team& all, int64_t staleness)
     : all_(with_servers(all, staleness)),
       staleness_(staleness),
       core_(all.rank() == 0 || all.rank() >= all.trainers() ? all.of_first_and_servers() : nullptr),
-      rows_(all) {}
+      rows_(all) {
+  World& world = all_.world();
+  world.set_spare(1, world.ranks() - world.servers());
+}
+
+BoundedMode::~BoundedMode() { all_.world().set_spare(0, 0); }
 
 std::string BoundedMode::description() const {
   std::string text;

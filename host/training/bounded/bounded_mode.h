@@ -19,6 +19,7 @@ class BoundedMode : base::NotCopied {
  public:
   // staleness: as of Leases. Throws TN_INVALID for a team without servers.
   BoundedMode(Team& all, int64_t staleness);
+  ~BoundedMode();
 
   [[nodiscard]] Team& all() const { return all_; }
   // Of this process; null in a trainer but process 0.

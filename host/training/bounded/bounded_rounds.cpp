@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "host/training/bounded/bounded_mode.h"
+#include "host/training/bounded/updater_states.h"
 #include "host/training/data/data_digest.h"
 #include "host/training/team/agreement.h"
 
@@ -32,7 +33,7 @@ BoundedRounds::BoundedRounds(const LoopInputs& inputs, const UpdaterGroups& upda
   if (inputs.bounded->is_server())
     server_.emplace(inputs, updater, inputs.bounded->staleness());
   else
-    trainer_.emplace(inputs, inputs.bounded->rows(), feeder, &observer);
+    trainer_.emplace(inputs, updater, feeder, &observer);
 }
 
 const BoundedServer::Round& BoundedRounds::run(int64_t first, int64_t end) {
@@ -46,7 +47,7 @@ void BoundedRounds::take_part(const BoundedServer::Bounds& bounds) {
   if (server_) return server_->run(bounds);
   own_error_.reset();
   try {
-    static_cast<void>(trainer_->run());
+    trainer_->run();
   } catch (const Error& error) {
     own_error_.emplace(error);  // which the servers know
   }
@@ -88,18 +89,15 @@ void BoundedRounds::share(const BoundedServer::Bounds& bounds) {
 }
 
 void BoundedRounds::share_states() {
-  for (const Updater::StateValues& state : updater_.states(inputs_.machine.set())) {
-    if (state.owned) continue;
-    team_.broadcast({static_cast<std::byte*>(state.values), state.bytes()}, kFirstServer);
-    if (team_.rank() != kFirstServer) state.changed();
-  }
-  std::vector<uint64_t> steps;
-  for (const UpdaterProgress& progress : updater_.progress(inputs_.machine.set())) steps.push_back(progress.steps);
-  team_.broadcast(std::as_writable_bytes(std::span(steps)), kFirstServer);
-  if (team_.rank() != kFirstServer) updater_.set_steps(inputs_.machine.set(), steps);
+  const bool is_source = team_.rank() == kFirstServer;
+  Message states = states_of(updater_, inputs_.machine.set());
+  team_.broadcast(states, kFirstServer);
+  MessageReader reader(states, kFirstServer);
+  if (!is_source) set_states(updater_, inputs_.machine.set(), reader);
 }
 
 void BoundedRounds::end(const Error* error) {
+  has_ended_ = true;
   const auto trainers = static_cast<size_t>(inputs_.bounded->rows().rank_of(0));
   std::vector<int64_t> is_lost(trainers, 0);
   if (trainer_) trainer_->leave();
@@ -133,12 +131,17 @@ void prepare_bounded(const LoopInputs& inputs, const UpdaterGroups& updater, boo
   if (mode.core() != nullptr) Agreement(mode.core()).require_equal_parts(mode.parts());
 }
 
-void train_bounded(const LoopInputs& inputs) {
+void train_bounded(const LoopInputs& inputs, const UpdaterGroups& updater) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
   feeder.check_names(*inputs.machine.set());
-  BoundedTrainer trainer(inputs, inputs.bounded->rows(), feeder, nullptr);
+  BoundedTrainer trainer(inputs, updater, feeder, nullptr);
   trainer.greet();
-  static_cast<void>(trainer.run());
+  try {
+    trainer.run();
+  } catch (const Error&) {
+    inputs.bounded->all().leave_out(trainer.lost());
+    throw;
+  }
   inputs.bounded->all().leave_out(trainer.lost());
 }
 

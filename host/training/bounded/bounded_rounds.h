@@ -31,6 +31,7 @@ class BoundedRounds : base::NotCopied {
   // Ends the training of the other trainers. error: why it has failed; null: it has not. Removes lost processes from
   // the team of all.
   void end(const Error* error);
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
 
  private:
   void take_part(const BoundedServer::Bounds& bounds);
@@ -44,6 +45,7 @@ class BoundedRounds : base::NotCopied {
   ResultSums results_;
   BoundedServer::Round round_;
   std::optional<Error> own_error_;
+  bool has_ended_ = false;
   std::optional<BoundedTrainer> trainer_;
   std::optional<BoundedServer> server_;
 };
@@ -53,6 +55,6 @@ class BoundedRounds : base::NotCopied {
 void prepare_bounded(const LoopInputs& inputs, const UpdaterGroups& updater, bool averages);
 
 // The whole training of a trainer that is not process 0. Removes lost processes from the team of all at the end.
-void train_bounded(const LoopInputs& inputs);
+void train_bounded(const LoopInputs& inputs, const UpdaterGroups& updater);
 
 }  // namespace tenon::host

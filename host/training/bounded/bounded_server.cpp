@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "host/training/bounded/bounded_mode.h"
+#include "host/training/bounded/updater_states.h"
 
 namespace tenon::host {
 
@@ -23,20 +24,22 @@ BoundedServer::BoundedServer(const LoopInputs& inputs, const UpdaterGroups& upda
   losses_.resize(static_cast<size_t>(trainers));
   if (!is_first()) machine_.step().set_rows_alone();
   for (int64_t rank = 0; rank < trainers; ++rank) {
-    trainers_.emplace_back().rank = rank;
-    if (rank > 0) expect(trainers_.back());
+    Trainer& trainer = *trainers_.emplace_back(std::make_shared<Trainer>());
+    trainer.rank = rank;
+    trainer.losses = trainer.returns = world_.returns(rank);
+    if (rank > 0) expect(trainer);
   }
 }
 
-// Requests that nobody sends any more would be waited for.
+// Requests that nobody sends any more are not waited for.
 BoundedServer::~BoundedServer() {
-  const auto is_awaited = [](const Trainer& trainer) { return !trainer.incoming.are_done(); };
-  if (std::any_of(trainers_.begin(), trainers_.end(), is_awaited)) world_.abandon();
+  for (const auto& trainer : trainers_)
+    if (!trainer->incoming.are_done()) trainer->incoming.detach(trainer);
 }
 
 World::Transfers BoundedServer::receive(const Trainer& trainer, void* to, uint64_t bytes) {
   const World::Incoming incoming = {trainer.rank, to, bytes};
-  return world_.begin({}, {&incoming, 1}, kRequestChannel, loss_of(trainer));
+  return world_.begin_with(trainer.rank, trainer.returns, {}, {&incoming, 1}, kRequestChannel);
 }
 
 void BoundedServer::expect(Trainer& trainer) {
@@ -51,18 +54,18 @@ void BoundedServer::run(const Bounds& bounds) try {
   applied_.clear();
   lost_leases_.clear();
   if (is_first()) leases_.begin(bounds.first, bounds.end);
-  if (trainers_.front().is_idle) expect(trainers_.front());
+  if (trainers_.front()->is_idle) expect(*trainers_.front());
   if (is_first()) {
-    const Trainer& first = trainers_.front();
+    const Trainer& first = *trainers_.front();
     serve_until([&] { return leases_.is_over() && first.is_idle; });
-    if (!first.lost) send(trainers_.front(), BoundedTask::kRoundOver);
+    if (!first_has_failed_) send(*trainers_.front(), BoundedTask::kRoundOver);
   } else {
     const World::Incoming end = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
     control_ = world_.begin({}, {&end, 1}, kControlChannel);
     serve_until([&] { return control_.are_done(); });
     // What a lost trainer has sent before is applied, so that it is known what is.
-    for (const Trainer& trainer : trainers_)
-      serve_until([&] { return trainer.losses >= losses_[static_cast<size_t>(trainer.rank)]; });
+    for (const auto& trainer : trainers_)
+      serve_until([&] { return trainer->losses >= losses_[static_cast<size_t>(trainer->rank)]; });
   }
   settle();
 } catch (...) {
@@ -73,7 +76,7 @@ void BoundedServer::run(const Bounds& bounds) try {
 // Ends a round at all servers.
 void BoundedServer::settle() {
   if (is_first()) {
-    for (const Trainer& trainer : trainers_) losses_[static_cast<size_t>(trainer.rank)] = trainer.losses;
+    for (const auto& trainer : trainers_) losses_[static_cast<size_t>(trainer->rank)] = trainer->losses;
     for (int64_t server = 2; server < team_.processes(); ++server) {
       const World::Outgoing end = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
       world_.begin({&end, 1}, {}, kControlChannel).wait();
@@ -105,34 +108,45 @@ int64_t BoundedServer::count_torn(Team& team, std::vector<int64_t> lost, const s
 }
 
 void BoundedServer::serve_until(const std::function<bool()>& is_over) {
-  const auto has_work = [this](const Trainer& trainer) {
-    return has_returned(trainer) || (!trainer.lost && !trainer.is_idle && trainer.incoming.are_done());
+  const auto has_request = [](const Trainer& trainer) {
+    return !trainer.lost && !trainer.is_idle && trainer.incoming.are_done();
   };
+  const auto has_work = [&](const auto& trainer) { return has_request(*trainer) || has_changed(*trainer); };
+  const auto is_awaited = [](const auto& trainer) { return !trainer->lost && !trainer->is_idle; };
   for (;;) {
     if (is_first()) hand_out();
     if (is_over()) return;
-    const bool has_control = !is_first();
-    const auto awaited = std::find_if(trainers_.begin(), trainers_.end(),
-                                      [](const Trainer& trainer) { return !trainer.lost && !trainer.is_idle; });
-    world_.wait_until(
-        [&] {
-          return (has_control && control_.are_done() && is_over()) ||
-                 std::any_of(trainers_.begin(), trainers_.end(), has_work);
-        },
-        awaited == trainers_.end() ? -1 : awaited->rank);
-    for (Trainer& trainer : trainers_)
-      if (has_work(trainer)) serve(trainer);
+    const auto awaited = std::find_if(trainers_.begin(), trainers_.end(), is_awaited);
+    world_.wait_until([&] { return is_over() || std::any_of(trainers_.begin(), trainers_.end(), has_work); },
+                      awaited == trainers_.end() ? -1 : (*awaited)->rank);
+    for (const auto& trainer : trainers_) {
+      if (has_request(*trainer)) serve(*trainer);  // before its loss is noticed: it is done
+      if (has_changed(*trainer)) notice_change(*trainer);
+    }
   }
+}
+
+bool BoundedServer::has_changed(const Trainer& trainer) const {
+  const uint64_t losses = world_.losses(trainer.rank), returns = world_.returns(trainer.rank);
+  return losses > trainer.losses || (trainer.lost && !is_ending_ && returns == losses && returns > trainer.returns);
+}
+
+// In the end nobody may return, since the others have agreed on who is there.
+void BoundedServer::notice_change(Trainer& trainer) {
+  const uint64_t returns = world_.returns(trainer.rank), losses = world_.losses(trainer.rank);
+  if (losses > trainer.losses) {
+    if (trainer.rank == 0) world_.fail_lost(0);
+    lose(trainer);
+    trainer.losses = losses;
+  }
+  if (is_ending_ || returns != losses || returns == trainer.returns) return;
+  trainer.returns = returns;
+  trainer.lost = trainer.is_refused = false;
+  expect(trainer);
 }
 
 // Carries out a request that has arrived.
 void BoundedServer::serve(Trainer& trainer) {
-  if (has_returned(trainer)) {
-    if (!trainer.lost) lose(trainer);
-    trainer.returns = world_.returns(trainer.rank);
-    trainer.lost = false;
-    return expect(trainer);
-  }
   Message body;
   if (trainer.incoming.are_lost() || !take(trainer, body)) return lose(trainer);
   trainer.outgoing.wait();  // it has the answer before, so this is short
@@ -150,9 +164,6 @@ void BoundedServer::serve(Trainer& trainer) {
       break;
     case BoundedRequest::kPush:
       push(trainer, body);
-      break;
-    case BoundedRequest::kReturn:
-      leases_.give_back(trainer.rank);
       break;
     case BoundedRequest::kFailure:
       return end_by(trainer, body);
@@ -238,7 +249,7 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
   results_.add(step_results_);
 }
 
-// A trainer has failed, which ends the training.
+// A trainer has failed, which ends the training. Process 0 sends nothing more, others wait for the end.
 void BoundedServer::end_by(Trainer& trainer, const Message& body) {
   const std::string text(reinterpret_cast<const char*>(body.data()), body.size());
   if (!failure_)
@@ -246,7 +257,9 @@ void BoundedServer::end_by(Trainer& trainer, const Message& body) {
                          .with_context(core::text("process ", trainer.rank)));
   leases_.give_back(trainer.rank);
   leases_.stop();
-  trainer.lost = trainer.is_idle = true;
+  trainer.is_idle = true;
+  first_has_failed_ = first_has_failed_ || trainer.rank == 0;
+  if (trainer.rank > 0) expect(trainer);
 }
 
 // Refuses a trainer that trains otherwise.
@@ -263,24 +276,22 @@ void BoundedServer::greet(Trainer& trainer, const Message& body) {
   trainer.answer.assign(begin, begin + why.size());
   trainer.task.status = TN_INVALID;
   send(trainer, BoundedTask::kFailed);
-  trainer.lost = trainer.is_idle = true;
+  trainer.is_refused = trainer.is_idle = true;
 }
 
 void BoundedServer::lose(Trainer& trainer) {
   trainer.lost = true;
-  ++trainer.losses;
-  const std::optional<Leases::Lease> lease = leases_.give_back(trainer.rank);
-  if (!lease) return;
-  lost_leases_.push_back(lease->serial);
-  ++round_.repeated;
+  if (const std::optional<Leases::Lease> lease = leases_.give_back(trainer.rank)) lost_leases_.push_back(lease->serial);
 }
 
 // Gives minibatches to trainers that wait.
 void BoundedServer::hand_out() {
-  for (Trainer& trainer : trainers_) {
-    if (!trainer.is_idle || trainer.lost || is_ending_) continue;
+  for (const auto& each : trainers_) {
+    Trainer& trainer = *each;
+    if (!trainer.is_idle || !is_there(trainer) || is_ending_ || has_changed(trainer)) continue;
     const std::optional<Leases::Lease> lease = leases_.lease(trainer.rank);
     if (!lease) return;
+    if (lease->is_again) ++round_.repeated;
     const int64_t before = lease->minibatch - bounds_.first;
     trainer.task = {};
     trainer.task.serial = lease->serial;
@@ -306,38 +317,87 @@ void BoundedServer::send(Trainer& trainer, int64_t kind) {
   trainer.task.bytes = trainer.answer.size();
   const World::Outgoing answer[] = {{trainer.rank, &trainer.task, sizeof trainer.task},
                                     {trainer.rank, trainer.answer.data(), trainer.answer.size()}};
-  trainer.outgoing = world_.begin(answer, {}, kRequestChannel, loss_of(trainer));
+  trainer.outgoing = world_.begin_with(trainer.rank, trainer.returns, answer, {}, kRequestChannel);
 }
 
 void BoundedServer::send(Trainer& trainer, const void* bytes, uint64_t count) {
   const World::Outgoing answer = {trainer.rank, bytes, count};
-  trainer.outgoing = world_.begin({&answer, 1}, {}, kRequestChannel, loss_of(trainer));
+  trainer.outgoing = world_.begin_with(trainer.rank, trainer.returns, {&answer, 1}, {}, kRequestChannel);
 }
 
 std::vector<int64_t> BoundedServer::lost() const {
   std::vector<int64_t> ranks;
-  for (const Trainer& trainer : trainers_)
-    if (trainer.lost) ranks.push_back(trainer.rank);
+  for (const auto& trainer : trainers_)
+    if (trainer->lost) ranks.push_back(trainer->rank);
   return ranks;
+}
+
+// Process 0 says to servers but the first that it sends nothing more, and to that one it does not.
+bool BoundedServer::are_all_idle() const {
+  return std::all_of(trainers_.begin(), trainers_.end(), [&](const auto& trainer) {
+    const bool is_lost = !is_first() && losses_[static_cast<size_t>(trainer->rank)] != 0;
+    return is_lost || !is_there(*trainer) || trainer->is_idle || (trainer->rank == 0 && is_first());
+  });
+}
+
+void BoundedServer::await_idle() {
+  serve_until([this] { return are_all_idle(); });
+}
+
+void BoundedServer::tell_all(int64_t kind, const Message& answer) {
+  for (const auto& trainer : trainers_) {
+    if (trainer->rank == 0 || !is_there(*trainer)) continue;
+    trainer->outgoing.wait();
+    trainer->answer = answer;
+    send(*trainer, kind);
+  }
 }
 
 void BoundedServer::end(const Error* error) {
   is_ending_ = true;
-  const auto is_there = [](const Trainer& trainer) { return trainer.rank > 0 && !trainer.lost; };
-  serve_until([&] {
-    return std::all_of(trainers_.begin(), trainers_.end(),
-                       [&](const Trainer& trainer) { return !is_there(trainer) || trainer.is_idle; });
-  });
-  const std::vector<int64_t> ranks = lost();
-  for (Trainer& trainer : trainers_) {
-    if (!is_there(trainer) || !is_first()) continue;
-    trainer.task.status = error == nullptr ? TN_OK : error->code();
-    const auto* const begin = error == nullptr ? reinterpret_cast<const std::byte*>(ranks.data())
-                                               : reinterpret_cast<const std::byte*>(error->message().data());
-    trainer.answer.assign(begin, begin + (error == nullptr ? ranks.size() * sizeof(int64_t) : error->message().size()));
-    send(trainer, error == nullptr ? BoundedTask::kEnd : BoundedTask::kFailed);
+  if (!is_first()) {
+    const World::Incoming end = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
+    control_ = world_.begin({}, {&end, 1}, kControlChannel);
+    serve_until([this] { return control_.are_done() && are_all_idle(); });
+    return;
   }
-  for (Trainer& trainer : trainers_) trainer.outgoing.wait();
+  await_idle();
+  Message answer;
+  if (error != nullptr) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(error->message().data());
+    answer.assign(begin, begin + error->message().size());
+  }
+  for (const auto& trainer : trainers_) trainer->task.status = error == nullptr ? TN_OK : error->code();
+  tell_all(error == nullptr ? BoundedTask::kEnd : BoundedTask::kFailed, answer);
+  for (const auto& trainer : trainers_)
+    if (trainer->rank > 0 && is_there(*trainer)) expect(*trainer);
+  await_idle();  // those that ask again are there
+  for (const auto& trainer : trainers_) losses_[static_cast<size_t>(trainer->rank)] = trainer->lost ? 1 : 0;
+  for (int64_t server = 2; server < team_.processes(); ++server) {
+    const World::Outgoing end = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
+    world_.begin({&end, 1}, {}, kControlChannel).wait();
+  }
+  tell_present();
+}
+
+// Gives all trainers that are there what they have in the end.
+void BoundedServer::tell_present() {
+  const std::vector<int64_t> ranks = lost();
+  const auto* const begin = reinterpret_cast<const std::byte*>(ranks.data());
+  Message answer(begin, begin + ranks.size() * sizeof(int64_t));
+  const uint64_t values = answer.size();
+  answer.resize(values + values_.value_bytes(true));
+  values_.write_values(true, answer.data() + values);
+  const Message states = states_of(updater_, machine_.set());
+  answer.insert(answer.end(), states.begin(), states.end());
+  for (const auto& trainer : trainers_) {
+    trainer->task.lost = static_cast<int64_t>(ranks.size());
+    trainer->task.step = machine_.set()->updates();
+    trainer->task.reader_pass = inputs_.reader.pass();
+    trainer->task.position = inputs_.reader.position();
+  }
+  tell_all(BoundedTask::kPresent, answer);
+  for (const auto& trainer : trainers_) trainer->outgoing.wait();
 }
 
 }  // namespace tenon::host

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,10 +52,11 @@ class BoundedServer : base::NotCopied {
   [[nodiscard]] static int64_t count_torn(Team& team, std::vector<int64_t> lost, const std::set<int64_t>& applied);
   // Why the training has to end, at the first server: a trainer has failed.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  // The ranks of the trainers that were lost.
-  [[nodiscard]] std::vector<int64_t> lost() const;
-  // Ends the training of all trainers but process 0. error: why it failed; null: it has not.
+  // Ends the training of all trainers but process 0, which get what the first server has then. error: why it failed;
+  // null: it has not.
   void end(const Error* error);
+  // Of the first server, after end(): the ranks of the trainers that were lost.
+  [[nodiscard]] std::vector<int64_t> lost() const;
 
  private:
   struct Trainer {
@@ -67,14 +69,11 @@ class BoundedServer : base::NotCopied {
     bool is_idle = true;        // it waits for a minibatch, or nothing is expected of it
     bool wants_all = false;
     bool lost = false;
-    uint64_t losses = 0, returns = 0;  // in this training; of the world, that were seen
+    bool is_refused = false;           // it trains otherwise, and gets nothing
+    uint64_t losses = 0, returns = 0;  // of the world, as far as they are noticed here
   };
   // Process 0 of the team is the first trainer.
   [[nodiscard]] bool is_first() const { return team_.rank() == 1; }
-  // Process 0 is one that the training cannot do without.
-  [[nodiscard]] static World::Loss loss_of(const Trainer& trainer) {
-    return trainer.rank == 0 ? World::Loss::kBreaks : World::Loss::kEndsTransfers;
-  }
   [[nodiscard]] World::Transfers receive(const Trainer& trainer, void* to, uint64_t bytes);
   void expect(Trainer& trainer);
   void serve_until(const std::function<bool()>& is_over);
@@ -86,11 +85,15 @@ class BoundedServer : base::NotCopied {
   void apply(Trainer& trainer, const Message& body);
   void end_by(Trainer& trainer, const Message& body);
   void greet(Trainer& trainer, const Message& body);
+  // Whether the world knows of a loss, or a return, that is not noticed here.
+  [[nodiscard]] bool has_changed(const Trainer& trainer) const;
+  void notice_change(Trainer& trainer);
   void lose(Trainer& trainer);
-  // Whether a new process has taken the place of a trainer.
-  [[nodiscard]] bool has_returned(const Trainer& trainer) const {
-    return world_.returns(trainer.rank) > trainer.returns;
-  }
+  [[nodiscard]] static bool is_there(const Trainer& trainer) { return !trainer.lost && !trainer.is_refused; }
+  void await_idle();
+  [[nodiscard]] bool are_all_idle() const;
+  void tell_all(int64_t kind, const Message& answer);
+  void tell_present();
   void hand_out();
   void send(Trainer& trainer, int64_t kind);
   void send(Trainer& trainer, const void* bytes, uint64_t count);
@@ -104,12 +107,13 @@ class BoundedServer : base::NotCopied {
   StepValues values_;
   ResultSums results_, step_results_;
   Leases leases_;
-  std::list<Trainer> trainers_;
-  std::set<int64_t> applied_;         // serials of gradients, in the round
-  std::vector<int64_t> lost_leases_;  // of the first server: serials, in the round
-  std::vector<uint64_t> losses_;      // of other servers: of each trainer, as the first one says when a round is over
-  World::Transfers control_;          // likewise
-  bool is_ending_ = false;
+  std::list<std::shared_ptr<Trainer>> trainers_;  // shared with transfers that are not awaited any more
+  std::set<int64_t> applied_;                     // serials of gradients, in the round
+  std::vector<int64_t> lost_leases_;              // of the first server: serials, in the round
+  std::vector<uint64_t> losses_;  // of other servers: of each trainer, as the first one says when a round is over;
+                                  // in the end 1 for those that are lost, else 0
+  World::Transfers control_;      // likewise
+  bool is_ending_ = false, first_has_failed_ = false;
   std::optional<Error> failure_;
   Bounds bounds_ = {};
   Round round_;

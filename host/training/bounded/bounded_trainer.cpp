@@ -1,36 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/bounded/bounded_trainer.h"
 
+#include <exception>
 #include <new>
 
 #include "core/error.h"
 #include "host/training/bounded/bounded_mode.h"
+#include "host/training/bounded/updater_states.h"
 
 namespace tenon::host {
 
-BoundedTrainer::BoundedTrainer(const LoopInputs& inputs, RowClient& rows, Feeder& feeder, Observer* observer)
+BoundedTrainer::BoundedTrainer(const LoopInputs& inputs, const UpdaterGroups& updater, Feeder& feeder,
+                               Observer* observer)
     : inputs_(inputs),
-      rows_(rows),
+      updater_(updater),
+      rows_(inputs.bounded->rows()),
       feeder_(feeder),
       observer_(observer),
       world_(inputs.bounded->all().world()),
       values_(inputs.machine),
       results_(inputs.machine, inputs.registry) {}
 
-BoundedTask BoundedTrainer::run() {
+void BoundedTrainer::run() {
+  Message body;
   for (;;) {
-    const BoundedTask task = ask();
-    if (task.kind != BoundedTask::kMinibatch) return task;
+    const BoundedTask task = ask(body);
+    if (task.kind == BoundedTask::kEnd) return end_training();
+    if (task.kind == BoundedTask::kFailed) {
+      end_training();
+      throw Error(static_cast<tn_status>(task.status), {reinterpret_cast<const char*>(body.data()), body.size()}, "",
+                  "team");
+    }
+    if (task.kind != BoundedTask::kMinibatch) return;
+    const auto fail = [&](const Error& error) {
+      report(task, error);
+      if (observer_ == nullptr) await_end();
+    };
     try {
+      take_values(task, body);
       compute(task);
     } catch (const Error& error) {
-      report(task, error);
+      fail(error);
       throw;
     } catch (const std::bad_alloc&) {
-      report(task, Error(TN_OUT_OF_MEMORY, "out of memory"));
+      fail(Error(TN_OUT_OF_MEMORY, "out of memory"));
+      throw;
+    } catch (const std::exception& error) {
+      fail(Error(TN_INTERNAL, error.what()));
       throw;
     }
   }
+}
+
+// After a failure of its own, which the servers tell all.
+void BoundedTrainer::await_end() {
+  Message body;
+  while (ask(body).kind != BoundedTask::kFailed) continue;
+  end_training();
+}
+
+// Takes what all have in the end.
+void BoundedTrainer::end_training() {
+  leave();
+  Message body;
+  const BoundedTask task = ask(body);
+  MessageReader reader(body, rows_.rank_of(0));
+  reader.read(lost_, static_cast<uint64_t>(task.lost));
+  const SetWrite write(inputs_.gate);
+  values_.read_values(true, reader.bytes(values_.value_bytes(true)));
+  set_states(updater_, inputs_.machine.set(), reader);
+  inputs_.machine.set()->set_updates(task.step);
+  inputs_.reader.seek(task.reader_pass, task.position);
 }
 
 void BoundedTrainer::send(int64_t server, BoundedRequest request, const Message& body) {
@@ -40,47 +80,46 @@ void BoundedTrainer::send(int64_t server, BoundedRequest request, const Message&
   world_.begin(outgoing, {}, kRequestChannel).wait();
 }
 
-// Waits for the next minibatch or the end, and takes what follows.
-BoundedTask BoundedTrainer::ask() {
+// Waits for the next minibatch or the end.
+BoundedTask BoundedTrainer::ask(Message& body) {
   BoundedRequest request = {.kind = BoundedRequest::kLease, .wants_all = has_all_ ? 0 : 1};
   if (observer_ != nullptr) {
     request.drains = observer_->drains() ? 1 : 0;
     request.learning_rate = observer_->learning_rate();
   }
   send(0, request, {});
-  return take_answer();
+  return take_answer(body);
 }
 
 void BoundedTrainer::greet() {
   const std::string text = inputs_.bounded->description();
   const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
   send(0, {.kind = BoundedRequest::kHello}, Message(begin, begin + text.size()));
-  static_cast<void>(take_answer());
+  Message body;
+  const BoundedTask task = take_answer(body);
+  if (task.kind != BoundedTask::kFailed) return;
+  leave();
+  throw Error(static_cast<tn_status>(task.status), {reinterpret_cast<const char*>(body.data()), body.size()}, "",
+              "team");
 }
 
-// Receives a task, and takes what follows it.
-BoundedTask BoundedTrainer::take_answer() {
+// Receives a task, and what follows it.
+BoundedTask BoundedTrainer::take_answer(Message& body) {
   BoundedTask task;
   const World::Incoming answer = {rows_.rank_of(0), &task, sizeof task};
   world_.begin({}, {&answer, 1}, kRequestChannel).wait();
-  Message body(task.bytes);
+  body.resize(task.bytes);
   const World::Incoming rest = {rows_.rank_of(0), body.data(), body.size()};
   world_.begin({}, {&rest, 1}, kRequestChannel).wait();
-  if (task.kind == BoundedTask::kMinibatch) {
-    const SetWrite write(inputs_.gate);
-    values_.read_values(!has_all_, body.data());
-    has_all_ = true;
-    inputs_.machine.set()->set_updates(task.step);
-    if (inputs_.team != nullptr) inputs_.team->set_step(static_cast<int64_t>(task.step));
-  } else if (task.kind == BoundedTask::kEnd) {
-    MessageReader(body, rows_.rank_of(0)).read(lost_, body.size() / sizeof(int64_t));
-    leave();
-  } else if (task.kind == BoundedTask::kFailed) {
-    leave();
-    throw Error(static_cast<tn_status>(task.status), {reinterpret_cast<const char*>(body.data()), body.size()}, "",
-                "team");
-  }
   return task;
+}
+
+void BoundedTrainer::take_values(const BoundedTask& task, const Message& body) {
+  const SetWrite write(inputs_.gate);
+  values_.read_values(!has_all_, body.data());
+  has_all_ = true;
+  inputs_.machine.set()->set_updates(task.step);
+  if (inputs_.team != nullptr) inputs_.team->set_step(static_cast<int64_t>(task.step));
 }
 
 void BoundedTrainer::leave() {
@@ -100,7 +139,7 @@ int64_t BoundedTrainer::read(const BoundedTask& task) {
 void BoundedTrainer::compute(const BoundedTask& task) {
   rows_.set_serial(task.serial);
   if (read(task) == 0) return send(0, {.kind = BoundedRequest::kPush, .serial = task.serial}, {});
-  if (observer_ != nullptr && !observer_->begin(task)) return send(0, {.kind = BoundedRequest::kReturn}, {});
+  if (observer_ != nullptr) observer_->begin(task);
   {
     const SetWrite write(inputs_.gate);
     inputs_.machine.forward_backward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
@@ -133,7 +172,6 @@ void BoundedTrainer::report(const BoundedTask& task, const Error& error) {
   const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
   send(0, {.kind = BoundedRequest::kFailure, .serial = task.serial, .status = error.code()},
        Message(begin, begin + text.size()));
-  if (observer_ == nullptr) leave();
 }
 
 }  // namespace tenon::host

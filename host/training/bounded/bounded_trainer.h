@@ -22,33 +22,34 @@ class BoundedTrainer : base::NotCopied {
   class Observer {
    public:
     virtual ~Observer() = default;
-    // Before a minibatch; false: it is not to be computed.
-    virtual bool begin(const BoundedTask& task) = 0;
-    // After it, before its gradients are sent.
-    virtual void end(const BoundedTask& task) = 0;
+    virtual void begin(const BoundedTask& task) = 0;  // before a minibatch
+    virtual void end(const BoundedTask& task) = 0;    // after it, before its gradients are sent
     // Whether the round is to end soon.
     [[nodiscard]] virtual bool drains() = 0;
     [[nodiscard]] virtual double learning_rate() const = 0;
   };
 
   // Borrows everything. The machine has the rows as its source. observer: null in other processes than the first.
-  BoundedTrainer(const LoopInputs& inputs, RowClient& rows, Feeder& feeder, Observer* observer);
+  BoundedTrainer(const LoopInputs& inputs, const UpdaterGroups& updater, Feeder& feeder, Observer* observer);
 
   // Before run(), of other processes than the first: throws TN_INVALID if the first server refuses this process, which
   // trains otherwise than the others.
   void greet();
-  // Returns the answer that ended the work: the last one of the servers. Throws the error of a training that has failed
-  // elsewhere, and an error of its own after it was reported to the servers.
-  BoundedTask run();
+  // Computes until process 0 has to come to its team, or the training has ended. Throws the error of a training that
+  // has failed elsewhere, and an error of its own after it was reported to the servers.
+  void run();
   // Tells the servers but the first, which knows, that no requests follow. Process 0 calls it, others do so by
   // themselves.
   void leave();
-  // Of the training that has ended: the ranks of trainers that were lost.
+  // Of other trainers than process 0, after run(): the ranks of trainers that were lost.
   [[nodiscard]] const std::vector<int64_t>& lost() const { return lost_; }
 
  private:
-  [[nodiscard]] BoundedTask ask();
-  [[nodiscard]] BoundedTask take_answer();
+  [[nodiscard]] BoundedTask ask(Message& body);
+  [[nodiscard]] BoundedTask take_answer(Message& body);
+  void take_values(const BoundedTask& task, const Message& body);
+  void end_training();
+  void await_end();
   [[nodiscard]] int64_t read(const BoundedTask& task);
   void compute(const BoundedTask& task);
   void push(const BoundedTask& task);
@@ -56,6 +57,7 @@ class BoundedTrainer : base::NotCopied {
   void report(const BoundedTask& task, const Error& error);
 
   const LoopInputs& inputs_;
+  const UpdaterGroups& updater_;
   RowClient& rows_;
   Feeder& feeder_;
   Observer* observer_;

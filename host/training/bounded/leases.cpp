@@ -21,11 +21,12 @@ std::optional<Leases::Lease> Leases::lease(int64_t trainer) {
   if (returned_.empty() && !has_next()) return std::nullopt;
   const int64_t minibatch = returned_.empty() ? next_ : *returned_.begin();
   if (minibatch - first_undone() > staleness_) return std::nullopt;
-  if (returned_.empty())
+  const bool is_again = !returned_.empty();
+  if (!is_again)
     ++next_;
   else
     returned_.erase(returned_.begin());
-  const Lease lease = {minibatch, serial_++};
+  const Lease lease = {minibatch, serial_++, is_again};
   leases_.insert_or_assign(trainer, lease);
   return lease;
 }
@@ -44,7 +45,7 @@ std::optional<Leases::Lease> Leases::give_back(int64_t trainer) {
   if (lease == leases_.end()) return std::nullopt;
   const Lease result = lease->second;
   leases_.erase(lease);
-  if (result.minibatch < end_) returned_.insert(result.minibatch);
+  if (result.minibatch < end_ && !stopped_) returned_.insert(result.minibatch);
   return result;
 }
 

@@ -16,9 +16,10 @@ class Leases {
   // staleness: at least 1.
   explicit Leases(int64_t staleness) : staleness_(staleness) {}
 
-  // A minibatch that a trainer has. serial: of all leases, from 0, each another one.
+  // A minibatch that a trainer has. serial: of all leases, from 0, each another one. is_again: it was given back.
   struct Lease {
     int64_t minibatch, serial;
+    bool is_again = false;
   };
 
   // Begins a round with minibatch `first`, before minibatch `end` of the pass at the latest.
@@ -33,9 +34,9 @@ class Leases {
   std::optional<Lease> give_back(int64_t trainer);
   // Hands out no minibatches any more but those that were given back.
   void drain() { draining_ = true; }
-  // Hands out none at all.
+  // Hands out none at all, whatever is given back.
   void stop() {
-    draining_ = true;
+    draining_ = stopped_ = true;
     returned_.clear();
   }
 
@@ -51,7 +52,7 @@ class Leases {
 
   int64_t staleness_;
   int64_t next_ = 0, end_ = 0, serial_ = 0;
-  bool draining_ = false, pass_has_ended_ = false;
+  bool draining_ = false, stopped_ = false, pass_has_ended_ = false;
   std::map<int64_t, Lease> leases_;
   std::set<int64_t> returned_;  // minibatches
 };

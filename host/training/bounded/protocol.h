@@ -5,14 +5,13 @@
 
 namespace tenon::host {
 
-// Of trainers to a server, a header and then so many bytes. The server answers all but kReturn and kFailure: kLease and
-// kHello by a task, kRows by values, kPush by an acknowledgement of eight bytes, but not the first server.
+// Of trainers to a server, a header and then so many bytes. The server answers kLease and kHello by a task, kRows by
+// values, kPush by an acknowledgement of eight bytes, but not the first server.
 struct BoundedRequest {
   enum Kind : int64_t {
     kLease,    // the trainer has no minibatch. It asks the first server for one, and nothing more of another one
     kRows,     // ids of each table; the answer has the values of their rows
-    kPush,     // the gradients of a minibatch (StepMessage); without bytes at the first server: it lies behind the pass
-    kReturn,   // of the first server: the trainer will not compute its minibatch
+    kPush,     // the gradients of a minibatch (StepValues); without bytes at the first server: it lies behind the pass
     kFailure,  // of the first server: why the training has to end, as a text
     kHello     // of the first server: what must be equal to its own, as BoundedMode::description()
   };
@@ -25,20 +24,22 @@ struct BoundedRequest {
   uint64_t bytes = 0;         // that follow
 };
 
-// The answer of the first server to kLease. A trainer gets it when there is something for it to do.
+// The answer of the first server to kLease and kHello. A trainer gets it when there is something for it to do.
 struct BoundedTask {
   enum Kind : int64_t {
     kMinibatch,  // the values of parameters and buffers follow
     kRoundOver,  // for process 0: it has to come to the others of its team. After kHello: the trainer may go on
-    kEnd,        // for the other trainers: the training has ended. The lost trainers follow, int64 for each trainer
+    kEnd,        // for the other trainers: the training has ended; the next answer is kPresent
     kFailed,     // likewise: it has failed. The error follows, as a text
+    kPresent     // the ranks of lost trainers follow, int64 each, then the state of the training (ends_with_state)
   };
   int64_t kind = kMinibatch;
   int64_t serial = 0, minibatch = 0;
-  int64_t reader_pass = 0, position = 0;  // of its first sample
+  int64_t reader_pass = 0, position = 0;  // of its first sample; of kPresent where the reader of process 0 stands
   uint64_t step = 0;                      // updates of the set before it, in the order of the minibatches
   double scheduled_rate = 0;
   int64_t status = 0;  // of kFailed
+  int64_t lost = 0;    // of kPresent: how many ranks follow
   uint64_t bytes = 0;  // that follow
 };
 

@@ -1,6 +1,7 @@
 // How the ranks of a world find and accept each other. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "endpoints.h"
 #include "zmq.h"
@@ -57,6 +58,8 @@ void Zmq::join(const tn::CommOpen& open) {
     wait(std::min(deadline, steady_clock::now() + kSlice));
   }
   joined_ = true;
+  for (int32_t rank = 0; rank < ranks_; ++rank)
+    if (peer(rank).lost) events_.lost(rank);
 }
 
 // Returns false if the name of rank 0 is unknown so far.
@@ -98,7 +101,7 @@ bool Zmq::advance() {
 Writer Zmq::table() {
   Writer table(Kind::kTable);
   peer(0).endpoint = endpoint_;
-  for (const Peer& each : peers_) table.add_text(each.lost && !each.returns ? "" : each.endpoint);
+  for (const Peer& each : peers_) table.add_text(each.lost ? "" : each.endpoint);
   return table;
 }
 
@@ -106,12 +109,13 @@ Writer Zmq::table() {
 void Zmq::begin_return(int32_t rank, const std::string& endpoint) {
   connect(rank, endpoint);
   peer(rank).returns = true;
-  if (rank_ == 0) answer(peer(rank).route, table());
+  tell_table();
 }
 
 void Zmq::return_rank(int32_t rank) {
   peer(rank).lost = peer(rank).returns = false;
-  events_.returned(rank);
+  if (joined_) events_.returned(rank);
+  tell_table();
 }
 
 // Another process may try.
@@ -185,16 +189,44 @@ void Zmq::on_hello(const std::string& route, Reader& packet) {
   if (rank < 0 || rank >= ranks_ || rank == rank_)
     return refuse(route, TN_INVALID, me + "knows no other rank " + std::to_string(rank));
   Peer& other = peer(rank);
-  const bool may_return = joined_ && other.lost && rank != 0;
-  if (!may_return && (joined_ || (!other.route.empty() && other.instance != instance)))
+  const bool may_return = other.lost && rank != 0;
+  const bool is_other = !other.route.empty() && other.instance != instance;
+  // A new process may be faster than the news that the one before it has ended.
+  const bool may_wait = joined_ && is_other && rank != 0 && silence_ms_ > 0 && !other.left;
+  if (!may_return && !may_wait && (joined_ || is_other))
     return refuse(route, TN_INVALID, "another process has joined as rank " + std::to_string(rank));
   other.greeter = route;
   other.theirs = nonce;
-  other.mine = draw_nonce();
   if (other.route.empty()) other.instance = instance;
   other.newcomer = instance;
-  answer(route,
-         Writer(Kind::kChallenge).add(other.mine).add(secret_.proof(meeting(rank, rank_, nonce, other.mine), true)));
+  other.waits = !may_return && may_wait;
+  other.waits_until = steady_clock::now() + milliseconds(silence_ms_);
+  if (!other.waits) challenge(rank);
+}
+
+void Zmq::challenge(int32_t rank) {
+  Peer& other = peer(rank);
+  other.mine = draw_nonce();
+  other.waits = false;
+  answer(other.greeter, Writer(Kind::kChallenge)
+                            .add(other.mine)
+                            .add(secret_.proof(meeting(rank, rank_, other.theirs, other.mine), true)));
+}
+
+// Refuses processes that take the place of ranks that are there.
+void Zmq::refuse_late() {
+  for (int32_t rank = 0; rank < ranks_; ++rank) {
+    Peer& other = peer(rank);
+    if (!other.waits || steady_clock::now() < other.waits_until) continue;
+    other.waits = false;
+    refuse(std::exchange(other.greeter, {}), TN_INVALID, "another process has joined as rank " + std::to_string(rank));
+  }
+}
+
+// Tells those that are joining in the place of others where the ranks listen now.
+void Zmq::tell_table() {
+  for (const Peer& each : peers_)
+    if (rank_ == 0 && each.returns) answer(each.route, table());
 }
 
 // Someone who has said hello shows that it has the secret.
@@ -258,8 +290,14 @@ void Zmq::on_table(int32_t rank, Reader& packet) {
   if (!packet.good()) return;
   for (int32_t each = 1; each < ranks_; ++each) {
     const std::string& endpoint = endpoints[static_cast<size_t>(each)];
-    if (each != rank_ && endpoint.empty()) peer(each).lost = true;
-    if (each != rank_ && !endpoint.empty() && !peer(each).dealer) connect(each, endpoint);
+    if (each == rank_) continue;
+    if (endpoint.empty()) {  // it is lost, or joins in the place of one that is
+      if (!peer(each).welcomed) give_up_return(each);
+      peer(each).lost = !peer(each).welcomed;
+    } else if (!peer(each).dealer) {
+      peer(each).lost = false;
+      connect(each, endpoint);
+    }
   }
 }
 

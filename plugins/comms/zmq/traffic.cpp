@@ -92,6 +92,7 @@ bool Zmq::step() {
   if (!router_) return false;
   const bool more = read_router();
   while (next_event(router_monitor_) != 0) ++refused_;
+  refuse_late();
   for (int32_t rank = 0; rank < ranks_; ++rank) {
     if (peer(rank).dealer) read_dealer(rank);
     if (peer(rank).dealer) read_monitor(rank);
@@ -272,6 +273,8 @@ void Zmq::lose(int32_t rank) {
     for (const Room& room : channel.rooms) events_.done(room.number, rank, TN_IO);
   other.channels.clear();
   events_.lost(rank);
+  tell_table();
+  if (other.waits) challenge(rank);
 }
 
 }  // namespace tenon_zmq

@@ -66,6 +66,8 @@ class Zmq {
     bool seen = false;  // it knows that this rank has left
     bool lost = false;
     bool returns = false;   // it is lost, and a new process has begun to take its place
+    bool waits = false;     // a new process has said hello before the rank is lost
+    Time waits_until{};     // to be refused then
     uint32_t failures = 0;  // of connections
     std::map<uint32_t, Channel> channels;
   };
@@ -85,6 +87,9 @@ class Zmq {
   void begin_return(int32_t rank, const std::string& endpoint);
   void return_rank(int32_t rank);
   void give_up_return(int32_t rank);
+  void challenge(int32_t rank);
+  void refuse_late();
+  void tell_table();
   void refuse(const std::string& route, tn_status status, const std::string& reason);
   Meeting meeting(int32_t from, int32_t to, const Nonce& from_nonce, const Nonce& to_nonce) const;
 

@@ -31,7 +31,10 @@ struct BoundedJob {
   int64_t staleness = 3;
   int64_t passes = 2;
   LoopScript script = {};
-  bool returns = false;  // a process that is lost is started again
+  bool returns = false;                // a process that is lost is started again
+  int trainings = 1;                   // one after the other
+  bool is_exact_last = false;          // the last one of them in the exact mode
+  mutable LoopWorld* world = nullptr;  // of the processes, for handlers
   std::function<void(TrainOptions&, const Host&, int64_t rank)> change = nullptr;
 };
 
@@ -59,6 +62,7 @@ inline void clear(const Parameters& parameters) {
   parameters.set("dense.bias", {TN_F32, {2}, bias.data()});
 }
 
+// Trains as the job says, and saves.
 inline BoundedOutcome train_steps(const Host& host, const Team& team, const BoundedJob& job) {
   BoundedOutcome outcome;
   TrainOptions options;
@@ -66,20 +70,27 @@ inline BoundedOutcome train_steps(const Host& host, const Team& team, const Boun
   options.parameters =
       team ? host.parameters(options.outputs, 1, {"items.weight"}, team) : host.parameters(options.outputs, 1);
   clear(options.parameters);
-  options.updater = host.updater("sgd", {{"learning_rate", 0.25}});
-  options.reader = host.reader(Steps::schema(), Steps()).shuffle(5).batch(4);
   options.passes = job.passes;
   options.team = team;
-  options.staleness = team ? job.staleness : 0;
-  options.handler = [&](const Event& event) {
-    if (event.kind() == TN_END_PASS) outcome.samples += event.samples();
-    outcome.repeated = event.repeated();
-    outcome.torn = event.torn();
-  };
   const int64_t rank = team ? team.info().rank : 0;
-  if (job.change) job.change(options, host, rank);
   try {
-    tenon::train(options);
+    for (int i = 0; i < job.trainings; ++i) {
+      options.updater = host.updater("sgd", {{"learning_rate", 0.25}});
+      options.reader = host.reader(Steps::schema(), Steps()).shuffle(5).batch(4);
+      options.staleness = team && !(job.is_exact_last && i + 1 == job.trainings) ? job.staleness : 0;
+      options.handler = [&](const Event& event) {
+        if (event.kind() == TN_END_PASS) outcome.samples += event.samples();
+        outcome.repeated = event.repeated();
+        outcome.torn = event.torn();
+      };
+      if (job.change) job.change(options, host, rank);
+      try {
+        tenon::train(options);
+      } catch (const std::exception& error) {
+        outcome.error = error.what();
+        if (i + 1 == job.trainings) return outcome;
+      }
+    }
     const TemporaryFolder folder;
     const std::string file = folder.file("model.safetensors");
     options.parameters.save(options.outputs, file);
@@ -109,7 +120,8 @@ inline Team returned(const Host& host, const LoopPlugin& plugin, const LoopWorld
 // Returns the outcomes by rank.
 inline std::vector<BoundedOutcome> train_bounded_steps(const BoundedJob& job) {
   const int32_t ranks = job.trainers + job.servers;
-  const LoopWorld world(ranks, job.script);
+  LoopWorld world(ranks, job.script);
+  job.world = &world;
   std::vector<BoundedOutcome> outcomes(static_cast<size_t>(ranks));
   std::vector<std::thread> processes;
   for (int32_t rank = 0; rank < ranks; ++rank)
