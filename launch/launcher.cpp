@@ -319,20 +319,19 @@ std::optional<Cause> Launcher::supervise() {
 std::optional<Cause> Launcher::find_cause() {
   const auto& all = team_.processes();
   const bool is_done = std::any_of(all.begin(), all.end(), [](const Process& each) { return each.done.has_value(); });
-  bool leaves = false;
   if (job_.staleness > 0 && all[0].done == 0) {  // what becomes of the others is no matter any more
     if (Clock::now() - all[0].done_at > kLeave) team_.tell_all({{"end", "the training has ended"}});
     return std::nullopt;
   }
   for (const auto& answer : team_.answers())
     if (answer && answer->prepared.is_null()) return Cause{answer->exit, answer->message, true};
-  for (size_t i = 0; i < team_.processes().size(); ++i) {
-    const Process& process = team_.processes()[i];
+  bool leaves = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Process& process = all[i];
     leaves = leaves || (process.running && process.done && Clock::now() - process.done_at > kLeave);
     if (process.running || signal_ != 0) continue;
     std::optional<Cause> cause = end_of(i);
-    const bool is_newcomer = newcomers_.contains(i);
-    if (cause && may_be_lost(i) && (!cause->permanent || is_newcomer)) {
+    if (cause && may_be_lost(i) && (!cause->permanent || newcomers_.contains(i))) {
       lose(i, cause->text, !cause->permanent && !is_done && !team_.link(process.node).has_ended());
       if (!is_done) start_again(i);
       continue;
