@@ -119,7 +119,7 @@ batch = 8
 TEST_F(PlanTest, SaysWhatTheBoundedModeExchanges) {
   const std::string plan = "plan job.toml --set staleness=4 --processes 3";
   const json bounded = json::parse(run(plan + " --servers 2 --json --network 1").out);
-  const json exchange = bounded.at("exchange");
+  const json& exchange = bounded.at("exchange");
   EXPECT_EQ(exchange.at("mode"), "bounded");
   EXPECT_EQ(exchange.at("staleness"), 4);
   EXPECT_EQ(exchange.at("shards"), 1);
