@@ -98,6 +98,7 @@ void BoundedRounds::share_states() {
 
 void BoundedRounds::end(const Error* error) {
   has_ended_ = true;
+  share_states();
   const auto trainers = static_cast<size_t>(inputs_.bounded->rows().rank_of(0));
   std::vector<int64_t> is_lost(trainers, 0);
   if (trainer_) trainer_->leave();

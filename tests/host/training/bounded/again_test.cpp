@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
 
 #include "tests/host/training/bounded/bounded_world.h"
 
@@ -50,6 +52,21 @@ TEST(BoundedMode, TrainingsOfOneTeamFollowOneAnother) {
     EXPECT_THAT(errors_of(all), Each(""));
     expect_steps(all.front(), 6, is_exact_last ? "exact last" : "bounded");
   }
+}
+
+// Adam has states, which a training in the exact mode goes on with in each process.
+TEST(BoundedMode, UpdatersHaveTheirStatesInAllTrainersAfterwards) {
+  BoundedJob job{3, 1, 3};
+  job.trainings = 2;
+  job.is_exact_last = true;
+  std::vector<std::optional<Updater>> updaters(4);
+  job.change = [&](TrainOptions& options, const Host& host, int64_t rank) {
+    std::optional<Updater>& updater = updaters[static_cast<size_t>(rank)];
+    options.verify_every = updater ? 1 : 0;  // of the training in the exact mode
+    if (!updater) updater = host.updater("adam", {{"learning_rate", 0.25}});
+    options.updater = *updater;
+  };
+  EXPECT_THAT(errors_of(train_bounded_steps(job)), Each(""));
 }
 
 // A trainer that waits is lost between two passes, in the last pass of a training, or before the next one.
@@ -132,13 +149,16 @@ TEST(BoundedMode, CheckpointsByTheClockDoNotStopATraining) {
   for (const int32_t trainers : {1, 3}) {
     const TemporaryFolder folder;
     BoundedJob job{trainers, 1, 2, 12};
-    job.change = [&](TrainOptions& options, const Host&, int64_t) {
+    int written = 0;
+    job.change = [&](TrainOptions& options, const Host&, int64_t rank) {
+      if (rank == 0) options.handler = [&](const Event& event) { written += event.kind() == TN_CHECKPOINT ? 1 : 0; };
       options.checkpoint = CheckpointOptions{};
       options.checkpoint->folder = folder.file("checkpoints");
       options.checkpoint->every_seconds = 0.002;
     };
     const std::vector<BoundedOutcome> all = train_bounded_steps(job);
     EXPECT_THAT(errors_of(all), Each("")) << trainers;
+    EXPECT_GT(written, 2) << trainers;
     expect_steps(all.front(), 12, "checkpoints");
   }
 }

@@ -86,8 +86,11 @@ TEST(Leases, ARoundThatIsToEndFinishesWhatHasBegun) {
   EXPECT_EQ(leases.next(), 2);
   leases.begin(2, INT64_MAX);
   EXPECT_TRUE(leases.lease(0).has_value());
+  EXPECT_TRUE(leases.lease(1).has_value());
   static_cast<void>(leases.give_back(0));
   leases.stop();
+  EXPECT_FALSE(leases.is_over());
+  static_cast<void>(leases.give_back(1));
   EXPECT_TRUE(leases.is_over());
 }
 
