@@ -51,13 +51,14 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
             "dist_train",
             "comm",
         )
+    own: Failure | None = None
     with ExitStack() as stack:
 
         def start() -> dict[str, Any]:
             workers = Workers(command, processes, comm)
             stack.callback(workers.end)
             spare = range(1, processes - servers) if servers > 0 else range(0)
-            stack.push(lambda kind, failure, _: _conclude(team, workers, spare, failure))
+            stack.push(lambda kind, failure, _: _conclude(team, workers, spare, own or failure))
             stack.enter_context(interruptible(workers))
             workers.gather(place)
             return {"comm": comm, "rank": 0, "processes": processes, "servers": servers, "address": workers.address,
@@ -65,19 +66,24 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
 
         team = _LateTeam(start)
         stack.callback(team.leave)
-        train(team)
+        try:
+            train(team)
+        except Exception as failure:
+            own = Failure.now(failure)  # before it leaves, which others notice
+            raise
     _host.host().joint_trainings += 1
 
 
-def _conclude(team: Team, workers: Workers, spare: range, failure: BaseException | None) -> None:
+def _conclude(team: Team, workers: Workers, spare: range, failure: Failure | BaseException | None) -> None:
     """Waits for the other processes after a training. After one that has failed, raises the error of the process that has
     failed first."""
     if failure is None:
         team.leave()
         workers.finish(spare)
-    elif isinstance(failure, Exception):
-        cause = workers.cause(failure)
-        if cause is not failure:
+    elif isinstance(failure, (Failure, Exception)):
+        mine = failure if isinstance(failure, Failure) else Failure.now(failure)
+        cause = workers.cause(mine)
+        if cause is not mine.failure:
             raise cause from None
 
 

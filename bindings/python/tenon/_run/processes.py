@@ -193,11 +193,10 @@ class Workers:
         failures += [] if own is None else [own]
         return min(failures, key=lambda each: (each.is_echo, each.when), default=None)
 
-    def cause(self, own: BaseException) -> BaseException:
-        """Returns the error that has ended the training, of which `own` may be a consequence: this process loses one that
-        ends."""
-        mine = Failure.now(own)
-        until = mine.when + (PATIENCE if isinstance(own, error.FileError) or mine.is_echo else 0)
+    def cause(self, mine: Failure) -> BaseException:
+        """Returns the error that has ended the training, of which that of this process may be a consequence: it loses one
+        that ends."""
+        until = time.monotonic() + (PATIENCE if isinstance(mine.failure, error.FileError) or mine.is_echo else 0)
         while True:
             self._look()
             failed = self.first(mine) or mine
