@@ -28,8 +28,8 @@ class BoundedRounds : base::NotCopied {
   [[nodiscard]] const ResultSums& results() const { return results_; }
   // Gives process 0 the states of the updaters, for a checkpoint.
   void share_states();
-  // Gives all the states of the updaters, and ends the training of the other trainers. error: why it has failed; null: it has not. Removes lost processes from
-  // the team of all.
+  // Gives all the states of the updaters, and ends the training of the other trainers. error: why it has failed; null:
+  // it has not. Removes lost processes from the team of all.
   void end(const Error* error);
   [[nodiscard]] bool has_ended() const { return has_ended_; }
 

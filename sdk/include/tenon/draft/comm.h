@@ -86,7 +86,7 @@ typedef struct tn_comm_message {
 enum {
   TN_COMM_DONE = 0, /* a request has ended: `request`, `status` */
   TN_COMM_LOST =
-      1, /* `peer` is lost, once until it returns: its requests have ended, or end next, with TN_IO, and so do new ones */
+      1, /* `peer` is lost, until it returns: its requests have ended, or end next, with TN_IO, and so do new ones */
   TN_COMM_WOKEN = 2,   /* wake was called since the last such event */
   TN_COMM_RETURNED = 3 /* a new process has joined as `peer`, which was lost: messages go on, without any of before. A
                         * communicator with TN_COMM_SURVIVES may let a lost rank but 0 return, and then lets it join
