@@ -36,7 +36,6 @@ class BoundedRounds : base::NotCopied {
  private:
   void take_part(const BoundedServer::Bounds& bounds);
   void share(const BoundedServer::Bounds& bounds);
-  [[nodiscard]] const ParameterSet& set() const { return *inputs_.machine.set(); }
 
   const LoopInputs& inputs_;
   const UpdaterGroups& updater_;

@@ -47,6 +47,18 @@ void BoundedServer::expect(Trainer& trainer) {
   trainer.is_idle = false;
 }
 
+void BoundedServer::expect_control() {
+  const World::Incoming losses = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
+  control_ = world_.begin({}, {&losses, 1}, kControlChannel);
+}
+
+void BoundedServer::send_control() {
+  for (int64_t server = 2; server < team_.processes(); ++server) {
+    const World::Outgoing losses = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
+    world_.begin({&losses, 1}, {}, kControlChannel).wait();
+  }
+}
+
 void BoundedServer::run(const Bounds& bounds) try {
   bounds_ = bounds;
   first_update_ = machine_.set()->updates();
@@ -60,8 +72,7 @@ void BoundedServer::run(const Bounds& bounds) try {
     serve_until([&] { return leases_.is_over() && first.is_idle; });
     if (!first_has_failed_) send(*trainers_.front(), BoundedTask::kRoundOver);
   } else {
-    const World::Incoming end = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
-    control_ = world_.begin({}, {&end, 1}, kControlChannel);
+    expect_control();
     serve_until([&] { return control_.are_done(); });
     // What a lost trainer has sent before is applied, so that it is known what is.
     for (const auto& trainer : trainers_)
@@ -77,10 +88,7 @@ void BoundedServer::run(const Bounds& bounds) try {
 void BoundedServer::settle() {
   if (is_first()) {
     for (const auto& trainer : trainers_) losses_[static_cast<size_t>(trainer->rank)] = trainer->losses;
-    for (int64_t server = 2; server < team_.processes(); ++server) {
-      const World::Outgoing end = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
-      world_.begin({&end, 1}, {}, kControlChannel).wait();
-    }
+    send_control();
   }
   round_.torn += count_torn(team_, lost_leases_, applied_);
   round_.next = leases_.next();
@@ -251,9 +259,8 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
 
 // A trainer has failed, which ends the training. Process 0 sends nothing more, others wait for the end.
 void BoundedServer::end_by(Trainer& trainer, const Message& body) {
-  const std::string text(reinterpret_cast<const char*>(body.data()), body.size());
   if (!failure_)
-    failure_.emplace(Error(static_cast<tn_status>(trainer.request.status), text, "", "team")
+    failure_.emplace(Error(static_cast<tn_status>(trainer.request.status), std::string(text_of(body)), "", "team")
                          .with_context(core::text("process ", trainer.rank)));
   leases_.give_back(trainer.rank);
   leases_.stop();
@@ -264,16 +271,14 @@ void BoundedServer::end_by(Trainer& trainer, const Message& body) {
 
 // Refuses a trainer that trains otherwise.
 void BoundedServer::greet(Trainer& trainer, const Message& body) {
-  const std::string name = inputs_.bounded->difference({reinterpret_cast<const char*>(body.data()), body.size()});
+  const std::string name = inputs_.bounded->difference(std::string(text_of(body)));
   trainer.answer.clear();
   if (name.empty()) {
     send(trainer, BoundedTask::kRoundOver);
     return expect(trainer);
   }
-  const std::string why =
-      text("process ", trainer.rank, " has another ", name, " than process 0, which may compute other values");
-  const auto* const begin = reinterpret_cast<const std::byte*>(why.data());
-  trainer.answer.assign(begin, begin + why.size());
+  trainer.answer = message_of(
+      text("process ", trainer.rank, " has another ", name, " than process 0, which may compute other values"));
   trainer.task.status = TN_INVALID;
   send(trainer, BoundedTask::kFailed);
   trainer.is_refused = trainer.is_idle = true;
@@ -356,27 +361,19 @@ void BoundedServer::tell_all(int64_t kind, const Message& answer) {
 void BoundedServer::end(const Error* error) {
   is_ending_ = true;
   if (!is_first()) {
-    const World::Incoming end = {team_.rank_of(1), losses_.data(), losses_.size() * sizeof(uint64_t)};
-    control_ = world_.begin({}, {&end, 1}, kControlChannel);
+    expect_control();
     serve_until([this] { return control_.are_done() && are_all_idle(); });
     return;
   }
   await_idle();
-  Message answer;
-  if (error != nullptr) {
-    const auto* const begin = reinterpret_cast<const std::byte*>(error->message().data());
-    answer.assign(begin, begin + error->message().size());
-  }
+  const Message answer = error == nullptr ? Message() : message_of(error->message());
   for (const auto& trainer : trainers_) trainer->task.status = error == nullptr ? TN_OK : error->code();
   tell_all(error == nullptr ? BoundedTask::kEnd : BoundedTask::kFailed, answer);
   for (const auto& trainer : trainers_)
     if (trainer->rank > 0 && is_there(*trainer)) expect(*trainer);
   await_idle();  // those that ask again are there
   for (const auto& trainer : trainers_) losses_[static_cast<size_t>(trainer->rank)] = trainer->lost ? 1 : 0;
-  for (int64_t server = 2; server < team_.processes(); ++server) {
-    const World::Outgoing end = {team_.rank_of(server), losses_.data(), losses_.size() * sizeof(uint64_t)};
-    world_.begin({&end, 1}, {}, kControlChannel).wait();
-  }
+  send_control();
   tell_present();
 }
 

@@ -76,6 +76,8 @@ class BoundedServer : base::NotCopied {
   [[nodiscard]] bool is_first() const { return team_.rank() == 1; }
   [[nodiscard]] World::Transfers receive(const Trainer& trainer, void* to, uint64_t bytes);
   void expect(Trainer& trainer);
+  void expect_control();
+  void send_control();
   void serve_until(const std::function<bool()>& is_over);
   void serve(Trainer& trainer);
   [[nodiscard]] bool take(Trainer& trainer, Message& body);

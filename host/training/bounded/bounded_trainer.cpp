@@ -10,6 +10,15 @@
 
 namespace tenon::host {
 
+namespace {
+
+// The error that follows a kFailed.
+Error error_of(const BoundedTask& task, const Message& body) {
+  return {static_cast<tn_status>(task.status), std::string(text_of(body)), "", "team"};
+}
+
+}  // namespace
+
 BoundedTrainer::BoundedTrainer(const LoopInputs& inputs, const UpdaterGroups& updater, Feeder& feeder,
                                Observer* observer)
     : inputs_(inputs),
@@ -28,8 +37,7 @@ void BoundedTrainer::run() {
     if (task.kind == BoundedTask::kEnd) return end_training();
     if (task.kind == BoundedTask::kFailed) {
       end_training();
-      throw Error(static_cast<tn_status>(task.status), {reinterpret_cast<const char*>(body.data()), body.size()}, "",
-                  "team");
+      throw error_of(task, body);
     }
     if (task.kind != BoundedTask::kMinibatch) return;
     const auto fail = [&](const Error& error) {
@@ -92,15 +100,12 @@ BoundedTask BoundedTrainer::ask(Message& body) {
 }
 
 void BoundedTrainer::greet() {
-  const std::string text = inputs_.bounded->description();
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
-  send(0, {.kind = BoundedRequest::kHello}, Message(begin, begin + text.size()));
+  send(0, {.kind = BoundedRequest::kHello}, message_of(inputs_.bounded->description()));
   Message body;
   const BoundedTask task = take_answer(body);
   if (task.kind != BoundedTask::kFailed) return;
   leave();
-  throw Error(static_cast<tn_status>(task.status), {reinterpret_cast<const char*>(body.data()), body.size()}, "",
-              "team");
+  throw error_of(task, body);
 }
 
 // Receives a task, and what follows it.
@@ -168,10 +173,8 @@ void BoundedTrainer::push(const BoundedTask& task) {
 }
 
 void BoundedTrainer::report(const BoundedTask& task, const Error& error) {
-  const std::string& text = error.message();
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
   send(0, {.kind = BoundedRequest::kFailure, .serial = task.serial, .status = error.code()},
-       Message(begin, begin + text.size()));
+       message_of(error.message()));
 }
 
 }  // namespace tenon::host

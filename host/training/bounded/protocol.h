@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "host/machine/tables/messages.h"
 
 namespace tenon::host {
 
@@ -31,7 +34,7 @@ struct BoundedTask {
     kRoundOver,  // for process 0: it has to come to the others of its team. After kHello: the trainer may go on
     kEnd,        // for the other trainers: the training has ended; the next answer is kPresent
     kFailed,     // likewise: it has failed. The error follows, as a text
-    kPresent     // the ranks of lost trainers follow, int64 each, then the state of the training (ends_with_state)
+    kPresent     // the ranks of lost trainers follow, int64 each, then parameters and states of updaters
   };
   int64_t kind = kMinibatch;
   int64_t serial = 0, minibatch = 0;
@@ -45,5 +48,15 @@ struct BoundedTask {
 
 constexpr uint32_t kRequestChannel = 1000;  // and answers
 constexpr uint32_t kControlChannel = 1001;  // of the first server to the others: a round is over
+
+// Texts as bytes that follow a header.
+inline Message message_of(std::string_view text) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+// Borrows the message.
+inline std::string_view text_of(const Message& message) {
+  return {reinterpret_cast<const char*>(message.data()), message.size()};
+}
 
 }  // namespace tenon::host
