@@ -80,12 +80,9 @@ void TableFetch::read(Request& request) {
     std::vector<std::vector<int64_t>>& rows = request.answered[process].rows;
     rows.resize(tables_.size());
     for (size_t i = 0; i < tables_.size(); ++i) {
-      const ParameterEntry& entry = owners_.owned().entries()[tables_[i].owned];
-      reader.read(rows[i], reader.length(entry.shape[0]));
+      reader.read(rows[i], reader.length(owners_.owned().entries()[tables_[i].owned].shape[0]));
       for (int64_t& row : rows[i]) {
-        if (row < 0 || row >= tables_[i].height || !blocks.contains(row))
-          fail(TN_BAD_DATA, "process ", process, " asks for row ", row, " of table \"", entry.name, "\" of ",
-               tables_[i].height, " rows, which this process does not own");
+        owners_.require_owned(tables_[i], row, number, "asks for");
         row = blocks.place(row);
       }
     }

@@ -24,6 +24,13 @@ TableBlocks owned_blocks(const Team* team, int64_t process) {
   return blocks_of(owners_of(team), process - first);
 }
 
+void require_owned(const ParameterSet& set, const MachineTable& table, int64_t row, int64_t process,
+                   std::string_view does) {
+  if (row >= 0 && row < table.height && set.tables().blocks->contains(row)) return;
+  fail(TN_BAD_DATA, "process ", process, " ", does, " row ", row, " of table \"",
+       set.owned()->entries()[table.owned].name, "\" of ", table.height, " rows, which this process does not own");
+}
+
 TableOwners::TableOwners(Team* team, const ParameterSet& set) : team_(team), set_(set), first_(first_owner(team)) {
   if (blocks() == owned_blocks(team, team == nullptr ? 0 : team->rank())) return;
   const std::string& table = set.tables().names.front();

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/parameter_set.h"
 #include "core/table_rows.h"
 #include "host/comm/team.h"
+#include "host/machine/tables/table_reads.h"
 
 namespace tenon::host {
 
@@ -17,6 +19,11 @@ using namespace core;
 [[nodiscard]] int64_t owners_of(const Team* team);
 // Returns the blocks of rows that a process owns: those of blocks_of(owners, o). A trainer beside servers owns none.
 [[nodiscard]] TableBlocks owned_blocks(const Team* team, int64_t process);
+
+// Checks a row that another process names: throws TN_BAD_DATA unless this process, which has the set, owns it. does:
+// what the process does with the row, such as "asks for".
+void require_owned(const ParameterSet& set, const MachineTable& table, int64_t row, int64_t process,
+                   std::string_view does);
 
 class TableOwners {
  public:
@@ -33,6 +40,10 @@ class TableOwners {
   // The blocks of this process.
   [[nodiscard]] const TableBlocks& blocks() const { return *set_.tables().blocks; }
 
+  // As the function above.
+  void require_owned(const MachineTable& table, int64_t row, int64_t process, std::string_view does) const {
+    host::require_owned(set_, table, row, process, does);
+  }
   // The rows that this process owns.
   [[nodiscard]] const ParameterSet& owned() const { return *set_.owned(); }
   // Returns the values of all rows of [first, first + count) that this process owns.

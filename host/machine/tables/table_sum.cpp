@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/error.h"
 #include "core/floating_point_mode.h"
 
 namespace tenon::host {
@@ -72,10 +71,7 @@ void TableSum::take(const ShardTree& tree, const std::vector<Source>& sources) {
       const MachineTable& table = *sources[i].table;
       RowTerms& rows = terms[i];
       reader.read(rows.ids, reader.length(owners_.blocks().rows(table.height)));
-      for (const int64_t id : rows.ids)
-        if (id < 0 || id >= table.height || !owners_.blocks().contains(id))
-          fail(TN_BAD_DATA, "process ", node.process, " has a gradient of row ", id, " of a table of ", table.height,
-               " rows, which this process does not own");
+      for (const int64_t id : rows.ids) owners_.require_owned(table, id, node.process, "has a gradient of");
       const uint64_t bytes = rows.ids.size() * row_bytes(sources[i]);
       const std::byte* const values = reader.bytes(bytes);
       rows.values.resize(bytes);

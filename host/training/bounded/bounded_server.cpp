@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "host/machine/tables/table_owners.h"
 #include "host/training/bounded/bounded_mode.h"
 #include "host/training/bounded/updater_states.h"
 
@@ -203,7 +204,7 @@ void BoundedServer::answer_rows(Trainer& trainer, const Message& ids) {
   uint64_t bytes = 0;
   for (size_t table = 0; table < tables.size(); ++table) {
     reader.read(rows[table], reader.length(blocks.rows(tables[table].height)));
-    for (const int64_t row : rows[table]) require_own(trainer, tables[table], row);
+    for (const int64_t row : rows[table]) require_owned(set, tables[table], row, trainer.rank, "asks for");
     bytes += rows[table].size() * static_cast<size_t>(tables[table].width) * sizeof(float);
   }
   const SetRead read(inputs_.gate);
@@ -213,13 +214,6 @@ void BoundedServer::answer_rows(Trainer& trainer, const Message& ids) {
       writer.write(std::span(set.owned()->row(tables[table].owned, blocks.place(row)),
                              static_cast<size_t>(tables[table].width)));
   send(trainer, trainer.answer.data(), bytes);
-}
-
-void BoundedServer::require_own(const Trainer& trainer, const MachineTable& table, int64_t row) const {
-  if (row >= 0 && row < table.height && machine_.set()->tables().blocks->contains(row)) return;
-  fail(TN_BAD_DATA, "process ", trainer.rank, " names row ", row, " of table \"",
-       machine_.set()->owned()->entries()[table.owned].name, "\" of ", table.height,
-       " rows, which this process does not own");
 }
 
 void BoundedServer::push(Trainer& trainer, const Message& body) {
@@ -242,7 +236,8 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
   for (const size_t table : values_.tables()) {
     RowTerms gradient;
     reader.read(gradient.ids, reader.length(machine_.set()->tables().blocks->rows(tables[table].height)));
-    for (const int64_t row : gradient.ids) require_own(trainer, tables[table], row);
+    for (const int64_t row : gradient.ids)
+      require_owned(*machine_.set(), tables[table], row, trainer.rank, "has a gradient of");
     const uint64_t bytes = gradient.ids.size() * static_cast<size_t>(tables[table].width) * sizeof(float);
     const std::byte* const values = reader.bytes(bytes);
     gradient.values.assign(values, values + bytes);

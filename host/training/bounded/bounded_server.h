@@ -82,7 +82,6 @@ class BoundedServer : base::NotCopied {
   void serve(Trainer& trainer);
   [[nodiscard]] bool take(Trainer& trainer, Message& body);
   void answer_rows(Trainer& trainer, const Message& ids);
-  void require_own(const Trainer& trainer, const MachineTable& table, int64_t row) const;
   void push(Trainer& trainer, const Message& body);
   void apply(Trainer& trainer, const Message& body);
   void end_by(Trainer& trainer, const Message& body);
