@@ -5,20 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <stdexcept>
 #include <utility>
 
-#include "base/launchers.h"
 #include "base/text.h"
-#include "base/whole_number.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
 #include "launch/node/world.h"
+#include "launch/request.h"
 #include "launch/texts.h"
 #include "launch/words.h"
 #include "process/control.h"
@@ -41,34 +38,6 @@ constexpr std::chrono::milliseconds kWeak(500);  // for a better reason than tha
 constexpr int64_t kLostLauncher = 5;             // seconds after which an agent on another machine gives up
 constexpr size_t kSecretBytes = 32;
 
-std::vector<Node> nodes_of(const cli::TrainCommand& command) {
-  const cli::LaunchArguments& launch = command.arguments.launch;
-  if (launch.nodes.empty()) {
-    Node here;
-    here.processes = launch.processes + launch.servers;
-    return {here};
-  }
-  try {
-    std::vector<Node> nodes = parse_nodes(launch.nodes);
-    if (const int64_t count = processes_of(nodes); launch.servers >= count)
-      command.options.fail("--servers " + std::to_string(launch.servers) + ": --nodes has " +
-                           counted(count, "process", "processes") + ", of which one at least has to train");
-    return nodes;
-  } catch (const std::invalid_argument& error) {
-    command.options.fail(std::string("--nodes: ") + error.what());
-  }
-}
-
-WatchOptions watch_of(const cli::LaunchArguments& launch) {
-  const auto seconds = [](double number) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(number));
-  };
-  WatchOptions result;
-  result.silence = seconds(launch.silence);
-  result.stall = seconds(launch.stall);
-  return result;
-}
-
 // Returns who holds the lease of a training: this process.
 json holder_of(const LaunchedJob& job) {
   char host[256] = "", since[64] = "";
@@ -86,17 +55,6 @@ std::string new_secret() {
   return digits_of(bytes);
 }
 
-// Returns the host and the port of --address: 0 without one.
-std::pair<std::string, int> listen_of(const std::string& address, const Node& first) {
-  if (address.empty()) return {first.host(), 0};
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || address.find(']', colon) != std::string::npos) return {address, 0};
-  const int port = base::whole_number<int>(std::string_view(address).substr(colon + 1)).value_or(0);
-  if (port < 1 || port > 65535 || colon == 0)
-    throw Failure(cli::kUsage, "--address: expected HOST or HOST:PORT, got \"" + address + "\"");
-  return {address.substr(0, colon), port};
-}
-
 std::string seconds_text(Clock::duration time) {
   return base::brief(std::chrono::duration<double>(time).count(), 2) + " s";
 }
@@ -104,30 +62,6 @@ std::string seconds_text(Clock::duration time) {
 bool is_permanent(int exit) {
   return (exit >= cli::kUsage && exit <= cli::kBadConfig) || exit == cli::kSignalled + SIGINT ||
          exit == cli::kSignalled + SIGTERM || exit == cli::kSignalled + SIGHUP;
-}
-
-// Refuses to start processes inside of a process that is one of several already.
-void check_alone() try {
-  if (const auto place = base::launched_place())
-    throw Failure(cli::kBadConfig, "this process is one of " + std::to_string(place->processes) + " that " +
-                                       place->launcher + " has started (" + place->processes_name +
-                                       "): leave out --processes and --nodes");
-} catch (const std::invalid_argument& error) {
-  throw Failure(cli::kUsage, error.what());
-}
-
-// The launcher of an MPI starts processes on this machine, or on another one, under the agent there; on several ones
-// it starts them itself.
-void check_mpi(const std::string& comm, const std::vector<Node>& nodes, const std::string& job) {
-  if (nodes.size() < 2 || !World::connects(comm)) return;
-  std::string command, hosts;
-  for (const Node& node : nodes) base::append(hosts, node.host() + ":" + std::to_string(node.processes), ",");
-  for (const std::string& word : World::launcher_of(comm, processes_of(nodes), hosts)) base::append(command, word, " ");
-  throw Failure(cli::kBadConfig,
-                "--comm " + comm +
-                    ": tenon starts the processes of an MPI on one machine; on several ones that is for "
-                    "the launcher of the MPI: " +
-                    command + " tenon train " + job);
 }
 
 }  // namespace
@@ -165,8 +99,9 @@ int Launcher::run() {
     }
     ++restarts_;
     stuck_at_ = cause->step;
-    output_.warn("tenon: " + cause->text + "; the training starts again from its last checkpoint (restart " +
-                 std::to_string(restarts_) + " of at most " + std::to_string(command_.arguments.launch.restarts) + ")");
+    output_.warn("tenon: " + cause->text + "; the training starts again" +
+                 (job_.folder ? " from its last checkpoint" : "") + " (restart " + std::to_string(restarts_) +
+                 " of at most " + std::to_string(command_.arguments.launch.restarts) + ")");
     check_unchanged();
   }
   team_.finish();
@@ -268,6 +203,7 @@ void Launcher::start() {
   output_.forget();
   team_.start([&](size_t node) { return start_of(node); });
   running_ = true;
+  has_joined_ = false;
   weak_.reset();
   lost_.clear();
   returning_.clear();
@@ -318,6 +254,7 @@ std::optional<Cause> Launcher::supervise() {
 
 std::optional<Cause> Launcher::find_cause() {
   const auto& all = team_.processes();
+  has_joined_ = has_joined_ || team_.watch().have_joined();
   const bool is_done = std::any_of(all.begin(), all.end(), [](const Process& each) { return each.done.has_value(); });
   if (job_.staleness > 0 && all[0].done == 0) {  // what becomes of the others is no matter any more
     if (Clock::now() - all[0].done_at > kLeave) team_.tell_all({{"end", "the training has ended"}});
@@ -356,7 +293,8 @@ std::optional<Cause> Launcher::find_cause() {
 
 bool Launcher::may_be_lost(size_t process) const {
   const auto trainers = team_.processes().size() - static_cast<size_t>(command_.arguments.launch.servers);
-  return job_.staleness > 0 && process > 0 && process < trainers && !World::connects(command_.arguments.launch.comm);
+  return job_.staleness > 0 && has_joined_ && process > 0 && process < trainers &&
+         !World::connects(command_.arguments.launch.comm);
 }
 
 void Launcher::lose(size_t process, const std::string& text, bool may_return) {
@@ -462,7 +400,8 @@ void Launcher::halt(const std::string& reason) {
 
 std::string Launcher::obstacle(const Cause& cause) const {
   if (cause.permanent) return "";
-  if (!job_.folder) return "; it cannot be started again, since the job has no table [checkpoint]";
+  const bool has_trained = job_.staleness == 0 || has_joined_;  // else nothing is lost by a new beginning
+  if (!job_.folder && has_trained) return "; it cannot be started again, since the job has no table [checkpoint]";
   if (restarts_ >= command_.arguments.launch.restarts)
     return "; it was started again " + counted(restarts_, "time", "times") + " already (--restarts)";
   return "";

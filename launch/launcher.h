@@ -46,7 +46,7 @@ class Launcher : base::NotCopied {
   // Returns why the processes must be ended; empty after the end of the training.
   [[nodiscard]] std::optional<Cause> supervise();
   [[nodiscard]] std::optional<Cause> find_cause();
-  // Whether the training goes on without the process: a trainer of the bounded mode.
+  // Whether the training goes on without the process: a trainer of the bounded mode. A team needs all to come about.
   [[nodiscard]] bool may_be_lost(size_t process) const;
   // Goes on without a process, and starts it again when it has ended.
   void lose(size_t process, const std::string& text, bool may_return);
@@ -77,9 +77,10 @@ class Launcher : base::NotCopied {
   std::string address_;
   std::optional<json> first_checkpoint_;  // the newest one before the first epoch
   std::optional<std::string> resume_from_;
-  int signal_ = 0;        // that has asked the training to end
-  bool running_ = false;  // processes are there
-  bool halts_ = false;    // and are being ended
+  int signal_ = 0;           // that has asked the training to end
+  bool running_ = false;     // processes are there
+  bool halts_ = false;       // and are being ended
+  bool has_joined_ = false;  // all of this epoch have joined the team
   std::optional<Cause> weak_;
   Clock::time_point weak_until_;
   int64_t stuck_at_ = -1;

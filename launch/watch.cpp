@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kSteps = 100;  // whose slowest counts
 constexpr int kTimesSlower = 10;
 constexpr std::chrono::seconds kLeastPatience(30);
-constexpr const char* kTrain = "train";
+constexpr const char *kStart = "start", *kTrain = "train";
 
 }  // namespace
 
@@ -60,6 +60,11 @@ Progress Watch::progress(size_t process) const {
   const bool both = states_[process].watched && states_[0].watched && states_[0].spoke;
   if (result.phase == kTrain && both) result.phase = states_[0].progress.phase;
   return result;
+}
+
+bool Watch::have_joined() const {
+  return std::all_of(states_.begin(), states_.end(),
+                     [](const State& state) { return state.spoke && state.progress.phase != kStart; });
 }
 
 std::vector<size_t> Watch::waiting_for(size_t process) const {

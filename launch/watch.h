@@ -52,6 +52,8 @@ class Watch {
   // Returns what a process last said, with the phase of process 0 if both are watched and it trains: process 0 alone
   // tells steps from tests.
   [[nodiscard]] Progress progress(size_t process) const;
+  // Whether all processes have said that they are past the join of the team.
+  [[nodiscard]] bool have_joined() const;
   // Returns the processes that wait for this one.
   [[nodiscard]] std::vector<size_t> waiting_for(size_t process) const;
   // Returns the first process that is silent; if none is, the one that is stuck at the lowest step. A process that

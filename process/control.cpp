@@ -29,6 +29,7 @@ using ControlClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBeat(500);
 constexpr std::chrono::seconds kPatience(3);  // after the launcher is lost
 constexpr size_t kLongestLine = 1 << 16;
+constexpr const char* kStart = "start";
 
 // Returns the number after `before` at the end of a text, -1 without one: 7 of "fd:7".
 int number_after(std::string_view text, std::string_view before) {
@@ -75,7 +76,9 @@ Control::~Control() { leave(); }
 
 void Control::change(const Change& change) {
   const std::scoped_lock lock(mutex_);
+  const bool was_start = state_.phase == kStart;
   change(state_);
+  if (was_start && state_.phase != kStart) base::write_all(wake_.get(), "1");
 }
 
 void Control::set_refresh(Change refresh) {
@@ -106,11 +109,13 @@ void Control::run() noexcept try {
     const auto events = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
     pollfd waits[] = {{socket_.get(), events, 0}, {woken_.get(), POLLIN, 0}};
     if (poll(waits, 2, left > 0 ? static_cast<int>(left) : 0) <= 0) continue;
+    char byte = 0;
+    if ((waits[1].revents & POLLIN) != 0 && ::read(woken_.get(), &byte, 1) == 1) next = {};
     if ((waits[0].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || receive()) continue;
     if (handlers_.lost) {
       handlers_.lost();
       pollfd end = {woken_.get(), POLLIN, 0};
-      if (poll(&end, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) > 0) return;
+      if (poll(&end, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) > 0 && ends_) return;
     }
     _exit(kLostExit);
   }

@@ -19,9 +19,10 @@ namespace tenon::process {
 constexpr int kLostExit = 200;   // another process, or the launcher, is lost
 constexpr int kStuckExit = 201;  // no step was done for too long
 
-// Tells the launcher twice a second what the training does, on a thread of its own, which blocks all signals but those
-// of crashes. Each line of the channel is a JSON object: {"step":3,"phase":"train","call":"","waits_for":1} and, at
-// the end, {"done":0} to the launcher; {"stop":"signal 2"} from it.
+// Tells the launcher twice a second, and behind the phase "start", what the training does, on a thread of its own,
+// which blocks all signals but those of crashes. Each line of the channel is a JSON object:
+// {"step":3,"phase":"train","call":"","waits_for":1} and, at the end, {"done":0} to the launcher; {"stop":"signal 2"}
+// from it.
 class Control : base::NotCopied {
  public:
   // Called on the thread of the object. They may not destroy it.
@@ -44,8 +45,9 @@ class Control : base::NotCopied {
   // What the process does.
   struct State {
     int64_t step = 0;  // of the training, or any other number that changes with each piece of work
-    // "train" while steps are done, which then may not take too long; else "start", "test", "checkpoint", "save". Of
-    // processes above 0 "train" may be a test or a checkpoint, too: the phase of process 0 counts.
+    // "start" until the process has joined the others, then "preparation"; "train" while steps are done, which then
+    // may not take too long; else "test", "checkpoint", "save". Of processes above 0 "train" may be a test or a
+    // checkpoint, too: the phase of process 0 counts.
     std::string phase = "start";
     std::string call;        // of a plugin, that takes long: "layer \"hidden\" of plugin ..."; empty: unknown
     int64_t waits_for = -1;  // the process whose bytes this one waits for; -1: none
@@ -70,7 +72,7 @@ class Control : base::NotCopied {
   void leave() noexcept;
 
   const base::Descriptor socket_;
-  base::Descriptor wake_, woken_;  // a pipe, closed to wake the thread
+  base::Descriptor wake_, woken_;  // a pipe, written or closed to wake the thread
   const Handlers handlers_;
   std::mutex mutex_;
   State state_;

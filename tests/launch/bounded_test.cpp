@@ -8,6 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -42,6 +43,23 @@ TEST_F(LaunchBounded, AKilledTrainerIsStartedAgainWhileTheOthersGoOn) {
                                     HasSubstr("process 1 was ended by signal 9"),
                                     HasSubstr("the training goes on without it, and starts it again (restart 1"),
                                     Not(HasSubstr("from its last checkpoint"))));
+}
+
+TEST_F(LaunchBounded, BeforeTheTeamIsThereAllBeginAgain) {
+  write("job.toml", table_job("passes = 20\nstaleness = 3\n"));
+  Child child = begin("--processes 3 --servers 2");
+  pid_t trainer = 0;
+  ASSERT_TRUE(comes([&] { return (trainer = process("1")) != 0; }));
+  kill(trainer, SIGKILL);
+  ASSERT_TRUE(comes([&] { return read("output").find("restart 1") != std::string::npos; }));
+  ASSERT_TRUE(comes([&] { return (trainer = process("1")) != 0; }));
+  kill(trainer, SIGKILL);
+  EXPECT_EQ(exit_of(child), 0) << read("output");
+  EXPECT_THAT(read("output"),
+              AllOf(HasSubstr("saved model.safetensors"),
+                    ContainsRegex("process 1 was ended by signal 9 .Killed. at step 0.*; the training starts again "
+                                  "\\(restart 2 of at most 20\\)"),
+                    Not(HasSubstr("goes on without it"))));
 }
 
 TEST_F(LaunchBounded, WithoutRestartsItGoesOnWithWhatIsLeft) {

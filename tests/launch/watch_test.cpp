@@ -50,6 +50,17 @@ TEST_F(WatchTest, AProcessIsSilentAfterItsFirstBeat) {
   EXPECT_FALSE(watch.fault(now)) << "it has ended";
 }
 
+TEST_F(WatchTest, ATeamIsThereWhenAllAreBehindItsJoin) {
+  begin(3);
+  EXPECT_FALSE(watch.have_joined());
+  beat({0, 1, 2}, 0, "start");
+  EXPECT_FALSE(watch.have_joined());
+  beat({0, 2}, 1, "train");
+  EXPECT_FALSE(watch.have_joined());
+  beat({1}, 0, "preparation");
+  EXPECT_TRUE(watch.have_joined());
+}
+
 TEST_F(WatchTest, AStepMayTakeTenTimesAsLongAsTheSlowest) {
   begin(1);
   beat({0}, 1);

@@ -253,6 +253,7 @@ class Training : base::NotCopied {
     console_.note("process 0 of " + processes + ", started by " + team.started_by + ", joined by " + info.comm);
     if (control_ == nullptr) return;
     probe_.emplace(tn_plugin_call);
+    control_->change([](process::Control::State& state) { state.phase = "preparation"; });
     control_->set_refresh([this](process::Control::State& state) { tell_step(options_.team.info(), state); });
   }
   // Processes above 0 get no events.
