@@ -1,5 +1,6 @@
 """Shards, teams and dist_train: several processes have the results of one. SPDX-License-Identifier: Apache-2.0"""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from conftest import needs_communicator
 from models import classifier, labels, pixels, samples
 from tenon._base import host as hosts
 from tenon._base import launcher
+from tenon._run import processes
 
 ARRAYS = {"pixel": pixels, "label": labels}
 ENGINE = "zmq"
@@ -430,6 +432,20 @@ def test_the_first_failure_is_raised(environment, tmp_path):
     for line, (scenario, words) in zip(lines, TOLD.items(), strict=True):
         assert line.startswith(scenario) and words in line, line
     assert "Traceback" not in done.stderr
+
+
+def test_who_lost_a_process_that_has_failed_is_not_the_first():
+    def failure(when, words):
+        return dataclasses.replace(processes.Failure.now(tenon.error.FileError(words)), when=when)
+
+    own, echo, other = (failure(2, "process 1 is lost: it has ended"), failure(1, "process 0 is lost: it has ended"),
+                        failure(3, "no such file"))  # fmt: skip
+    assert processes.first_of({}) is None
+    assert processes.first_of({0: own, 2: echo}) is own
+    assert processes.first_of({0: own, 2: echo, 1: other}) is other
+    assert processes.first_of({2: echo, 3: own}) is echo
+    parted = failure(1, "process 2: it has failed")
+    assert processes.first_of({0: parted, 2: failure(2, "process 0 is lost: it has ended")}) is parted
 
 
 def wait_for(path):

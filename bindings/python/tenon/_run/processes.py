@@ -37,21 +37,28 @@ _LOOK = 0.1  # seconds between two looks at what cannot be waited for
 
 @dataclass
 class Failure:
-    """The error of a process. when: by the monotonic clock, which all processes of a machine share. is_echo: it says that
-    another process has failed or is lost, which the launching process may notice later."""
+    """The error of a process. when: by the monotonic clock, which all processes of a machine share. blamed: the process
+    of which it says that it has failed or is lost, which the launching process may notice later; None: it says so of none."""
 
     when: float
     failure: BaseException
-    is_echo: bool = False
+    blamed: int | None = None
 
     @classmethod
     def now(cls, failure: BaseException) -> Failure:
         """The error of this process, which was just raised."""
-        return cls(time.monotonic(), failure, isinstance(failure, error.Error) and _is_echo(str(failure)))
+        return cls(time.monotonic(), failure, _blamed(str(failure)) if isinstance(failure, error.Error) else None)
 
 
-def _is_echo(words: str) -> bool:
-    return re.match(r"process \d+(: | is lost)", words) is not None
+def _blamed(words: str) -> int | None:
+    found = re.match(r"process (\d+)(: | is lost)", words)
+    return None if found is None else int(found[1])
+
+
+def first_of(failures: dict[int, Failure]) -> Failure | None:
+    """Returns the error of the process that has failed first. failures: by process. One that fails is lost to others, which
+    may say so before it has said why."""
+    return min(failures.values(), key=lambda each: (each.blamed in failures, each.blamed is not None, each.when), default=None)
 
 
 def to_message(failed: Failure) -> tuple[Any, ...]:
@@ -84,7 +91,7 @@ def from_message(rank: int, message: tuple[Any, ...]) -> Failure:
     if hasattr(failure, "__notes__"):  # which the lines have
         del failure.__notes__
     failure.add_note(f"in process {rank}:\n{lines.rstrip()}")
-    return Failure(when, failure, told is not None and _is_echo(told[1]))
+    return Failure(when, failure, None if told is None else _blamed(told[1]))
 
 
 class Worker:
@@ -189,18 +196,18 @@ class Workers:
                 each.look()  # for what it has said last
             if ending is not None and each.failed is None:
                 return Failure.now(error.FileError(f"process {each.rank} {ending}", "dist_train", f"process {each.rank}"))
-        failures = [each.failed for each in present if each.failed is not None]
-        failures += [] if own is None else [own]
-        return min(failures, key=lambda each: (each.is_echo, each.when), default=None)
+        failures = {each.rank: each.failed for each in present if each.failed is not None}
+        failures |= {} if own is None else {0: own}
+        return first_of(failures)
 
     def cause(self, mine: Failure) -> BaseException:
         """Returns the error that has ended the training, of which that of this process may be a consequence: it loses one
         that ends."""
-        until = time.monotonic() + (PATIENCE if isinstance(mine.failure, error.FileError) or mine.is_echo else 0)
+        until = time.monotonic() + (PATIENCE if isinstance(mine.failure, error.FileError) or mine.blamed is not None else 0)
         while True:
             self._look()
             failed = self.first(mine) or mine
-            if (failed is not mine and not failed.is_echo) or time.monotonic() >= until:
+            if (failed is not mine and failed.blamed is None) or time.monotonic() >= until:
                 return failed.failure
             time.sleep(_LOOK / 10)
 
