@@ -9,6 +9,14 @@ target_link_libraries(test_comms_loop_test PRIVATE tenon_comms_contract)
 if(NOT TENON_SANITIZE MATCHES thread) # libzmq is not built with it, so what its threads hand over would be a race
   tenon_test(comms/zmq_test)
   target_link_libraries(test_comms_zmq_test PRIVATE tenon_comms_contract)
+  if(TENON_ZMQ_INCLUDE AND TENON_ZMQ_LIBRARY)
+    tenon_test(comms/zmq_sockets_test)
+    target_sources(test_comms_zmq_sockets_test PRIVATE "${PROJECT_SOURCE_DIR}/plugins/comms/zmq/sockets.cpp")
+    # In its folder zmq.h is another one.
+    target_compile_options(test_comms_zmq_sockets_test PRIVATE -iquote "${PROJECT_SOURCE_DIR}/plugins/comms/zmq")
+    target_include_directories(test_comms_zmq_sockets_test SYSTEM PRIVATE "${TENON_ZMQ_INCLUDE}")
+    target_link_libraries(test_comms_zmq_sockets_test PRIVATE tenon_sdk "${TENON_ZMQ_LIBRARY}")
+  endif()
 endif()
 if(NOT TENON_SANITIZE) # MPI libraries leak, and replace functions that sanitizers replace
   tenon_test(comms/mpi_test)

@@ -38,11 +38,14 @@ Socket::Socket(const Context& context, int type) : socket_(zmq_socket(context.ge
 }
 
 Socket::Socket(Socket&& other) noexcept
-    : socket_(std::exchange(other.socket_, nullptr)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : socket_(std::exchange(other.socket_, nullptr)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      monitored_(std::exchange(other.monitored_, false)) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(socket_, other.socket_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(monitored_, other.monitored_);
   return *this;
 }
 
@@ -83,7 +86,9 @@ bool Socket::receive(Message& message) {
   }
 }
 
+// A closed socket ends later, on a thread of the context: what happens to it until then is no event any more.
 void Socket::close() {
+  if (std::exchange(monitored_, false)) zmq_socket_monitor(socket_, nullptr, 0);
   if (socket_ != nullptr) zmq_close(std::exchange(socket_, nullptr));
   descriptor_ = -1;
 }
@@ -91,7 +96,9 @@ void Socket::close() {
 Socket Socket::monitor(const Context& context, int events) {
   const std::string place = "inproc://monitor-" + std::to_string(reinterpret_cast<uintptr_t>(socket_));
   if (zmq_socket_monitor(socket_, place.c_str(), events) != 0) fail("the monitor of a socket");
+  monitored_ = true;
   Socket monitor(context, ZMQ_PAIR);
+  monitor.set(ZMQ_RCVHWM, 0);
   monitor.connect(place);
   return monitor;
 }

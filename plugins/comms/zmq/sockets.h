@@ -74,12 +74,14 @@ class Socket {
   int descriptor() const { return descriptor_; }  // readable when receive may find something
   void close();
 
-  // A socket that receives these events of this one, until this one is closed.
+  // A socket that receives these events of this one, until this one is closed, which has to be first: a thread of the
+  // context waits for ever to send an event that nobody can receive.
   Socket monitor(const Context& context, int events);
 
  private:
   void* socket_ = nullptr;
   int descriptor_ = -1;
+  bool monitored_ = false;
 };
 
 // Reads the next event of a monitor; 0: none.

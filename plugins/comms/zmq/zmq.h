@@ -50,8 +50,8 @@ class Zmq {
     std::deque<Room> rooms;
   };
   struct Peer {
+    Socket monitor;  // of the next, which is destroyed first
     Socket dealer;
-    Socket monitor;
     std::string endpoint;
     std::string route;    // its connection to the ROUTER, once it has proved itself
     std::string greeter;  // the route that has said hello and not proved itself
@@ -123,8 +123,8 @@ class Zmq {
   const Nonce instance_ = draw_nonce();
   Outbox outbox_;  // outlives what libzmq has borrowed
   std::optional<Context> context_;
+  Socket router_monitor_;  // of the next, which is destroyed first
   Socket router_;
-  Socket router_monitor_;
   std::string endpoint_;  // of the ROUTER, for others
   std::vector<Peer> peers_;
   std::map<std::string, int32_t, std::less<>> routes_;
