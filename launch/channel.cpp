@@ -63,6 +63,8 @@ void make_waitless(int descriptor) {
   fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
+void make_waiting(int descriptor) { fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK); }
+
 SocketPair make_socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)

@@ -40,6 +40,8 @@ class Channel {
 
 // Makes a descriptor one that neither waits nor is inherited.
 void make_waitless(int descriptor);
+// Makes a descriptor one that waits.
+void make_waiting(int descriptor);
 
 // Two ends of a channel in both directions. Throws std::system_error.
 struct SocketPair {

@@ -26,22 +26,34 @@ void for_texts(const cli::Node& node, const std::function<void(const std::string
     for (const cli::Node& entry : *list) for_texts(entry, use);
 }
 
-// Returns the first relative path among those keys of a reader that say where its data is.
-std::optional<std::string> relative_data(const cli::Node& table) {
-  std::optional<std::string> result;
+// Adds the paths among those keys of a reader that say where its data is.
+void add_data(const cli::Node& table, std::vector<LaunchedPath>& to) {
   const auto* members = table.get<cli::Node::Members>();
-  if (members == nullptr) return result;
+  if (members == nullptr) return;
   for (const auto& [key, value] : *members) {
     const bool is_place =
         std::find(std::begin(cli::kDataPlaces), std::end(cli::kDataPlaces), key) != std::end(cli::kDataPlaces);
     if (is_place)
-      for_texts(value, [&](const std::string& path) {
-        if (!fs::path(path).is_absolute() && !result) result = "\"" + path + "\" of a reader";
+      for_texts(value, [&, place = value.place + ": key \"" + key + "\" of a reader"](const std::string& path) {
+        to.push_back({place, fs::path(path).lexically_normal().string()});
       });
     if (const auto* list = value.get<cli::Node::List>())
-      for (const cli::Node& part : *list)
-        if (!result) result = relative_data(part);
+      for (const cli::Node& part : *list) add_data(part, to);
   }
+}
+
+// job: as below.
+std::vector<LaunchedPath> data_of(const Job& job) {
+  std::vector<LaunchedPath> result;
+  for (const auto* reader : {&job.train, &job.test})
+    if (*reader) add_data((*reader)->table, result);
+  if (!job.init) return result;
+  const auto add = [&](const std::string& key, const std::string& path) {
+    if (!path.empty()) result.push_back({job.init->place + ": key \"" + key + "\"", path});
+  };
+  add("init", job.init->file);
+  for (const cli::JobVectors& each : job.init->vectors)
+    for (const std::string* const path : {&each.file, &each.words}) add("init.vectors." + each.name, *path);
   return result;
 }
 
@@ -52,13 +64,8 @@ std::optional<std::string> relative_path(const Job& job, const cli::TrainArgumen
   if (job.average_save && !arguments.no_save && is_relative(*job.average_save)) return "key \"average.save\"";
   if (job.checkpoint && is_relative(job.checkpoint->folder)) return "key \"checkpoint.folder\"";
   if (std::any_of(job.plugin_folders.begin(), job.plugin_folders.end(), is_relative)) return "key \"plugin_folders\"";
-  if (job.init && is_relative(job.init->file)) return "key \"init\"";
-  if (job.init)
-    for (const cli::JobVectors& each : job.init->vectors)
-      if (is_relative(each.file) || is_relative(each.words)) return "key \"init.vectors." + each.name + "\"";
-  for (const auto* reader : {&job.train, &job.test})
-    if (*reader)
-      if (auto path = relative_data((*reader)->table)) return path;
+  for (const LaunchedPath& path : data_of(job))
+    if (is_relative(path.text)) return path.place + ": \"" + path.text + "\"";
   return std::nullopt;
 }
 
@@ -79,6 +86,10 @@ LaunchedJob read_job(const cli::TrainCommand& command) {
   result.devices = static_cast<int64_t>(std::max<size_t>(1, job.devices.size()));
   result.states_threads = job.threads > 0;
   result.staleness = job.training.staleness;
+  if (command.arguments.cluster.is_wanted) {
+    const std::string name = fs::path(result.path).filename().string();
+    result.data = data_of(cli::parse_job(result.files.front().text, name, command.arguments.common.sets));
+  }
   if (!command.arguments.launch.nodes.empty()) {
     // Relative paths of a job are joined with its folder: where that is relative, so are they.
     const std::string near = fs::path(result.path).lexically_relative(fs::current_path()).string();

@@ -10,6 +10,12 @@
 
 namespace tenon::launch {
 
+// Where a job says that data is, as written: a whole path, or one that is relative to the folder of the job.
+struct LaunchedPath {
+  std::string place;  // "job.toml:12: key \"path\" of a reader"
+  std::string text;
+};
+
 struct LaunchedJob {
   std::string path;                     // absolute
   std::vector<cli::JobFile> files;      // with absolute paths, the job first
@@ -18,6 +24,7 @@ struct LaunchedJob {
   int64_t devices = 1;                  // of a process
   int64_t staleness = 0;                // of the bounded mode; 0: the exact mode
   bool states_threads = false;          // by its key or by --threads
+  std::vector<LaunchedPath> data;       // of readers and of "init"
   std::optional<std::string> relative;  // a key that is relative to the folder of the job, for a message
 };
 

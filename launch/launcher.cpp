@@ -30,6 +30,7 @@ using process::kStuckExit;
 
 constexpr std::chrono::seconds kConnect(30);     // for an agent to answer
 constexpr std::chrono::seconds kReconnect(5);    // likewise for one that the training can do without
+constexpr std::chrono::seconds kPod(600);        // for one that comes by itself, whose machine may have to be found
 constexpr std::chrono::seconds kPrepare(60);     // for a node to have its job and lease
 constexpr std::chrono::seconds kHalt(8);         // for an agent to end its processes
 constexpr std::chrono::seconds kDeaf(3);         // for an agent to say something meanwhile
@@ -66,13 +67,14 @@ bool is_permanent(int exit) {
 
 }  // namespace
 
-Launcher::Launcher(const cli::TrainCommand& command)
+Launcher::Launcher(const cli::TrainCommand& command, MeetingPlace* meeting)
     : command_(command),
+      awaits_agents_(meeting != nullptr),
       job_(read_job(command)),
       output_(command.arguments.common.quiet),
       signals_{SIGINT, SIGTERM, SIGHUP},
       holder_(holder_of(job_)),
-      team_(nodes_of(command), signals_, output_, watch_of(command.arguments.launch)) {
+      team_(nodes_of(command, meeting != nullptr), signals_, output_, watch_of(command.arguments.launch), meeting) {
   check_alone();
   check_mpi(command.arguments.launch.comm, team_.nodes(), command.options.operand(0));
   const bool is_bounded = job_.staleness > 0;  // where each process computes all shards of its minibatches
@@ -91,10 +93,11 @@ int Launcher::run() {
     const std::optional<Cause> cause = supervise();
     if (!cause) break;
     halt(cause->text);
-    if (signal_ != 0) return exit_of_training();
+    if (signal_ != 0) break;
     const std::string why_not = obstacle(*cause);
     if (!why_not.empty() || cause->permanent) {
       output_.warn("tenon: " + cause->text + why_not);
+      team_.finish();
       return cause->exit;
     }
     ++restarts_;
@@ -122,7 +125,9 @@ std::optional<Failure> Launcher::fault_of(size_t node, std::chrono::seconds wait
   }
   if (!link.hello()) {
     const bool may_be_left_out = epoch_ > 0 && team_.has_answer();
-    if (waited < (may_be_left_out ? kReconnect : kConnect)) return std::nullopt;
+    const std::chrono::seconds of_ssh = may_be_left_out ? kReconnect : kConnect;
+    const std::chrono::seconds patience = awaits_agents_ ? kPod : of_ssh;
+    if (waited < patience) return std::nullopt;
     return Failure(cli::kIo, name + ": no answer for " + std::to_string(waited.count()) + " s");
   }
   const std::string version = link.hello()->value("version", "unknown");
@@ -386,7 +391,7 @@ void Launcher::halt(const std::string& reason) {
   while (!team_.all_ended() && Clock::now() < began + kHalt) {
     for (const Process& process : team_.processes()) {
       Link& link = team_.link(process.node);
-      const bool is_far = !link.node().empty();  // then it ends by itself if it hears nothing
+      const bool is_far = link.is_far();  // then it ends by itself if it hears nothing
       const Clock::time_point heard = is_far ? link.heard() : std::max(link.heard(), began);
       if (process.running && Clock::now() - heard > kDeaf) link.cut();
     }

@@ -24,7 +24,9 @@ struct Cause {
 
 class Launcher : base::NotCopied {
  public:
-  explicit Launcher(const cli::TrainCommand& command);
+  // meeting: where the agents of --nodes come by themselves, but for the first one, which is this machine; null: they
+  // are started.
+  explicit Launcher(const cli::TrainCommand& command, MeetingPlace* meeting = nullptr);
 
   // Returns the exit code of the training. Throws Failure if it could not be started.
   int run();
@@ -66,6 +68,7 @@ class Launcher : base::NotCopied {
   void interrupt(int signal);
 
   const cli::TrainCommand& command_;
+  const bool awaits_agents_;
   const LaunchedJob job_;
   Output output_;
   const Signals signals_;

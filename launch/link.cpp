@@ -30,7 +30,7 @@ std::string quoted(const std::string& word) {
 // because the user's shell may be any other one.
 std::vector<std::string> command_of(const Node& node) {
   const std::string here = (cli::this_program().parent_path() / "tenon-launch").string();
-  if (node.name.empty()) return {here, "--node"};
+  if (node.name.empty() || node.is_here) return {here, "--node"};
   const std::string script = "p=" + quoted(here) + "; [ -x \"$p\" ] || p=tenon-launch; exec \"$p\" --node";
   std::string machine = node.name;
   if (const size_t bracket = machine.find('['); bracket != std::string::npos) {  // ssh knows no brackets
@@ -43,7 +43,7 @@ std::vector<std::string> command_of(const Node& node) {
 }  // namespace
 
 Link::Link(const Node& node, const Signals& signals, std::function<void(const json&)> handle)
-    : node_(node.name), handle_(std::move(handle)), heard_(Clock::now()) {
+    : node_(node.name), is_far_(!node.name.empty() && !node.is_here), handle_(std::move(handle)), heard_(Clock::now()) {
   Pipe to = make_pipe(), from = make_pipe(), errors = make_pipe();
   std::vector<std::string> words = command_of(node);
   child_.emplace([&] {
@@ -58,6 +58,11 @@ Link::Link(const Node& node, const Signals& signals, std::function<void(const js
   });
   errors_.open(std::move(errors.from));
   channel_.emplace(std::move(from.from), std::move(to.to), kLongestLine);
+}
+
+Link::Link(const Node& node, base::Descriptor socket, std::function<void(const json&)> handle)
+    : node_(node.name), is_far_(true), handle_(std::move(handle)), heard_(Clock::now()) {
+  channel_.emplace(std::move(socket), base::Descriptor(), kLongestLine);
 }
 
 Link::~Link() { cut(); }
@@ -101,12 +106,14 @@ void Link::ping(Clock::time_point now) {
 bool Link::has_ended() { return !open_; }
 
 int Link::exit_code() {
+  if (!child_) return 0;
   const int status = child_->wait();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string Link::ending() {
-  const std::string program = node_.empty() ? "the agent" : "ssh";
+  if (!child_) return "the connection has ended";
+  const std::string program = is_far_ ? "ssh" : "the agent";
   await_end(std::chrono::seconds(2));
   if (!child_->has_ended()) return "the connection has ended";
   errors_.read();
@@ -116,13 +123,15 @@ std::string Link::ending() {
 }
 
 void Link::finish() {
+  if (!child_) send({{"finish", 1}});
   if (channel_) channel_->close_out();
 }
 
 void Link::cut() {
   open_ = false;
-  channel_.reset();                           // an agent on this machine ends by that
-  if (!node_.empty()) child_->send(SIGKILL);  // one on another by the end of the connection
+  channel_.reset();  // an agent on this machine ends by that, one on another by the end of the connection
+  if (!child_) return;
+  if (is_far_) child_->send(SIGKILL);
   await_end(std::chrono::seconds(3));
   if (!child_->has_ended()) child_->send(SIGKILL);  // it is stopped; what it has started ends with it
 }

@@ -20,6 +20,8 @@ class Link : base::NotCopied {
  public:
   // handle: called with each line of the agent but the first. Throws std::system_error.
   Link(const Node& node, const Signals& signals, std::function<void(const json&)> handle);
+  // Takes the connection with an agent that comes by itself. handle: likewise.
+  Link(const Node& node, base::Descriptor socket, std::function<void(const json&)> handle);
   ~Link();
 
   void add_waits(std::vector<Wait>& waits);
@@ -28,6 +30,7 @@ class Link : base::NotCopied {
   void ping(Clock::time_point now);
 
   [[nodiscard]] const std::string& node() const { return node_; }
+  [[nodiscard]] bool is_far() const { return is_far_; }
   // What the agent says of itself and of its machine: {"version", "host", "cores"}; empty as long as it has said
   // nothing.
   [[nodiscard]] const std::optional<json>& hello() const { return hello_; }
@@ -50,10 +53,11 @@ class Link : base::NotCopied {
   void await_end(std::chrono::seconds most);
 
   const std::string node_;  // empty: this machine
+  const bool is_far_;
   std::function<void(const json&)> handle_;
   std::optional<Channel> channel_;
-  LastWords errors_;  // of standard error
-  std::optional<process::Child> child_;
+  LastWords errors_;                     // of standard error
+  std::optional<process::Child> child_;  // empty: the agent has come by itself
   std::optional<json> hello_;
   Clock::time_point heard_, pinged_;
   bool open_ = true;

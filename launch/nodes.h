@@ -12,6 +12,7 @@ struct Node {
   int64_t processes = 1;  // on it
   int64_t first = 0;      // the number of its first process
   int64_t cores = 1;      // that a process there may use
+  bool is_here = false;   // although it has a name
 
   // Returns the name without a user.
   [[nodiscard]] std::string host() const;

@@ -15,7 +15,7 @@ namespace tenon::launch {
 
 using cli::Failure;
 
-std::vector<Node> nodes_of(const cli::TrainCommand& command) {
+std::vector<Node> nodes_of(const cli::TrainCommand& command, bool first_is_here) {
   const cli::LaunchArguments& launch = command.arguments.launch;
   if (launch.nodes.empty()) {
     Node here;
@@ -24,6 +24,7 @@ std::vector<Node> nodes_of(const cli::TrainCommand& command) {
   }
   try {
     std::vector<Node> nodes = parse_nodes(launch.nodes);
+    nodes.front().is_here = first_is_here;
     if (const int64_t count = processes_of(nodes); launch.servers >= count)
       command.options.fail("--servers " + std::to_string(launch.servers) + ": --nodes has " +
                            counted(count, "process", "processes") + ", of which one at least has to train");

@@ -12,7 +12,8 @@
 namespace tenon::launch {
 
 // Returns the machines and their processes: of --nodes, or this one with those of --processes and --servers.
-[[nodiscard]] std::vector<Node> nodes_of(const cli::TrainCommand& command);
+// first_is_here: whether the first of --nodes is this one.
+[[nodiscard]] std::vector<Node> nodes_of(const cli::TrainCommand& command, bool first_is_here);
 [[nodiscard]] WatchOptions watch_of(const cli::LaunchArguments& launch);
 // Returns the host and the port of --address: 0 without one. first: the machine of process 0.
 [[nodiscard]] std::pair<std::string, int> listen_of(const std::string& address, const Node& first);

@@ -29,10 +29,11 @@ std::optional<Value> member(const json& line, const char* key) {
 
 }  // namespace
 
-Team::Team(std::vector<Node> nodes, const Signals& signals, Output& output, WatchOptions watch)
+Team::Team(std::vector<Node> nodes, const Signals& signals, Output& output, WatchOptions watch, MeetingPlace* meeting)
     : nodes_(std::move(nodes)),
       signals_(signals),
       output_(output),
+      meeting_(meeting),
       watch_options_(watch),
       links_(nodes_.size()),
       answers_(nodes_.size()),
@@ -48,10 +49,13 @@ void Team::connect() {
   for (size_t i = 0; i < nodes_.size(); ++i)
     if (!links_[i] || links_[i]->has_ended()) {
       links_[i].reset();
-      links_[i] = std::make_unique<Link>(nodes_[i], signals_, [this, name = nodes_[i].name](const json& line) {
+      auto handle_line = [this, name = nodes_[i].name](const json& line) {
         const auto at = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.name == name; });
         handle(static_cast<size_t>(at - nodes_.begin()), line);
-      });
+      };
+      links_[i] = meeting_ != nullptr && !nodes_[i].is_here
+                      ? std::make_unique<Link>(nodes_[i], meeting_->expect(nodes_[i].name), handle_line)
+                      : std::make_unique<Link>(nodes_[i], signals_, handle_line);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "launch/link.h"
 #include "launch/nodes.h"
 #include "launch/output.h"
+#include "launch/pod/meeting_place.h"
 #include "launch/watch.h"
 
 namespace tenon::launch {
@@ -33,7 +34,8 @@ struct Process {
 
 class Team : base::NotCopied {
  public:
-  Team(std::vector<Node> nodes, const Signals& signals, Output& output, WatchOptions watch);
+  // meeting: where agents come by themselves, but for that of a node which is here; null: this object starts them.
+  Team(std::vector<Node> nodes, const Signals& signals, Output& output, WatchOptions watch, MeetingPlace* meeting);
   ~Team();
 
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
@@ -77,6 +79,7 @@ class Team : base::NotCopied {
   std::vector<Node> nodes_;
   const Signals& signals_;
   Output& output_;
+  MeetingPlace* const meeting_;
   const WatchOptions watch_options_;
   std::vector<std::unique_ptr<Link>> links_;  // of each node
   std::vector<std::optional<Answer>> answers_;

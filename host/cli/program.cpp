@@ -17,9 +17,11 @@ int report(int exit, const std::string& message) {
   return exit;
 }
 
-int guarded(const Arguments& arguments, int (*run)(const Arguments& arguments)) {
+}  // namespace
+
+int guarded(const std::function<int()>& run) {
   try {
-    const int exit = run(arguments);
+    const int exit = run();
     if (!std::cout.flush()) return report(kIo, "cannot write to standard output");
     return exit;
   } catch (...) {
@@ -28,12 +30,10 @@ int guarded(const Arguments& arguments, int (*run)(const Arguments& arguments)) 
   }
 }
 
-}  // namespace
-
 int program(int argc, char** argv, int (*run)(const Arguments& arguments)) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes then returns an error
   tell_crashes();
-  const int exit = guarded(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc), run);
+  const int exit = guarded([&] { return run(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc)); });
   constexpr unsigned kMostSeconds = 60;
   leave_plugins(kMostSeconds);
   return exit;

@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
 
+// Calls `run` and returns its exit code, or that of its failure, which is reported on standard error.
+[[nodiscard]] int guarded(const std::function<int()>& run);
 // The body of main: runs `run` with the arguments behind the name of the program, and returns the exit code.
-int program(int argc, char** argv, int (*run)(const Arguments& arguments));
+[[nodiscard]] int program(int argc, char** argv, int (*run)(const Arguments& arguments));
 
 }  // namespace tenon::cli

@@ -59,8 +59,8 @@ int free_port(int port) {
 class Agent {
  public:
   Agent() : channel_(take(STDIN_FILENO, "/dev/null"), take(STDOUT_FILENO, nullptr), kLongestCommand) {}
-  // Of one process of a World, with this rank.
-  Agent(base::Descriptor socket, int64_t rank)
+  // rank: of the one process that it has, in a World.
+  explicit Agent(base::Descriptor socket, std::optional<int64_t> rank = std::nullopt)
       : channel_(std::move(socket), base::Descriptor(), kLongestCommand), rank_(rank) {}
 
   int run() {
@@ -75,6 +75,9 @@ class Agent {
     while (open_ || !workers_.empty() || world_) turn();
     return cli::kDone;
   }
+
+  // Whether the launcher needs no agent any more.
+  [[nodiscard]] bool is_finished() const { return finished_; }
 
  private:
   struct Running {
@@ -170,6 +173,9 @@ class Agent {
       end(command["end"]);
     } else if (command.contains("pause")) {
       paused_ = command["pause"];
+    } else if (command.contains("finish")) {
+      finished_ = true;
+      open_ = false;
     }
   } catch (...) {
     const cli::Ending ending = cli::ending_of(std::current_exception());
@@ -247,6 +253,7 @@ class Agent {
   Channel channel_;
   bool open_ = true;  // the launcher is there
   bool paused_ = false;
+  bool finished_ = false;
   Clock::time_point heard_ = Clock::now(), renewal_;
   Clock::duration silence_ = {};  // of the launcher, after which it is lost; 0: never
   std::optional<base::TemporaryFolder> folder_;
@@ -260,6 +267,12 @@ class Agent {
 }  // namespace
 
 int run_agent() { return Agent().run(); }
+
+bool run_agent_over(base::Descriptor socket) {
+  Agent agent(std::move(socket));
+  agent.run();
+  return agent.is_finished();
+}
 
 int run_agent_of_world(const std::string& socket, const std::string& comm) {
   const std::optional<base::LaunchedPlace> place = base::place_by_mpi(comm);

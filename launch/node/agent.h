@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/files.h"
+
 namespace tenon::launch {
 
 // Serves a launcher over standard input and output until it ends, and returns the exit code of the program. Lines of
@@ -18,6 +20,8 @@ namespace tenon::launch {
 // To the launcher: {"hello": {...}} first; {"process": 2, ...} with "control", a line of the process, with "out" or
 // "err", what it prints, or with "end", how it has ended.
 int run_agent();
+// Likewise over a socket. Returns whether the launcher has said {"finish": 1}, that no other one will come.
+bool run_agent_over(base::Descriptor socket);
 // Likewise for an agent that the launcher of an MPI has started, with one process, over the socket of a World. comm: of
 // that MPI.
 int run_agent_of_world(const std::string& socket, const std::string& comm);

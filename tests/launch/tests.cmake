@@ -14,6 +14,7 @@ tenon_test(launch/srun_test)
 tenon_test(launch/stop_test)
 tenon_test(launch/tables_test)
 tenon_test(launch/trainings_test)
+tenon_test(launch/tunnel_test)
 tenon_test(launch/watch_test)
 tenon_test(launch/words_test)
 if(NOT TENON_SANITIZE) # as comms/mpi_test

@@ -54,7 +54,7 @@ void LaunchArguments::add_to(Options& options) {
       "start the processes again at most so often after one was lost, from the last checkpoint (20)");
 }
 
-void LaunchArguments::check(const Options& options) const {
+void LaunchArguments::check(const Options& options, bool in_cluster) const {
   const auto fail = [&](const char* option, const std::string& expected, const std::string& found) {
     options.fail(std::string(option) + ": expected " + expected + ", got " + found);
   };
@@ -69,11 +69,44 @@ void LaunchArguments::check(const Options& options) const {
   if (!(stall >= 0 && stall <= kMostSeconds)) fail("--stall", "0 to 1e6 seconds", base::brief(stall, 6));
   if (!(silence >= 1 && silence <= kMostSeconds)) fail("--silence", "1 to 1e6 seconds", base::brief(silence, 6));
   if (!address.empty() && nodes.empty()) options.fail("--address is about --nodes, which is missing");
-  if (is_wanted()) return;
+  if (is_wanted() || in_cluster) return;
   for (const GivenOption& each : options.given_options())
     for (const char* const name : {"comm", "stall", "silence", "restarts"})
       if (each.name == name)
         options.fail(std::string("--") + name + " is about --processes or --nodes, which are missing");
+}
+
+void ClusterArguments::add_to(Options& options) {
+  options.list.add_options()(
+      "cluster", po::value(&context)->implicit_value("")->value_name("CONTEXT")->notifier([this](const std::string&) {
+        is_wanted = true;
+      }),
+      "train in a cluster of Kubernetes, by this context of the kubeconfig, or by the current one "
+      "(docs/kubernetes.md)")("image", po::value(&image)->value_name("IMAGE"),
+                              "the image of the pods, which has tenon")(
+      "namespace", po::value(&space)->value_name("NAME"), "the namespace, instead of the context's")(
+      "claim", po::value(&claims)->value_name("NAME[:PATH]"),
+      "a PersistentVolumeClaim that pods see at PATH (/work, where the results of the job are); may be repeated")(
+      "host-path", po::value(&host_paths)->value_name("DIR[:PATH]"),
+      "a folder of the nodes that pods see at PATH (DIR); may be repeated")(
+      "memory", po::value(&memory)->value_name("SIZE"), "of a process in a cluster, such as 2Gi (1Gi)")(
+      "label", po::value(&labels)->value_name("KEY=VALUE"),
+      "of the workload and its pods, such as kueue.x-k8s.io/queue-name=team; may be repeated")(
+      "detach", po::bool_switch(&detach), "end once the cluster trains; `tenon dist` tells the rest")(
+      "dry-run", po::bool_switch(&dry_run), "print the objects for the cluster, and create none")(
+      "output,o", po::value(&output)->value_name("FORMAT"), "of --dry-run: yaml or json (yaml)");
+}
+
+void ClusterArguments::check(const Options& options) const {
+  if (output != "yaml" && output != "json") options.fail("--output: expected yaml or json, got \"" + output + "\"");
+  if (is_wanted && image.empty()) options.fail("--cluster: --image is missing, the image of the pods");
+  if (is_wanted && detach && claims.empty() && !dry_run)
+    options.fail("--detach: nobody is there to fetch the model; state a --claim, in which it stays");
+  if (is_wanted) return;
+  for (const GivenOption& each : options.given_options())
+    for (const char* const name :
+         {"image", "namespace", "claim", "host-path", "memory", "label", "detach", "dry-run", "output"})
+      if (each.name == name) options.fail(std::string("--") + name + " is about --cluster, which is missing");
 }
 
 TrainCommand::TrainCommand(const std::string& verb)
@@ -94,6 +127,7 @@ TrainCommand::TrainCommand(const std::string& verb)
   add_saving();
   add_resuming();
   arguments.launch.add_to(options);
+  arguments.cluster.add_to(options);
   arguments.common.add_to(options);
   arguments.common.add_log_to(options);
 }
@@ -133,7 +167,10 @@ bool TrainCommand::parse(const Arguments& words) {
     if (name != change) arguments.common.sets.push_back(key + change.substr(name.size()));
     arguments.resume_with.push_back(change_of(key));
   }
-  arguments.launch.check(options);
+  arguments.launch.check(options, arguments.cluster.is_wanted);
+  arguments.cluster.check(options);
+  if (arguments.cluster.is_wanted && !arguments.launch.nodes.empty())
+    options.fail("--cluster and --nodes exclude each other: the cluster finds the machines");
   return true;
 }
 

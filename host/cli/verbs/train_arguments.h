@@ -27,6 +27,21 @@ struct LaunchArguments {
 
   [[nodiscard]] bool is_wanted() const { return processes != JobOptions::kNotGiven || !nodes.empty(); }
   void add_to(Options& options);
+  // in_cluster: whether pods take the place of --processes. Throws Failure(kUsage).
+  void check(const Options& options, bool in_cluster) const;
+};
+
+// The options of a training in a cluster of Kubernetes (docs/kubernetes.md).
+struct ClusterArguments {
+  bool is_wanted = false;
+  std::string context;  // of the kubeconfig; empty: the current one
+  std::string image, space;
+  std::vector<std::string> claims, host_paths, labels;
+  std::string memory;  // of a process, such as "2Gi"; empty: the default
+  bool dry_run = false, detach = false;
+  std::string output = "yaml";  // of dry_run
+
+  void add_to(Options& options);
   // Throws Failure(kUsage).
   void check(const Options& options) const;
 };
@@ -40,6 +55,7 @@ struct TrainArguments {
   std::string resume_from;
   std::vector<std::string> resume_with;  // names of tn_checkpoint_options.resume_with
   LaunchArguments launch;
+  ClusterArguments cluster;
 
   [[nodiscard]] bool resumes() const {
     return resume || resume_inexact || !resume_from.empty() || !resume_with.empty();

@@ -460,15 +460,13 @@ class Training : base::NotCopied {
   TrainOptions options_;
 };
 
-// Goes on as the program that starts and supervises several processes.
-[[noreturn]] void launch(const Arguments& arguments) {
-  const std::optional<ExternalVerb> launcher = external_verb("launch");
-  if (!launcher)
-    throw Failure(
-        kNotFound,
-        "several processes are started by the program tenon-launch, which is neither beside this one nor in a "
-        "folder of PATH");
-  run_external(*launcher, arguments);
+// Goes on as another program of Tenon. what: it does
+[[noreturn]] void go_on_as(const std::string& name, const std::string& what, const Arguments& arguments) {
+  const std::optional<ExternalVerb> program = external_verb(name);
+  if (!program)
+    throw Failure(kNotFound, what + " by the program tenon-" + name +
+                                 ", which is neither beside this one nor in a folder of PATH");
+  run_external(*program, arguments);
 }
 
 }  // namespace
@@ -476,7 +474,8 @@ class Training : base::NotCopied {
 int run_train(const Arguments& arguments) {
   TrainCommand command;
   if (!command.parse(arguments)) return kDone;
-  if (command.arguments.launch.is_wanted()) launch(arguments);
+  if (command.arguments.cluster.is_wanted) go_on_as("dist", "a training in a cluster is started", arguments);
+  if (command.arguments.launch.is_wanted()) go_on_as("launch", "several processes are started", arguments);
   return supervised([&](process::Control* control) {
     const LogFormat format = command.arguments.common.format(command.options);
     Job job = command.load();

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/access.h"
+
+#include <sodium.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
+
+#include "base/launchers.h"
+#include "host/cli/cli.h"
+#include "process/child.h"
+
+namespace tenon::cluster {
+
+namespace {
+
+namespace fs = std::filesystem;
+using base::environment_text;
+using cli::Failure;
+
+constexpr unsigned kPluginSeconds = 30;
+constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Failure(cli::kNotFound, "cannot read \"" + path.string() + "\"");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string without_end(std::string text) {
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  return text;
+}
+
+// One kubeconfig.
+class Config {
+ public:
+  explicit Config(const fs::path& path) : path_(path), config_(read_yaml(path)) {
+    if (!config_.is_object()) throw Failure(cli::kBadConfig, path.string() + ": this is no kubeconfig");
+  }
+
+  [[nodiscard]] std::string text(const json& object, const char* key) const {
+    const auto member = object.find(key);
+    if (member == object.end() || member->is_null()) return "";
+    if (!member->is_string())
+      throw Failure(cli::kBadConfig, path_.string() + ": key \"" + key + "\": expected a text, got " + member->dump());
+    return *member;
+  }
+  [[nodiscard]] bool truth(const json& object, const char* key) const {
+    const auto member = object.find(key);
+    return member != object.end() && member->is_boolean() && member->get<bool>();
+  }
+  [[nodiscard]] std::string current() const { return text(config_, "current-context"); }
+
+  // Returns the member `one` of the entry of a list with this name: "contexts", "context".
+  [[nodiscard]] json entry(const char* list, const char* one, const std::string& name) const {
+    std::string names;
+    for (const json& each : config_.value(list, json::array())) {
+      if (!each.is_object()) continue;
+      const std::string entry_name = text(each, "name");
+      if (entry_name == name && each.contains(one) && each[one].is_object()) return each[one];
+      names += (names.empty() ? "" : ", ") + entry_name;
+    }
+    throw Failure(cli::kNotFound, path_.string() + ": there is no " + one + " \"" + name + "\"; there " +
+                                      (names.empty() ? "is none" : "are: " + names));
+  }
+  // Returns what the key KEY-data has in base64, else the file that the key names, relative to this one.
+  [[nodiscard]] std::string data(const json& object, const std::string& key) const {
+    const std::string encoded = text(object, (key + "-data").c_str()), file = text(object, key.c_str());
+    if (encoded.empty()) return file.empty() ? "" : read_file(path(file));
+    std::string bytes(encoded.size(), '\0');
+    size_t count = 0;
+    if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), encoded.data(), encoded.size(),
+                          " \r\n", &count, nullptr, sodium_base64_VARIANT_ORIGINAL) != 0)
+      throw Failure(cli::kBadConfig, path_.string() + ": key \"" + key + "-data\": this is no base64");
+    bytes.resize(count);
+    return bytes;
+  }
+  [[nodiscard]] std::string path(const std::string& file) const {
+    return file.empty() ? "" : (fs::absolute(path_).parent_path() / file).string();
+  }
+  [[nodiscard]] std::string place(const std::string& user) const { return "user " + user + " of " + path_.string(); }
+
+ private:
+  const fs::path path_;
+  const json config_;
+};
+
+std::optional<fs::path> kubeconfig() {
+  std::istringstream files(environment_text("KUBECONFIG"));
+  std::error_code error;
+  for (std::string file; std::getline(files, file, ':');)
+    if (!file.empty() && fs::exists(file, error)) return file;
+  const fs::path usual = fs::path(environment_text("HOME")) / ".kube/config";
+  if (environment_text("KUBECONFIG").empty() && fs::exists(usual, error)) return usual;
+  return std::nullopt;
+}
+
+Access access_of_pod() {
+  const std::string host = environment_text("KUBERNETES_SERVICE_HOST");
+  const std::string token = std::string(kServiceAccount) + "token";
+  if (host.empty() || !fs::exists(token))
+    throw Failure(cli::kNotFound,
+                  "there is no kubeconfig: neither a file that KUBECONFIG names nor ~/.kube/config, and this is no pod "
+                  "with a service account");
+  Access access;
+  access.context = "the service account of this pod";
+  access.server = "https://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
+                  environment_text("KUBERNETES_SERVICE_PORT");
+  access.authority = read_file(std::string(kServiceAccount) + "ca.crt");
+  access.token_file = token;
+  access.space = without_end(read_file(std::string(kServiceAccount) + "namespace"));
+  return access;
+}
+
+void add_user(Access& access, const Config& config, const std::string& name) {
+  const json user = config.entry("users", "user", name);
+  access.certificate = config.data(user, "client-certificate");
+  access.key = config.data(user, "client-key");
+  access.token = config.text(user, "token");
+  if (access.token.empty()) access.token_file = config.path(config.text(user, "tokenFile"));
+  access.user = config.text(user, "username");
+  access.password = config.text(user, "password");
+  if (user.contains("exec")) access.plugin = CredentialPlugin{user["exec"], json::object(), config.place(name)};
+  if (user.contains("auth-provider"))
+    throw Failure(cli::kBadConfig, config.place(name) +
+                                       ": Kubernetes itself has given up \"auth-provider\"; use \"exec\", a token or a "
+                                       "certificate");
+}
+
+void check_safe(const Access& access) {
+  const bool has_credentials = !access.token.empty() || !access.token_file.empty() || !access.user.empty() ||
+                               !access.certificate.empty() || access.plugin;
+  if (access.server.starts_with("https://") || !has_credentials) return;
+  throw Failure(cli::kUsage, "context \"" + access.context + "\": credentials do not go to " + access.server +
+                                 ", whose connection is not encrypted; expected https://");
+}
+
+}  // namespace
+
+void check_name(const std::string& name, const std::string& what) {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+  if (!name.empty() && name.size() <= 253 && name.find_first_not_of(kLetters) == std::string::npos &&
+      name.front() != '-' && name.front() != '.')
+    return;
+  throw Failure(cli::kUsage, what + ": expected lower-case letters, digits, - and ., got \"" + name + "\"");
+}
+
+Access find_access(const std::string& context, const std::string& space) {
+  if (sodium_init() < 0) throw Failure(cli::kInternal, "libsodium cannot be used on this machine");
+  const std::optional<fs::path> path = kubeconfig();
+  Access access;
+  if (!path && context.empty()) {
+    access = access_of_pod();
+  } else if (!path) {
+    throw Failure(cli::kNotFound, "context \"" + context +
+                                      "\": there is no kubeconfig: neither a file that KUBECONFIG "
+                                      "names nor ~/.kube/config");
+  } else {
+    const Config config(*path);
+    access.context = context.empty() ? config.current() : context;
+    if (access.context.empty())
+      throw Failure(cli::kBadConfig,
+                    path->string() + ": key \"current-context\" is missing; state one by --cluster=NAME");
+    const json names = config.entry("contexts", "context", access.context);
+    const json cluster = config.entry("clusters", "cluster", config.text(names, "cluster"));
+    access.server = config.text(cluster, "server");
+    access.authority = config.data(cluster, "certificate-authority");
+    access.server_name = config.text(cluster, "tls-server-name");
+    access.proxy = config.text(cluster, "proxy-url");
+    access.is_insecure = config.truth(cluster, "insecure-skip-tls-verify");
+    access.space = config.text(names, "namespace");
+    add_user(access, config, config.text(names, "user"));
+    if (access.plugin) access.plugin->cluster = cluster;
+  }
+  while (access.server.ends_with('/')) access.server.pop_back();
+  if (!access.server.starts_with("https://") && !access.server.starts_with("http://"))
+    throw Failure(cli::kBadConfig, "context \"" + access.context +
+                                       "\": key \"server\": expected https://HOST:PORT, got \"" + access.server + "\"");
+  check_safe(access);
+  if (!space.empty()) access.space = space;
+  if (access.space.empty()) access.space = "default";
+  check_name(access.space, "namespace");
+  return access;
+}
+
+void ask_plugin(Access& access) {
+  const json& exec = access.plugin->exec;
+  const std::string command = exec.value("command", ""), version = exec.value("apiVersion", "");
+  const std::string who = access.plugin->place + ": the credential plugin \"" + command + "\"";
+  const auto fail = [&](const std::string& why) { throw Failure(cli::kRefused, who + " " + why); };
+  if (command.empty()) fail("has no command");
+  json info = {{"apiVersion", version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
+  if (exec.value("provideClusterInfo", false)) info["spec"]["cluster"] = access.plugin->cluster;
+  const process::ChildEnd end = process::run_child(
+      [&](int to) {
+        setenv("KUBERNETES_EXEC_INFO", info.dump().c_str(), 1);
+        for (const json& each : exec.value("env", json::array()))
+          setenv(each.value("name", "").c_str(), each.value("value", "").c_str(), 1);
+        std::vector<std::string> words = {command};
+        for (const json& word : exec.value("args", json::array())) words.push_back(word);
+        std::vector<char*> pointers;
+        for (std::string& word : words) pointers.push_back(word.data());
+        pointers.push_back(nullptr);
+        dup2(to, STDOUT_FILENO);
+        execvp(pointers[0], pointers.data());
+        _exit(127);
+      },
+      kPluginSeconds);
+  if (end.timed_out) fail("has not answered within " + std::to_string(kPluginSeconds) + " s");
+  if (end.code() == 127)
+    fail("is not found" + (exec.contains("installHint") ? ": " + exec.value("installHint", "") : ""));
+  if (!end.well()) fail("has ended with " + end.how());
+  const json answer = json::parse(end.text, nullptr, false);
+  if (!answer.is_object() || answer.value("kind", "") != "ExecCredential" || !answer.contains("status"))
+    fail("has not answered an ExecCredential");
+  if (answer.value("apiVersion", "") != version)
+    fail("has answered apiVersion " + answer.value("apiVersion", "") + "; expected " + version);
+  const json& status = answer["status"];
+  access.token = status.value("token", "");
+  access.certificate = status.value("clientCertificateData", "");
+  access.key = status.value("clientKeyData", "");
+  if (access.token.empty() && access.certificate.empty()) fail("has given neither a token nor a certificate");
+}
+
+}  // namespace tenon::cluster

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster_training.h"
+
+#include <sodium.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "host/cli/cli.h"
+
+namespace tenon::cluster {
+
+namespace {
+
+using cli::Failure;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kSecretBytes = 32;
+constexpr milliseconds kLook(100);
+constexpr milliseconds kOften(300), kSeldom(2000);  // between two looks at pods: before all run, and after
+constexpr seconds kPatience(20);                    // for pods to come, before events are told
+constexpr seconds kHopeless(60);                    // for pods that cannot be created
+constexpr seconds kLastWords(5);                    // for the end of a log
+constexpr seconds kUntilRemoved(60);
+constexpr seconds kExecPause(2);
+
+std::string plural(int64_t count, const std::string& one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+ClusterTraining::ClusterTraining(const cli::TrainCommand& command, Training training)
+    : command_(command),
+      training_(std::move(training)),
+      signals_{SIGINT, SIGTERM, SIGHUP},
+      api_(
+          find_access(command.arguments.cluster.context, command.arguments.cluster.space),
+          [this](const std::string& text) { tell("tenon: " + text); }, [this] { poll(); }) {
+  training_.plan.space = api_.access().space;
+}
+
+void ClusterTraining::poll() {
+  if (const int signal = signals_.next(); signal != 0) signal_ = signal;
+  if (signal_ != 0 && may_end_) throw Interrupted();
+}
+
+void ClusterTraining::tell(const std::string& text) const {
+  if (!command_.arguments.common.quiet || text.starts_with("tenon:")) std::cerr << cli::plain(text) << std::endl;
+}
+
+// What pods print: events in JSON are for programs, all other lines for people.
+void ClusterTraining::print(const std::string& line) const {
+  const bool is_event = command_.arguments.common.log_format == "json" && line.starts_with('{');
+  (is_event ? std::cout : std::cerr) << line << std::endl;
+}
+
+int ClusterTraining::run() try {
+  choose_kind();
+  create();
+  if (training_.plan.detached) {
+    const std::string& name = training_.plan.name;
+    tell(name + " trains in the namespace \"" + training_.plan.space + "\": tenon dist status " + name +
+         ", tenon dist logs " + name + ", tenon dist stop " + name);
+    return cli::kDone;
+  }
+  const int exit = follow();
+  remove_all();
+  return exit;
+} catch (const Interrupted&) {
+  tell("tenon: ends: removes what was created in the cluster");
+  remove();
+  return cli::kSignalled + signal_;
+} catch (...) {
+  remove();
+  throw;
+}
+
+void ClusterTraining::choose_kind() {
+  const Reply groups = api_.call("GET", "/apis");
+  if (!groups.is_good()) api_.fail(groups, "GET", "/apis");
+  const json body = groups.body();
+  for (const json& group : body.value("groups", json::array()))
+    if (group.value("name", "") == "jobset.x-k8s.io")
+      for (const json& version : group.value("versions", json::array()))
+        if (version.value("version", "") == "v1alpha2") training_.plan.has_jobsets = true;
+}
+
+void ClusterTraining::create() {
+  std::string secret(kSecretBytes, '\0');
+  randombytes_buf(secret.data(), secret.size());
+  json owner;
+  for (Object& object : objects_of(training_.plan, secret)) {
+    if (!owner.is_null()) set_owner(object.body, owner);
+    const std::string path = api_.path(object.group, object.kind);
+    created_.push_back(path + "/" + object.body["metadata"]["name"].get<std::string>());  // although the answer is lost
+    json there = api_.create(path, object.body);
+    if (owner.is_null()) owner = std::move(there);
+  }
+  const Plan& plan = training_.plan;
+  tell(plan.name + ": " + plural(plan.processes + plan.servers, "pod") + " in the namespace \"" + plan.space +
+       "\" of " + api_.access().context + ", image " + plan.image);
+}
+
+int ClusterTraining::follow() {
+  began_ = Clock::now();
+  std::optional<int> exit;
+  while (!exit) {
+    const bool all_run = launcher_ && launcher_->is_ready;
+    if (Clock::now() - looked_ >= (all_run ? kSeldom : kOften)) {
+      look_at_pods();
+      exit = ending();
+    }
+    if (log_ != nullptr) log_->go_on();
+    fetch();
+    if (results_ && results_->are_whole()) exit = results_->exit_code();
+    if (!exit) api_.turn(Clock::now() + (results_ && results_->exit_code() ? milliseconds(5) : kLook));
+  }
+  finish_log();
+  if (results_)
+    for (const std::string& path : results_->written()) tell("fetched " + path);
+  return *exit;
+}
+
+void ClusterTraining::look_at_pods() {
+  looked_ = Clock::now();
+  const json list = api_.get(api_.path("", "pods") + "?" + selector_of(training_.plan.name));
+  size_t running = 0;
+  launcher_.reset();
+  for (const json& pod : list.value("items", json::array())) {
+    const PodState state = state_of(pod);
+    tell_changes(state);
+    if (state.is_ready) ++running;
+    if (state.role == "launcher" && !state.is_leaving &&
+        (!launcher_ || state.phase == "Running" || state.phase == "Pending"))
+      launcher_ = state;
+    if (is_hopeless(state.waits))
+      throw Failure(cli::kBadConfig, "pod " + state.name + " cannot begin (" + state.waits + "): " + state.message);
+  }
+  if (launcher_) look_at_launcher(*launcher_);
+  const auto expected = static_cast<size_t>(training_.plan.processes + training_.plan.servers);
+  if (running < expected && Clock::now() - began_ > kPatience && (!launcher_ || launcher_->phase == "Pending"))
+    look_at_events();
+}
+
+void ClusterTraining::tell_changes(const PodState& pod) {
+  std::string text = "pod " + pod.name + ": ";
+  if (pod.exit && *pod.exit != 0)
+    text += "its process has ended with code " + std::to_string(*pod.exit);
+  else if (pod.is_leaving)
+    text += "is being removed";
+  else if (pod.waits == "Unschedulable" && Clock::now() - began_ > kPatience)
+    text += "no machine has room for it: " + pod.message;
+  else
+    return;
+  if (std::exchange(told_[pod.name], text) != text) tell(text);
+}
+
+void ClusterTraining::look_at_launcher(const PodState& pod) {
+  if (log_ == nullptr || log_->pod() != pod.name) {
+    if (pod.phase == "Pending") return;
+    if (log_ != nullptr) finish_log();
+    exec_.reset();
+    log_ = std::make_unique<Log>(api_, pod.name, true, [this](const std::string& line) { print(line); });
+  }
+  if (pod.exit) lost_exit_ = pod.exit;
+}
+
+void ClusterTraining::look_at_events() {
+  const json list = api_.get(api_.path("", "events"));
+  const std::string& name = training_.plan.name;
+  bool is_refused = false;
+  std::string why;
+  for (const json& event : list.value("items", json::array())) {
+    const json object = event.value("involvedObject", json::object());
+    const std::string text = event.value("message", ""), reason = event.value("reason", "");
+    if (!object.value("name", "").starts_with(name) || event.value("type", "") != "Warning") continue;
+    if (events_.insert(reason + text).second)
+      tell("event of " + object.value("name", "") + ": " + reason + ": " + text);
+    if (reason == "FailedCreate") {
+      is_refused = true;
+      why = text;
+    }
+  }
+  if (is_refused && !launcher_ && Clock::now() - began_ > kHopeless)
+    throw Failure(cli::kRefused, "the pods of " + name + " cannot be created: " + why);
+}
+
+// The launcher's Job has given up, or a pod has ended before its results were fetched.
+std::optional<int> ClusterTraining::ending() {
+  const Plan& plan = training_.plan;
+  const std::string path = plan.has_jobsets ? api_.path("jobset.x-k8s.io/v1alpha2", "jobsets", plan.name)
+                                            : api_.path("batch/v1", "jobs", plan.name + "-launcher");
+  if (launcher_ && launcher_->exit.value_or(-1) < 0) return std::nullopt;
+  const Reply reply = api_.call("GET", path);
+  if (reply.status == 404) throw Failure(cli::kIo, plan.name + " was removed from the cluster");
+  if (!reply.is_good()) api_.fail(reply, "GET", path);
+  const json body = reply.body(), status = body.value("status", json::object());
+  for (const json& condition : status.value("conditions", json::array())) {
+    const std::string type = condition.value("type", "");
+    if (condition.value("status", "") != "True") continue;
+    if (type == "Complete" || type == "Completed")
+      throw Failure(cli::kIo, plan.name + " has ended, and nobody has fetched its results in time");
+    if (type != "Failed") continue;
+    tell("tenon: " + plan.name + " has failed: " + condition.value("reason", "") + ": " +
+         condition.value("message", ""));
+    return lost_exit_.value_or(cli::kIo);
+  }
+  return std::nullopt;
+}
+
+void ClusterTraining::fetch() {
+  if (exec_ != nullptr) exec_->go_on();
+  if (exec_ != nullptr && results_->are_whole()) return exec_->send("taken\n");
+  if (exec_ != nullptr && exec_->is_over()) {
+    if (exec_->refusal().status == 403) api_.fail(exec_->refusal(), "POST", "/pods/exec");
+    const std::string why = exec_->errors().empty() ? exec_->why() : exec_->errors();
+    if (std::exchange(lost_why_, why) != why) tell("tenon: the results cannot be fetched so far: " + why);
+    exec_.reset();
+    exec_again_ = Clock::now() + kExecPause;
+  }
+  if (exec_ == nullptr && launcher_ && launcher_->is_ready && Clock::now() >= exec_again_) {
+    results_.emplace([this](const std::string& what) -> std::optional<std::string> {
+      if (what == "average") return training_.average_save;
+      if (what == "partial" && training_.save) return *training_.save + ".partial";
+      return training_.save;
+    });
+    exec_ = std::make_unique<Exec>(api_, launcher_->name, std::vector<std::string>{"tenon-launch", "--give"},
+                                   [this](std::string_view bytes) { results_->take(bytes); });
+  }
+}
+
+// Prints what is left of a log, at most for a while.
+void ClusterTraining::finish_log() {
+  const Clock::time_point until = Clock::now() + kLastWords;
+  while (log_ != nullptr && Clock::now() < until && !log_->is_over()) {
+    if (exec_ != nullptr) exec_->go_on();
+    api_.turn(Clock::now() + kLook);
+    log_->go_on();
+  }
+  log_.reset();
+}
+
+void ClusterTraining::remove() noexcept {
+  try {
+    may_end_ = false;
+    remove_all();
+  } catch (const std::exception& error) {
+    std::cerr << "tenon: " << cli::plain(error.what()) << "; `tenon dist stop " << training_.plan.name
+              << "` removes what is left" << std::endl;
+  } catch (const Interrupted&) {
+  }
+}
+
+// Returns when all is gone: the others go with the first.
+void ClusterTraining::remove_all() {
+  may_end_ = false;
+  exec_.reset();
+  log_.reset();
+  for (const std::string& path : created_) (void)api_.remove(path);
+  const Clock::time_point until = Clock::now() + kUntilRemoved;
+  for (const std::string& path : created_)
+    while (api_.call("GET", path).status != 404) {
+      if (Clock::now() > until) throw Failure(cli::kIo, path + " is still there");
+      api_.turn(Clock::now() + kLook);
+    }
+}
+
+}  // namespace tenon::cluster

@@ -1,0 +1,69 @@
+// A training in a cluster, from the laptop's side. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/api.h"
+#include "cluster/exec.h"
+#include "cluster/log.h"
+#include "cluster/pods.h"
+#include "cluster/request.h"
+#include "cluster/results.h"
+#include "launch/events.h"
+
+namespace tenon::cluster {
+
+// Ends by Ctrl-C, SIGTERM and SIGHUP: what it has created is removed then.
+class ClusterTraining : base::NotCopied {
+ public:
+  ClusterTraining(const cli::TrainCommand& command, Training training);
+
+  // Returns the exit code of the training. Throws cli::Failure.
+  int run();
+
+ private:
+  struct Interrupted {};
+
+  void poll();
+  void tell(const std::string& text) const;
+  void print(const std::string& line) const;
+  void choose_kind();
+  void create();
+  // Waits for the end of the training. Returns its exit code.
+  int follow();
+  void look_at_pods();
+  void look_at_launcher(const PodState& pod);
+  void tell_changes(const PodState& pod);
+  // Says why the pods that are awaited do not come. Throws cli::Failure if they never will.
+  void look_at_events();
+  // Returns the exit code of a training that has ended without results.
+  [[nodiscard]] std::optional<int> ending();
+  void fetch();
+  void finish_log();
+  void remove() noexcept;
+  void remove_all();
+
+  const cli::TrainCommand& command_;
+  Training training_;
+  const launch::Signals signals_;
+  int signal_ = 0;
+  bool may_end_ = true;  // by a signal
+  Api api_;
+  std::vector<std::string> created_;         // paths
+  std::map<std::string, std::string> told_;  // of pods
+  std::set<std::string> events_;             // that were told
+  std::optional<PodState> launcher_;
+  std::unique_ptr<Log> log_;
+  std::unique_ptr<Exec> exec_;
+  std::optional<Results> results_;
+  Clock::time_point began_, looked_, exec_again_;
+  std::string lost_why_;          // why results could not be fetched, as it was told
+  std::optional<int> lost_exit_;  // of the last process of the launcher's pod
+};
+
+}  // namespace tenon::cluster

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/log.h"
+
+namespace tenon::cluster {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause(500);  // between two connections
+
+}  // namespace
+
+Log::Log(Api& api, std::string pod, bool follow, std::function<void(const std::string&)> line)
+    : api_(api), pod_(std::move(pod)), follow_(follow), line_(std::move(line)) {}
+
+void Log::go_on() {
+  if (request_ != nullptr && !request_->is_over()) return;
+  if (request_ != nullptr) {
+    const Reply& reply = request_->reply();
+    // 400: its process does not run so far; 404: it has gone.
+    if (reply.status == 401 || reply.status == 403) api_.fail(reply, "GET", "/pods/log");
+    if (Clock::now() < begun_ + kPause) return;
+  }
+  begun_ = Clock::now();
+  rest_.clear();  // it comes again
+  skip_ = at_time_;
+  std::string path = api_.path("", "pods", pod_) + "/log?container=tenon&timestamps=true";
+  if (follow_) path += "&follow=true";
+  if (!time_.empty()) path += "&sinceTime=" + time_;
+  request_ = api_.stream(path, [this](std::string_view bytes) { take(bytes); });
+}
+
+// Each line begins with its time and a space. After a loss those of the second of the last one come again.
+void Log::take(std::string_view bytes) {
+  rest_ += bytes;
+  size_t begin = 0;
+  for (size_t end = 0; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const size_t space = rest_.find(' ', begin);
+    if (space == std::string::npos || space > end) continue;
+    const std::string time = rest_.substr(begin, space - begin);
+    if (time < time_ || (time == time_ && skip_ > 0)) {
+      if (time == time_) --skip_;
+      continue;
+    }
+    at_time_ = time == time_ ? at_time_ + 1 : 1;
+    skip_ = 0;
+    time_ = time;
+    line_(rest_.substr(space + 1, end - space - 1));
+  }
+  rest_.erase(0, begin);
+}
+
+}  // namespace tenon::cluster

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/objects.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+
+#include "host/cli/cli.h"
+
+namespace tenon::cluster {
+
+namespace {
+
+constexpr int kPort = 7411;            // of the launcher
+constexpr int64_t kUser = 65532;       // as the images without a system have it: nobody in particular
+constexpr int64_t kKeptSeconds = 600;  // of a training that is over
+constexpr int64_t kGraceSeconds = 30;  // from the request to end to the end by force
+constexpr int64_t kReadableByGroup = 0440;
+constexpr const char* kIndex = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+// The pods that do the same.
+struct Role {
+  std::string name;  // "launcher"
+  int64_t count;
+};
+
+std::vector<Role> roles_of(const Plan& plan) {
+  std::vector<Role> roles = {{"launcher", 1}};
+  if (plan.processes > 1) roles.push_back({"trainer", plan.processes - 1});
+  if (plan.servers > 0) roles.push_back({"server", plan.servers});
+  return roles;
+}
+
+// Returns the name of a pod for the others: index: its number, or a variable.
+std::string host_of(const Plan& plan, const std::string& role, const std::string& index) {
+  return plan.name + "-" + role + (plan.has_jobsets ? "-0-" : "-") + index + "." + plan.name;
+}
+
+std::string nodes_of(const Plan& plan) {
+  std::string nodes;
+  for (const Role& role : roles_of(plan))
+    for (int64_t i = 0; i < role.count; ++i)
+      nodes += (nodes.empty() ? "" : ",") + host_of(plan, role.name, std::to_string(i));
+  return nodes;
+}
+
+json labels_of(const Plan& plan, const std::string& role) {
+  json labels = {
+      {"app.kubernetes.io/name", "tenon"}, {kInstance, plan.name}, {"app.kubernetes.io/managed-by", "tenon"}};
+  if (!role.empty()) labels[kRole] = role;
+  return labels;
+}
+
+json metadata_of(const Plan& plan, const std::string& name, bool with_further = false) {
+  json metadata = {{"name", name}, {"namespace", plan.space}, {"labels", labels_of(plan, "")}};
+  if (with_further)
+    for (const auto& [key, value] : plan.labels) metadata["labels"][key] = value;
+  return metadata;
+}
+
+json variable(const std::string& name, const std::string& value) { return {{"name", name}, {"value", value}}; }
+json field(const std::string& name, const std::string& path) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+}
+
+json environment_of(const Plan& plan, const std::string& role) {
+  json result = {field("TENON_POD_INDEX", kIndex),
+                 variable("TENON_POD_NODE", host_of(plan, role, "$(TENON_POD_INDEX)")),
+                 variable("TENON_POD_JOB", "/job"),
+                 variable("TENON_POD_FOLDER", kFolder),
+                 variable("TENON_POD_SECRET", "/run/tenon/secret"),
+                 variable("HOME", "/tmp")};
+  if (role != "launcher") {
+    result.push_back(variable("TENON_POD_LAUNCHER", host_of(plan, "launcher", "0") + ":" + std::to_string(kPort)));
+    return result;
+  }
+  result.push_back(field("TENON_POD_IP", "status.podIP"));
+  result.push_back(variable("TENON_POD_LISTEN", "$(TENON_POD_IP):" + std::to_string(kPort)));
+  if (plan.detached) result.push_back(variable("TENON_POD_DETACHED", "1"));
+  return result;
+}
+
+json volumes_of(const Plan& plan) {
+  json items = json::array();
+  for (size_t i = 0; i < plan.files.size(); ++i)
+    items.push_back({{"key", "file-" + std::to_string(i)}, {"path", plan.files[i].path}});
+  json volumes = {{{"name", "job"}, {"configMap", {{"name", plan.name}, {"items", items}}}},
+                  {{"name", "secret"}, {"secret", {{"secretName", plan.name}, {"defaultMode", kReadableByGroup}}}},
+                  {{"name", "temporary"}, {"emptyDir", json::object()}}};
+  bool has_folder = false;
+  for (size_t i = 0; i < plan.mounts.size(); ++i) {
+    const Mount& mount = plan.mounts[i];
+    has_folder = has_folder || mount.path == kFolder;
+    json volume = {{"name", "data-" + std::to_string(i)}};
+    if (mount.kind == Mount::Kind::kClaim)
+      volume["persistentVolumeClaim"] = {{"claimName", mount.source}};
+    else
+      volume["hostPath"] = {{"path", mount.source}, {"type", "Directory"}};
+    volumes.push_back(volume);
+  }
+  if (!has_folder) volumes.push_back({{"name", "work"}, {"emptyDir", json::object()}});
+  return volumes;
+}
+
+json mounts_of(const Plan& plan) {
+  json mounts = {{{"name", "job"}, {"mountPath", "/job"}, {"readOnly", true}},
+                 {{"name", "secret"}, {"mountPath", "/run/tenon"}, {"readOnly", true}},
+                 {{"name", "temporary"}, {"mountPath", "/tmp"}}};
+  bool has_folder = false;
+  for (size_t i = 0; i < plan.mounts.size(); ++i) {
+    has_folder = has_folder || plan.mounts[i].path == kFolder;
+    json mount = {{"name", "data-" + std::to_string(i)}, {"mountPath", plan.mounts[i].path}};
+    if (plan.mounts[i].kind == Mount::Kind::kHostPath) mount["readOnly"] = true;
+    mounts.push_back(mount);
+  }
+  if (!has_folder) mounts.push_back({{"name", "work"}, {"mountPath", kFolder}});
+  return mounts;
+}
+
+json template_of(const Plan& plan, const std::string& role) {
+  json command = {"tenon-launch", "--pod"};
+  if (role == "launcher") {
+    command.push_back("launcher");
+    for (const std::string& word : plan.words) command.push_back(word);
+    if (plan.servers > 0) command.push_back("--servers=" + std::to_string(plan.servers));
+    command.push_back("--nodes=" + nodes_of(plan));
+  } else {
+    command.push_back("agent");
+  }
+  const json resources = {{"cpu", std::to_string(plan.threads)}, {"memory", std::to_string(plan.memory)}};
+  json labels = labels_of(plan, role);
+  for (const auto& [key, value] : plan.labels) labels[key] = value;
+  return {{"metadata", {{"labels", labels}}},
+          {"spec",
+           {{"restartPolicy", "Never"},
+            {"subdomain", plan.name},
+            {"automountServiceAccountToken", false},
+            {"enableServiceLinks", false},
+            {"terminationGracePeriodSeconds", kGraceSeconds},
+            {"securityContext",
+             {{"runAsNonRoot", true},
+              {"runAsUser", kUser},
+              {"runAsGroup", kUser},
+              {"fsGroup", kUser},
+              {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+            {"containers",
+             {{{"name", "tenon"},
+               {"image", plan.image},
+               {"command", command},
+               {"env", environment_of(plan, role)},
+               {"resources", {{"requests", resources}, {"limits", resources}}},
+               {"securityContext",
+                {{"allowPrivilegeEscalation", false},
+                 {"readOnlyRootFilesystem", true},
+                 {"capabilities", {{"drop", {"ALL"}}}}}},
+               {"volumeMounts", mounts_of(plan)}}}},
+            {"volumes", volumes_of(plan)}}}};
+}
+
+// A pod that is lost is replaced; the end of the launcher by a mistake that would come again ends all.
+json job_spec_of(const Plan& plan, const Role& role) {
+  json rules = json::array();
+  if (role.name == "launcher") {
+    json codes = json::array();
+    for (int code = cli::kUsage; code <= cli::kBadConfig; ++code) codes.push_back(code);
+    rules.push_back(
+        {{"action", "FailJob"}, {"onExitCodes", {{"containerName", "tenon"}, {"operator", "In"}, {"values", codes}}}});
+  }
+  rules.push_back({{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}});
+  return {{"parallelism", role.count},
+          {"completions", role.count},
+          {"completionMode", "Indexed"},
+          {"backoffLimit", plan.restarts},
+          {"podFailurePolicy", {{"rules", rules}}},
+          {"template", template_of(plan, role.name)}};
+}
+
+Object jobset_of(const Plan& plan) {
+  json jobs = json::array();
+  for (const Role& role : roles_of(plan)) {
+    json spec = job_spec_of(plan, role);
+    spec["template"]["spec"].erase("subdomain");  // the controller sets it
+    jobs.push_back({{"name", role.name}, {"replicas", 1}, {"template", {{"spec", spec}}}});
+  }
+  return {"jobset.x-k8s.io/v1alpha2",
+          "jobsets",
+          {{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
+           {"kind", "JobSet"},
+           {"metadata", metadata_of(plan, plan.name, true)},
+           {"spec",
+            {{"ttlSecondsAfterFinished", kKeptSeconds},
+             {"network", {{"enableDNSHostnames", true}, {"publishNotReadyAddresses", true}}},
+             {"failurePolicy", {{"maxRestarts", 0}}},
+             {"successPolicy", {{"operator", "All"}, {"targetReplicatedJobs", {"launcher"}}}},
+             {"replicatedJobs", jobs}}}}};
+}
+
+Object job_of(const Plan& plan, const Role& role) {
+  json spec = job_spec_of(plan, role);
+  if (role.name == "launcher") spec["ttlSecondsAfterFinished"] = kKeptSeconds;
+  json metadata = metadata_of(plan, plan.name + "-" + role.name, true);
+  metadata["labels"][kRole] = role.name;
+  return {"batch/v1", "jobs", {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}}};
+}
+
+Object service_of(const Plan& plan) {
+  return {"",
+          "services",
+          {{"apiVersion", "v1"},
+           {"kind", "Service"},
+           {"metadata", metadata_of(plan, plan.name)},
+           {"spec",
+            {{"clusterIP", "None"},
+             {"publishNotReadyAddresses", true},
+             {"selector", {{kInstance, plan.name}}},
+             {"ports", {{{"name", "launcher"}, {"port", kPort}}}}}}}};
+}
+
+Object config_of(const Plan& plan) {
+  json data = json::object();
+  for (size_t i = 0; i < plan.files.size(); ++i) data["file-" + std::to_string(i)] = plan.files[i].text;
+  return {"",
+          "configmaps",
+          {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", metadata_of(plan, plan.name)}, {"data", data}}};
+}
+
+// The pods of a training speak with each other alone.
+Object policy_of(const Plan& plan) {
+  const json pods = {{"matchLabels", {{kInstance, plan.name}}}};
+  return {
+      "networking.k8s.io/v1",
+      "networkpolicies",
+      {{"apiVersion", "networking.k8s.io/v1"},
+       {"kind", "NetworkPolicy"},
+       {"metadata", metadata_of(plan, plan.name)},
+       {"spec",
+        {{"podSelector", pods}, {"policyTypes", {"Ingress"}}, {"ingress", {{{"from", {{{"podSelector", pods}}}}}}}}}}};
+}
+
+Object secret_of(const Plan& plan, const std::string& secret) {
+  std::string text(sodium_base64_ENCODED_LEN(secret.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(secret.data()), secret.size(),
+                    sodium_base64_VARIANT_ORIGINAL);
+  text.pop_back();  // its zero
+  return {"",
+          "secrets",
+          {{"apiVersion", "v1"},
+           {"kind", "Secret"},
+           {"metadata", metadata_of(plan, plan.name)},
+           {"type", "Opaque"},
+           {"data", {{"secret", text}}}}};
+}
+
+}  // namespace
+
+std::vector<Object> objects_of(const Plan& plan, const std::string& secret) {
+  std::vector<Object> result;
+  if (plan.has_jobsets)
+    result.push_back(jobset_of(plan));
+  else
+    for (const Role& role : roles_of(plan)) result.push_back(job_of(plan, role));
+  result.push_back(config_of(plan));
+  if (!plan.has_jobsets) result.push_back(service_of(plan));
+  result.push_back(policy_of(plan));
+  result.push_back(secret_of(plan, secret));
+  return result;
+}
+
+void set_owner(json& object, const json& owner) {
+  object["metadata"]["ownerReferences"] = {{{"apiVersion", owner["apiVersion"]},
+                                            {"kind", owner["kind"]},
+                                            {"name", owner["metadata"]["name"]},
+                                            {"uid", owner["metadata"]["uid"]},
+                                            {"controller", false},
+                                            {"blockOwnerDeletion", true}}};
+}
+
+std::string selector_of(const std::string& name) { return "labelSelector=app.kubernetes.io%2Finstance%3D" + name; }
+
+}  // namespace tenon::cluster

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/request.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "base/whole_number.h"
+#include "cluster/access.h"
+#include "launch/job.h"
+
+namespace tenon::cluster {
+
+namespace {
+
+namespace fs = std::filesystem;
+using cli::Failure;
+using cli::TrainCommand;
+
+// Options that pods do not get: those of the cluster, those that this program reads, and those about this machine.
+constexpr std::array<std::string_view, 16> kNotForPods = {
+    "cluster", "image",  "namespace", "claim",   "host-path", "memory",  "label",   "detach",
+    "dry-run", "output", "processes", "servers", "save",      "threads", "address", "nodes"};
+constexpr size_t kLongestStem = 40;     // of the name of a training, behind which pods and their numbers stand
+constexpr size_t kMostJob = 900 << 10;  // bytes of a ConfigMap, which may have 1 MiB
+
+// Returns a name for the objects of a job: "mnist-x7k2p".
+std::string name_for(const std::string& job) {
+  std::string name;
+  for (const char letter : fs::path(job).stem().string().substr(0, kLongestStem)) {
+    const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(lower)) != 0;
+    if (is_plain || (!name.empty() && name.back() != '-')) name += is_plain ? lower : '-';
+  }
+  if (name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0) name.insert(0, "job-");
+  while (name.back() == '-') name.pop_back();
+  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";  // spell no words
+  name += '-';
+  for (int i = 0; i < 5; ++i) name += kLetters[randombytes_uniform(kLetters.size())];
+  return name;
+}
+
+// Returns the mount of "NAME[:PATH]".
+Mount mount_of(const std::string& text, Mount::Kind kind, const char* option) {
+  const size_t colon = text.rfind(':');
+  Mount mount = {kind, text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
+  const bool is_claim = kind == Mount::Kind::kClaim;
+  if (is_claim) check_name(mount.source, option);
+  if (!is_claim && !mount.source.starts_with('/'))
+    throw Failure(cli::kUsage,
+                  std::string(option) + ": expected the whole path of a folder of the nodes, got \"" + text + "\"");
+  if (mount.path.empty()) mount.path = is_claim ? kFolder : mount.source;
+  mount.path = fs::path(mount.path).lexically_normal().string();
+  while (mount.path.size() > 1 && mount.path.ends_with('/')) mount.path.pop_back();
+  if (!mount.path.starts_with('/') || mount.path == "/")
+    throw Failure(cli::kUsage, std::string(option) + ": expected a whole path behind \":\", got \"" + text + "\"");
+  return mount;
+}
+
+std::vector<Mount> mounts_of(const cli::ClusterArguments& cluster) {
+  std::vector<Mount> mounts;
+  for (const std::string& text : cluster.claims) mounts.push_back(mount_of(text, Mount::Kind::kClaim, "--claim"));
+  for (const std::string& text : cluster.host_paths)
+    mounts.push_back(mount_of(text, Mount::Kind::kHostPath, "--host-path"));
+  for (size_t i = 0; i < mounts.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (mounts[i].path == mounts[j].path)
+        throw Failure(cli::kUsage, "--claim, --host-path: two are to be seen at " + mounts[i].path);
+  return mounts;
+}
+
+// Refuses paths of data that pods do not see. A whole path that this machine does not have may be in the image.
+void check_data(const launch::LaunchedPath& path, const std::vector<Mount>& mounts) {
+  const auto is_beneath = [&](const Mount& mount) {
+    return path.text == mount.path || path.text.starts_with(mount.path + "/");
+  };
+  const bool is_whole = path.text.starts_with('/');
+  const bool has_claim =
+      std::any_of(mounts.begin(), mounts.end(), [](const Mount& each) { return each.path == kFolder; });
+  std::error_code error;
+  if (is_whole ? std::any_of(mounts.begin(), mounts.end(), is_beneath) || !fs::exists(path.text, error) : has_claim)
+    return;
+  throw Failure(
+      cli::kBadConfig,
+      path.place + ": \"" + path.text +
+          "\" is a path of this machine, which pods do not see. Data may be in a claim (--claim NAME: a path that "
+          "is relative to the job is one in the claim), on the nodes (--host-path DIR), in the image (a whole "
+          "path that this machine does not have), or come from a reader that fetches it");
+}
+
+std::vector<std::string> words_for_pods(const TrainCommand& command, const std::string& job, int64_t threads) {
+  std::vector<std::string> words = {job};
+  for (const cli::GivenOption& option : command.options.given_options()) {
+    if (std::find(kNotForPods.begin(), kNotForPods.end(), option.name) != kNotForPods.end()) continue;
+    if (option.name == "plugins" || option.name == "plugin-set" || option.name == "resume-from")
+      throw Failure(cli::kUsage, "--" + option.name + " names a path of this machine, which pods do not see; " +
+                                     (option.name == "resume-from" ? "--resume continues from a --claim"
+                                                                   : "the image has the plugins of its pods"));
+    if (option.values.empty()) words.push_back("--" + option.name);
+    for (const std::string& value : option.values) words.push_back("--" + option.name + "=" + value);
+  }
+  if (const std::string& save = command.arguments.save; !save.empty())
+    words.push_back("--save=" + fs::path(save).filename().string());
+  words.push_back("--threads=" + std::to_string(threads));
+  return words;
+}
+
+// Returns the files of a job, with paths relative to its folder.
+std::vector<cli::JobFile> files_of(const launch::LaunchedJob& job) {
+  const fs::path folder = fs::path(job.path).parent_path();
+  std::vector<cli::JobFile> files;
+  size_t bytes = 0;
+  for (const cli::JobFile& file : job.files) {
+    const std::string path = fs::path(file.path).lexically_relative(folder).string();
+    if (path.starts_with(".."))
+      throw Failure(cli::kBadConfig, file.path + ": included from a folder above the job, which pods do not see");
+    files.push_back({path, file.text});
+    bytes += file.text.size();
+  }
+  if (bytes > kMostJob)
+    throw Failure(cli::kBadConfig, job.path + ": it and what it includes have " + std::to_string(bytes) +
+                                       " bytes; pods get " + std::to_string(kMostJob) + " at most");
+  return files;
+}
+
+}  // namespace
+
+std::optional<int64_t> bytes_of(const std::string& text) {
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"Ki", 1LL << 10},
+                                                             {"Mi", 1LL << 20},
+                                                             {"Gi", 1LL << 30},
+                                                             {"Ti", 1LL << 40},
+                                                             {"k", 1000},
+                                                             {"M", 1000'000},
+                                                             {"G", 1000'000'000},
+                                                             {"T", 1000'000'000'000},
+                                                             {"", 1}};
+  for (const auto& [unit, bytes] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = base::whole_number<int64_t>(std::string_view(text).substr(0, text.size() - unit.size()));
+    if (!number || *number < 1 || *number > INT64_MAX / bytes) return std::nullopt;
+    return *number * bytes;
+  }
+  return std::nullopt;
+}
+
+Training training_of(const TrainCommand& command) {
+  const cli::TrainArguments& arguments = command.arguments;
+  const cli::ClusterArguments& cluster = arguments.cluster;
+  const launch::LaunchedJob launched = launch::read_job(command);
+  const cli::Job job = command.load();
+  Training result;
+  Plan& plan = result.plan;
+  plan.name = name_for(launched.path);
+  plan.image = cluster.image;
+  plan.mounts = mounts_of(cluster);
+  plan.processes = arguments.launch.processes == cli::JobOptions::kNotGiven ? 1 : arguments.launch.processes;
+  plan.servers = arguments.launch.servers;
+  plan.threads = std::max<int64_t>(1, job.threads);
+  plan.restarts = arguments.launch.restarts;
+  plan.detached = cluster.detach;
+  plan.files = files_of(launched);
+  plan.words = words_for_pods(command, plan.files.front().path, plan.threads);
+  if (!cluster.memory.empty()) {
+    const std::optional<int64_t> bytes = bytes_of(cluster.memory);
+    if (!bytes)
+      command.options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + cluster.memory + "\"");
+    plan.memory = *bytes;
+  }
+  for (const std::string& label : cluster.labels) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0)
+      command.options.fail("--label: expected KEY=VALUE, got \"" + label + "\"");
+    plan.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  for (const launch::LaunchedPath& path : launched.data) check_data(path, plan.mounts);
+  if (!arguments.no_save) {
+    result.save = arguments.save.empty() ? job.save : std::optional(arguments.save);
+    result.average_save = job.average_save;
+  }
+  return result;
+}
+
+}  // namespace tenon::cluster

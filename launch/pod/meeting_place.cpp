@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/pod/meeting_place.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "launch/channel.h"
+
+namespace tenon::launch {
+
+namespace {
+
+constexpr size_t kMostGuests = 2048;  // connections at a time
+constexpr int kLook = 500;            // milliseconds
+
+}  // namespace
+
+MeetingPlace::MeetingPlace(const Address& address, std::string secret) : secret_(std::move(secret)) {
+  const AddressList place = find(address, AI_PASSIVE);
+  socket_ = base::Descriptor(::socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  constexpr int kMostWaiting = 256;
+  if (bind(socket_.get(), place->ai_addr, place->ai_addrlen) != 0 || ::listen(socket_.get(), kMostWaiting) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot listen at " + address.text());
+  Pipe pipe = make_pipe();
+  wake_ = std::move(pipe.to);
+  woken_ = std::move(pipe.from);
+  thread_ = std::thread([this] { listen(); });
+}
+
+MeetingPlace::~MeetingPlace() {
+  wake_.close();
+  thread_.join();
+  for (Guest& guest : guests_) guest.thread.join();
+}
+
+base::Descriptor MeetingPlace::expect(const std::string& node) {
+  SocketPair pair = make_socket_pair();
+  const std::lock_guard lock(mutex_);
+  expected_[node] = std::move(pair.theirs);
+  return std::move(pair.ours);
+}
+
+void MeetingPlace::listen() {
+  for (;;) {
+    pollfd waits[] = {{socket_.get(), POLLIN, 0}, {woken_.get(), POLLIN, 0}};
+    poll(waits, 2, kLook);
+    if (waits[1].revents != 0) return;
+    remove_ended();
+    base::Descriptor tcp(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (tcp.get() < 0) continue;
+    if (guests_.size() >= kMostGuests) {
+      ++refused_;
+      continue;
+    }
+    Guest& guest = guests_.emplace_back();
+    guest.thread = std::thread([this, &guest, tcp = std::move(tcp)]() mutable { receive(std::move(tcp), guest); });
+  }
+}
+
+// Holds the tunnel as long as it is open.
+void MeetingPlace::receive(base::Descriptor tcp, Guest& guest) noexcept {
+  try {
+    Tunnel tunnel(std::move(tcp), Tunnel::Side::kListens, secret_, "");
+    base::Descriptor local;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto place = expected_.find(tunnel.node()); place != expected_.end())
+        local = std::move(expected_.extract(place).mapped());
+    }
+    if (local.get() < 0) throw std::runtime_error("nobody expects the node " + tunnel.node());
+    tunnel.open(std::move(local));
+    pollfd wait = {woken_.get(), POLLIN, 0};
+    while (!tunnel.has_ended() && wait.revents == 0) poll(&wait, 1, kLook);
+  } catch (const std::exception&) {
+    ++refused_;
+  }
+  guest.ended = true;
+}
+
+void MeetingPlace::remove_ended() {
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    if (!guest->ended) {
+      ++guest;
+      continue;
+    }
+    guest->thread.join();
+    guest = guests_.erase(guest);
+  }
+}
+
+}  // namespace tenon::launch

@@ -1,0 +1,23 @@
+// The first process of a pod: of the one with the launcher, or of another one with an agent (docs/kubernetes.md).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "host/cli/cli.h"
+
+namespace tenon::launch {
+
+// Runs `tenon-launch --pod launcher WORDS...` or `tenon-launch --pod agent`, and returns the exit code: copies the job
+// from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file. With the launcher,
+// which listens at TENON_POD_LISTEN, host:port, for the agents, the processes of this pod end; WORDS are those of
+// `tenon train`. Then, unless TENON_POD_DETACHED is set, it waits for `tenon-launch --give` to have handed out the
+// model. An agent connects with TENON_POD_LAUNCHER, host:port, as the node TENON_POD_NODE, again whenever it loses the
+// launcher, until that says that the training has ended.
+int run_pod(const cli::Arguments& arguments);
+
+// Runs `tenon-launch --give` in the pod of the launcher: waits for the end of the training, and writes to standard
+// output a line of JSON, {"exit": 0, "files": [{"what": "save", "path": "model.safetensors", "bytes": 1234}]}, the
+// bytes of the files, and their BLAKE2b of 32 bytes. Then it reads a line: "taken" lets the pod end. As long as it
+// runs, somebody holds the training: once nobody has for a minute, it ends.
+int run_give();
+
+}  // namespace tenon::launch

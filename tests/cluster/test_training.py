@@ -1,0 +1,185 @@
+"""Trainings in a cluster: results, and what becomes of faults. SPDX-License-Identifier: Apache-2.0"""
+
+import json
+import re
+import signal
+import time
+
+import fake_user
+import pytest
+import training
+import yaml
+
+
+def test_the_model_of_one_process_comes_back(laptop):
+    began = time.monotonic()
+    code, output = laptop.run("--processes", "3")
+    assert code == 0, output
+    assert time.monotonic() - began < 60
+    assert laptop.trained() == laptop.trained_alone()
+    assert "3 pods in the namespace \"default\"" in output and "pass 3/3" in output and "fetched model.safetensors" in output
+
+
+def test_without_jobsets(tmp_path, tmp_path_factory, laptop):
+    folder = tmp_path_factory.mktemp("plain")
+    folder.chmod(0o755)
+    with fake_user.running(folder, "--image", f"{training.IMAGE}={training.BUILD}", "--no-jobset") as cluster:
+        other = training.Laptop(tmp_path, cluster)
+        other.data = laptop.data
+        code, output = other.run("--processes", "2", "--quiet")
+        assert code == 0 and "epoch 1" not in output, output
+        assert other.trained() == other.trained_alone()
+        assert other.left() == {}
+
+
+@pytest.mark.parametrize("context", ["certificate", "exec-v1", "token-file", "certificate-files", "exec-v1beta1"])
+def test_credentials(laptop, context):
+    code, output = laptop.run("--dry-run", context=context)
+    assert code == 0 and "kind: \"JobSet\"" not in output, output
+    code, output = laptop.run(context=context)
+    assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    ("context", "code", "words"),
+    [
+        ("wrong-token", 77, r'the credentials of context "wrong-token" are not accepted \(401\): '),
+        ("expired-certificate", 77, r"401|certificate"),
+        ("exec-missing", 77, r'user \S+ of \S+kubeconfig: the credential plugin "\S+" is not found'),
+        ("http", 64, r'context "http": credentials do not go to http://\S+, whose connection is not encrypted'),
+        ("other-ca", 77, r"the certificate is not good: "),
+        ("nowhere", 66, r'there is no context "nowhere"; there are: '),
+    ],
+)
+def test_refused_access(laptop, context, code, words):
+    refused, output = laptop.run(context=context)
+    assert refused == code and re.search(words, output), output
+
+
+def test_a_laptop_without_kubeconfig(laptop):
+    code, output = laptop.run(context="", KUBECONFIG="/nowhere", HOME="/nowhere")
+    assert code == 66 and "there is no kubeconfig" in output
+
+
+def test_forbidden(laptop):
+    laptop.cluster.control("forbid", verb="create", resource="secrets")
+    code, output = laptop.run()
+    assert code == 77, output
+    assert re.search(r'cannot create secrets in the namespace "default" \(403\): secrets .*is forbidden: User ', output), output
+    laptop.cluster.control("allow")
+    laptop.cluster.control("forbid", verb="*", resource="pods/exec")
+    code, output = laptop.run()
+    assert code == 77 and "cannot create exec" in output, output
+    laptop.cluster.control("allow")
+
+
+def test_an_image_that_is_not_there(laptop):
+    code, output = laptop.run("--image", "registry.example/absent:1")
+    assert code == 78 and re.search(r"pod \S+ cannot begin \(\w+\): .*absent", output), output
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"count": 3, "code": 429, "retryAfter": 1}, ""),
+        ({"count": 5, "code": 500}, r"does not answer \(500: "),
+        ({"count": 2, "code": "lost", "verb": "create"}, ""),
+        ({"count": 1, "code": "lost", "resource": "jobsets", "verb": "create"}, ""),
+    ],
+)
+def test_a_bad_server(laptop, fault, words):
+    laptop.cluster.control("fail", **fault)
+    code, output = laptop.run("--processes", "2")
+    assert code == 0 and re.search(words, output), output
+    assert laptop.trained() == laptop.trained_alone()
+
+
+def test_a_server_that_goes_away(laptop):
+    laptop.write("job.toml", passes=400)
+    process = laptop.begin("--processes", "2")
+    laptop.wait_for(process, "pass  *5/400")
+    laptop.cluster.control("drop", streams="log")
+    laptop.cluster.control("drop", streams="exec")
+    laptop.cluster.control("gone", seconds=3)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0, output
+    passes = re.findall(r"pass +(\d+)/400", output)
+    assert passes == [str(number) for number in range(int(passes[0]), 401)], "each line of the log comes once"
+    assert laptop.trained() == laptop.trained_alone(400)
+
+
+@pytest.mark.parametrize("role", ["launcher", "trainer"])
+def test_a_lost_pod_is_replaced(laptop, role):
+    laptop.write("job.toml", passes=400, more=f'[checkpoint]\nfolder = "kept-{role}"\nevery_batches = 50\n')
+    process = laptop.begin("--processes", "2", "--claim", "work")
+    output = laptop.wait_for(process, r"pass  *5/400")
+    laptop.cluster.control("lose", pod=laptop.pods(role)[0])
+    output += process.communicate(timeout=100)[0]
+    assert process.returncode == 0, output
+    assert laptop.trained() == laptop.trained_alone(400)
+    assert re.search("starts again|resumed from", output), output
+
+
+def test_ctrl_c_removes_all(laptop):
+    laptop.write("job.toml", passes=100000)
+    for delay in (0, 0.1, 0.3, 0.6, 1, 1.5):
+        process = laptop.begin("--processes", "2")
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode in (130, -2), output
+        assert laptop.left() == {"persistentvolumeclaims": 1}, (delay, output)
+
+
+def test_detached(laptop):
+    laptop.write("job.toml", passes=30)
+    code, output = laptop.run("--processes", "2", "--claim", "work", "--detach")
+    assert code == 0, output
+    name = re.search(r"tenon dist stop (\S+)", output)[1]
+    end = time.monotonic() + 30
+    while "Succeeded" not in (status := laptop.dist("status", name)[1]):
+        assert time.monotonic() < end, status
+        time.sleep(0.2)
+    code, output = laptop.dist("logs", name)
+    assert code == 0 and "pass 30/30" in output, output
+    assert (laptop.cluster.folder / "claims/default/work/model.safetensors").read_bytes() == laptop.trained_alone(30)
+    assert laptop.dist("stop", name)[0] == 0
+    assert laptop.dist("status", name) == (66, f'tenon: there is no training "{name}" in the namespace "default"\n')
+
+
+def test_dry_run_says_the_same_in_yaml_and_json(laptop):
+    options = ("--dry-run", "--processes", "3", "--claim", "work", "--namespace", "team", "--label", "kueue.x-k8s.io/queue-name=q")
+    texts = [laptop.run(*options)[1], laptop.run(*options, "-o", "json")[1]]
+    names = [re.search("job-[a-z0-9]{5}", text)[0] for text in texts]
+    documents = list(yaml.safe_load_all(texts[0].replace(names[0], "job")))
+    assert documents == json.loads(texts[1].replace(names[1], "job"))["items"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("--image", ""), 64, "--image is missing"),
+        (("--nodes", "a,b"), 64, "--cluster and --nodes exclude each other"),
+        (("--memory", "2 GB"), 64, "--memory: expected a number of bytes such as 2Gi"),
+        (("--claim", "A_B"), 64, "--claim: expected lower-case letters"),
+        (("--claim", "work:data"), 64, 'expected a whole path behind ":"'),
+        (("--label", "queue"), 64, "--label: expected KEY=VALUE"),
+        (("--detach",), 64, "--detach: nobody is there to fetch the model; state a --claim"),
+        (("--namespace", "A/B"), 64, "namespace: expected lower-case letters"),
+        (("--plugins", "."), 64, "the image has the plugins of its pods"),
+        (("--processes", "0"), 64, "--processes: expected 1 to"),
+        (("-o", "xml"), 64, "--output: expected yaml or json"),
+    ],
+)
+def test_mistakes(laptop, options, code, words):
+    refused, output = laptop.run(*options)
+    assert refused == code and words in output, output
+
+
+def test_paths_of_this_machine(laptop):
+    laptop.write("job.toml", data="train.csv")
+    code, output = laptop.run()
+    assert code == 78, output
+    assert re.search(r'job.toml:\d+: key "files" of a reader: "train.csv" is a path of this machine, which pods do not see', output)
+    laptop.write("job.toml", data=str(laptop.data / "train.csv"))
+    assert laptop.run()[0] == 78
