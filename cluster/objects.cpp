@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "host/cli/cli.h"
+#include "process/control.h"
 
 namespace tenon::cluster {
 
@@ -157,16 +158,18 @@ json template_of(const Plan& plan, const std::string& role) {
             {"volumes", volumes_of(plan)}}}};
 }
 
-// A pod that is lost is replaced; the end of the launcher by a mistake that would come again ends all.
+// A pod that is lost is replaced. An end of the launcher that would come again ends all, and so does one after which
+// its own restarts are used up.
 json job_spec_of(const Plan& plan, const Role& role) {
-  json rules = json::array();
+  json rules = {{{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}}};
   if (role.name == "launcher") {
     json codes = json::array();
     for (int code = cli::kUsage; code <= cli::kBadConfig; ++code) codes.push_back(code);
+    codes.push_back(process::kLostExit);
+    codes.push_back(process::kStuckExit);
     rules.push_back(
         {{"action", "FailJob"}, {"onExitCodes", {{"containerName", "tenon"}, {"operator", "In"}, {"values", codes}}}});
   }
-  rules.push_back({{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}});
   return {{"parallelism", role.count},
           {"completions", role.count},
           {"completionMode", "Indexed"},

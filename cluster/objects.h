@@ -29,7 +29,7 @@ struct Plan {
   std::vector<Mount> mounts;
   int64_t processes = 1, servers = 0;
   int64_t threads = 1;                        // of each
-  int64_t memory = 1 << 30;                   // bytes of each
+  int64_t memory = 0;                         // bytes of each
   int64_t restarts = 20;                      // of a pod that was lost
   std::map<std::string, std::string> labels;  // further ones, of the workload and its pods
   bool detached = false;

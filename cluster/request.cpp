@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/request.h"
 
+#include <fcntl.h>
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
 
+#include "base/launchers.h"
 #include "base/whole_number.h"
 #include "cluster/access.h"
+#include "launch/child.h"
 #include "launch/job.h"
+#include "process/child.h"
 
 namespace tenon::cluster {
 
@@ -24,7 +29,10 @@ using cli::TrainCommand;
 constexpr std::array<std::string_view, 16> kNotForPods = {
     "cluster", "image",  "namespace", "claim",   "host-path", "memory",  "label",   "detach",
     "dry-run", "output", "processes", "servers", "save",      "threads", "address", "nodes"};
-constexpr size_t kLongestStem = 40;     // of the name of a training, behind which pods and their numbers stand
+constexpr size_t kLongestStem = 40;  // of the name of a training, behind which pods and their numbers stand
+constexpr int64_t kMemoryUnit = 64 << 20, kLeastMemory = 512 << 20;  // bytes
+constexpr int64_t kUnplanned = 256 << 20;                            // bytes of a machine of which no plan is known
+constexpr unsigned kPlanSeconds = 60;
 constexpr size_t kMostJob = 900 << 10;  // bytes of a ConfigMap, which may have 1 MiB
 
 // Returns a name for the objects of a job: "mnist-x7k2p".
@@ -126,6 +134,40 @@ std::vector<cli::JobFile> files_of(const launch::LaunchedJob& job) {
   return files;
 }
 
+// Returns the bytes that `tenon plan` says a machine for the job takes; empty if it can say nothing, such as where the
+// data is elsewhere.
+std::optional<int64_t> planned_bytes(const TrainCommand& command) {
+  const std::string program = base::environment_text("TENON_PROGRAM");
+  std::vector<std::string> words = {program, "plan", command.options.operand(0), "--json"};
+  for (const std::string& set : command.arguments.common.sets) words.push_back("--set=" + set);
+  if (program.empty()) return std::nullopt;
+  const process::ChildEnd end = process::run_child(
+      [&](int to) {
+        const int nowhere = open("/dev/null", O_WRONLY);
+        dup2(to, STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
+        execv(program.c_str(), launch::pointers_to(words).data());
+        _exit(127);
+      },
+      kPlanSeconds);
+  const json answer = json::parse(end.text, nullptr, false);
+  if (!end.well() || !answer.is_object() || !answer.contains("bytes")) return std::nullopt;
+  return answer["bytes"].value("machine", int64_t{0});
+}
+
+// Returns the memory of a process: what the plan says twice, since a reader and a checkpoint have copies, and room for
+// programs and libraries.
+int64_t memory_of(const TrainCommand& command) {
+  const std::string& text = command.arguments.cluster.memory;
+  if (!text.empty()) {
+    const std::optional<int64_t> bytes = bytes_of(text);
+    if (!bytes) command.options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + text + "\"");
+    return *bytes;
+  }
+  const int64_t bytes = kLeastMemory + 2 * planned_bytes(command).value_or(kUnplanned);
+  return (bytes + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit;
+}
+
 }  // namespace
 
 std::optional<int64_t> bytes_of(const std::string& text) {
@@ -164,12 +206,7 @@ Training training_of(const TrainCommand& command) {
   plan.detached = cluster.detach;
   plan.files = files_of(launched);
   plan.words = words_for_pods(command, plan.files.front().path, plan.threads);
-  if (!cluster.memory.empty()) {
-    const std::optional<int64_t> bytes = bytes_of(cluster.memory);
-    if (!bytes)
-      command.options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + cluster.memory + "\"");
-    plan.memory = *bytes;
-  }
+  plan.memory = memory_of(command);
   for (const std::string& label : cluster.labels) {
     const size_t equals = label.find('=');
     if (equals == std::string::npos || equals == 0)

@@ -1,7 +1,8 @@
 """A fake cluster for the tests of each file. SPDX-License-Identifier: Apache-2.0"""
 
-import fake_user
 import pytest
+
+import fake_user
 import training
 
 

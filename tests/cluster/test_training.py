@@ -5,10 +5,11 @@ import re
 import signal
 import time
 
-import fake_user
 import pytest
-import training
 import yaml
+
+import fake_user
+import training
 
 
 def test_the_model_of_one_process_comes_back(laptop):
@@ -148,7 +149,8 @@ def test_detached(laptop):
 
 
 def test_dry_run_says_the_same_in_yaml_and_json(laptop):
-    options = ("--dry-run", "--processes", "3", "--claim", "work", "--namespace", "team", "--label", "kueue.x-k8s.io/queue-name=q")
+    options = ("--dry-run", "--processes", "3", "--claim", "work", "--namespace", "team")
+    options += ("--label", "kueue.x-k8s.io/queue-name=q")
     texts = [laptop.run(*options)[1], laptop.run(*options, "-o", "json")[1]]
     names = [re.search("job-[a-z0-9]{5}", text)[0] for text in texts]
     documents = list(yaml.safe_load_all(texts[0].replace(names[0], "job")))
@@ -180,6 +182,7 @@ def test_paths_of_this_machine(laptop):
     laptop.write("job.toml", data="train.csv")
     code, output = laptop.run()
     assert code == 78, output
-    assert re.search(r'job.toml:\d+: key "files" of a reader: "train.csv" is a path of this machine, which pods do not see', output)
+    words = r'job.toml:\d+: key "files" of a reader: "train.csv" is a path of this machine, which pods do not see'
+    assert re.search(words, output), output
     laptop.write("job.toml", data=str(laptop.data / "train.csv"))
     assert laptop.run()[0] == 78

@@ -117,8 +117,8 @@ class Laptop:
     def pods(self, role: str = "") -> list[str]:
         """The names of the pods that run."""
         found = self.cluster("GET", f"{fake_user.ROOT}/pods")["items"]
-        return [pod["metadata"]["name"] for pod in found
-                if pod["status"].get("phase") == "Running" and role in pod["metadata"]["labels"].get("tenon.dev/role", "")]  # fmt: skip
+        running = [pod["metadata"] for pod in found if pod["status"].get("phase") == "Running"]
+        return [metadata["name"] for metadata in running if role in metadata["labels"].get("tenon.dev/role", "")]
 
     def wait_for(self, process: subprocess.Popen, words: str, seconds: float = 30) -> str:
         """Reads what the process prints until a line matches."""

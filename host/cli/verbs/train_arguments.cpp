@@ -89,7 +89,8 @@ void ClusterArguments::add_to(Options& options) {
       "a PersistentVolumeClaim that pods see at PATH (/work, where the results of the job are); may be repeated")(
       "host-path", po::value(&host_paths)->value_name("DIR[:PATH]"),
       "a folder of the nodes that pods see at PATH (DIR); may be repeated")(
-      "memory", po::value(&memory)->value_name("SIZE"), "of a process in a cluster, such as 2Gi (1Gi)")(
+      "memory", po::value(&memory)->value_name("SIZE"),
+      "of a process in a cluster, such as 2Gi (what the plan says twice, and 512Mi)")(
       "label", po::value(&labels)->value_name("KEY=VALUE"),
       "of the workload and its pods, such as kueue.x-k8s.io/queue-name=team; may be repeated")(
       "detach", po::bool_switch(&detach), "end once the cluster trains; `tenon dist` tells the rest")(

@@ -37,7 +37,7 @@ struct ClusterArguments {
   std::string context;  // of the kubeconfig; empty: the current one
   std::string image, space;
   std::vector<std::string> claims, host_paths, labels;
-  std::string memory;  // of a process, such as "2Gi"; empty: the default
+  std::string memory;  // of a process, such as "2Gi"; empty: by the plan
   bool dry_run = false, detach = false;
   std::string output = "yaml";  // of dry_run
 
