@@ -190,6 +190,19 @@ Access find_access(const std::string& context, const std::string& space) {
   return access;
 }
 
+void set_credentials(Access& access, const std::string& path) {
+  const std::string text = read_file(path);
+  const bool is_pem = text.find("-----BEGIN ") != std::string::npos;
+  if (is_pem && text.find("PRIVATE KEY-----") == std::string::npos)
+    throw Failure(cli::kBadConfig, path + ": expected a certificate and its key, found no key");
+  access.plugin.reset();
+  access.token_file = access.user = access.password = "";
+  access.certificate = access.key = is_pem ? text : "";
+  access.token = is_pem ? "" : without_end(text);
+  if (!is_pem && access.token.empty()) throw Failure(cli::kBadConfig, path + ": expected a token, found nothing");
+  check_safe(access);
+}
+
 void ask_plugin(Access& access) {
   const json& exec = access.plugin->exec;
   const std::string command = exec.value("command", ""), version = exec.value("apiVersion", "");

@@ -36,6 +36,9 @@ struct Access {
 // kBadConfig naming the file and the key; kUsage for credentials that would go over http.
 [[nodiscard]] Access find_access(const std::string& context, const std::string& space);
 
+// Replaces the credentials by those of a file: a certificate and its key in PEM, or a token. Throws cli::Failure.
+void set_credentials(Access& access, const std::string& path);
+
 // Asks the plugin, and puts what it answers into the access. Throws cli::Failure(kRefused): it fails, hangs for
 // 30 s, or answers something else.
 void ask_plugin(Access& access);

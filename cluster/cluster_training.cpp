@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <sstream>
 
 #include "host/cli/cli.h"
 
@@ -24,20 +25,27 @@ constexpr seconds kHopeless(60);                    // for pods that cannot be c
 constexpr seconds kLastWords(5);                    // for the end of a log
 constexpr seconds kUntilRemoved(60);
 constexpr seconds kExecPause(2);
+constexpr int kLastLines = 30;
 
 std::string plural(int64_t count, const std::string& one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
 
+Access access_of(const cli::ClusterArguments& cluster, const std::string& credentials) {
+  Access access = find_access(cluster.context, cluster.space);
+  if (!credentials.empty()) set_credentials(access, credentials);
+  return access;
+}
+
 }  // namespace
 
-ClusterTraining::ClusterTraining(const cli::TrainCommand& command, Training training)
-    : command_(command),
+ClusterTraining::ClusterTraining(const cli::ClusterArguments& cluster, Audience audience, Training training)
+    : audience_(audience),
       training_(std::move(training)),
       signals_{SIGINT, SIGTERM, SIGHUP},
       api_(
-          find_access(command.arguments.cluster.context, command.arguments.cluster.space),
-          [this](const std::string& text) { tell("tenon: " + text); }, [this] { poll(); }) {
+          access_of(cluster, training_.credentials), [this](const std::string& text) { tell("tenon: " + text); },
+          [this] { poll(); }) {
   training_.plan.space = api_.access().space;
 }
 
@@ -47,12 +55,12 @@ void ClusterTraining::poll() {
 }
 
 void ClusterTraining::tell(const std::string& text) const {
-  if (!command_.arguments.common.quiet || text.starts_with("tenon:")) std::cerr << cli::plain(text) << std::endl;
+  if (!audience_.quiet || text.starts_with("tenon:")) std::cerr << cli::plain(text) << std::endl;
 }
 
 // What pods print: events in JSON are for programs, all other lines for people.
 void ClusterTraining::print(const std::string& line) const {
-  const bool is_event = command_.arguments.common.log_format == "json" && line.starts_with('{');
+  const bool is_event = audience_.events && line.starts_with('{');
   (is_event ? std::cout : std::cerr) << line << std::endl;
 }
 
@@ -154,7 +162,19 @@ void ClusterTraining::tell_changes(const PodState& pod) {
     text += "no machine has room for it: " + pod.message;
   else
     return;
-  if (std::exchange(told_[pod.name], text) != text) tell(text);
+  if (std::exchange(told_[pod.name], text) == text) return;
+  tell(text);
+  if (pod.exit && pod.role != "launcher") tell_last_words(pod);
+}
+
+// What a pod has said before it failed; the launcher's comes as it is said.
+void ClusterTraining::tell_last_words(const PodState& pod) {
+  if (!exit_) exit_ = pod.exit;
+  const Reply reply = api_.call(
+      "GET", api_.path("", "pods", pod.name) + "/log?container=tenon&tailLines=" + std::to_string(kLastLines));
+  if (!reply.is_good()) return;  // it has gone
+  std::istringstream lines(reply.text);
+  for (std::string line; std::getline(lines, line);) tell("[" + pod.role + " " + pod.index + "] " + line);
 }
 
 void ClusterTraining::look_at_launcher(const PodState& pod) {
@@ -164,7 +184,7 @@ void ClusterTraining::look_at_launcher(const PodState& pod) {
     exec_.reset();
     log_ = std::make_unique<Log>(api_, pod.name, true, [this](const std::string& line) { print(line); });
   }
-  if (pod.exit) lost_exit_ = pod.exit;
+  if (pod.exit) exit_ = pod.exit;
 }
 
 void ClusterTraining::look_at_events() {
@@ -205,7 +225,7 @@ std::optional<int> ClusterTraining::ending() {
     if (type != "Failed") continue;
     tell("tenon: " + plan.name + " has failed: " + condition.value("reason", "") + ": " +
          condition.value("message", ""));
-    return lost_exit_.value_or(cli::kIo);
+    return exit_.value_or(cli::kIo);
   }
   return std::nullopt;
 }

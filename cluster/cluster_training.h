@@ -18,10 +18,16 @@
 
 namespace tenon::cluster {
 
+// Who is told what.
+struct Audience {
+  bool quiet = false;   // remarks are left out
+  bool events = false;  // lines of JSON are for programs: on standard output
+};
+
 // Ends by Ctrl-C, SIGTERM and SIGHUP: what it has created is removed then.
 class ClusterTraining : base::NotCopied {
  public:
-  ClusterTraining(const cli::TrainCommand& command, Training training);
+  ClusterTraining(const cli::ClusterArguments& cluster, Audience audience, Training training);
 
   // Returns the exit code of the training. Throws cli::Failure.
   int run();
@@ -39,6 +45,7 @@ class ClusterTraining : base::NotCopied {
   void look_at_pods();
   void look_at_launcher(const PodState& pod);
   void tell_changes(const PodState& pod);
+  void tell_last_words(const PodState& pod);
   // Says why the pods that are awaited do not come. Throws cli::Failure if they never will.
   void look_at_events();
   // Returns the exit code of a training that has ended without results.
@@ -48,7 +55,7 @@ class ClusterTraining : base::NotCopied {
   void remove() noexcept;
   void remove_all();
 
-  const cli::TrainCommand& command_;
+  const Audience audience_;
   Training training_;
   const launch::Signals signals_;
   int signal_ = 0;
@@ -62,8 +69,8 @@ class ClusterTraining : base::NotCopied {
   std::unique_ptr<Exec> exec_;
   std::optional<Results> results_;
   Clock::time_point began_, looked_, exec_again_;
-  std::string lost_why_;          // why results could not be fetched, as it was told
-  std::optional<int> lost_exit_;  // of the last process of the launcher's pod
+  std::string lost_why_;     // why results could not be fetched, as it was told
+  std::optional<int> exit_;  // of the launcher's pod that has ended last, else of the first other one that has failed
 };
 
 }  // namespace tenon::cluster

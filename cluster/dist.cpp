@@ -10,6 +10,7 @@
 #include "cluster/cluster_training.h"
 #include "cluster/log.h"
 #include "cluster/pods.h"
+#include "cluster/program.h"
 #include "host/cli/options.h"
 
 namespace tenon::cluster {
@@ -62,7 +63,11 @@ int run_train(const cli::Arguments& arguments) {
   if (!command.arguments.cluster.is_wanted) command.options.fail("expected --cluster");
   if (sodium_init() < 0) throw Failure(cli::kInternal, "libsodium cannot be used on this machine");
   Training training = training_of(command);
-  if (!command.arguments.cluster.dry_run) return ClusterTraining(command, std::move(training)).run();
+  if (!command.arguments.cluster.dry_run) {
+    const cli::JobOptions& common = command.arguments.common;
+    const Audience audience = {common.quiet, common.log_format == "json"};
+    return ClusterTraining(command.arguments.cluster, audience, std::move(training)).run();
+  }
   training.plan.space = command.arguments.cluster.space.empty() ? "default" : command.arguments.cluster.space;
   const bool is_yaml = command.arguments.cluster.output == "yaml";
   json items = json::array();
@@ -146,7 +151,7 @@ int run_stop(const cli::Arguments& arguments) {
 
 int run_dist(const cli::Arguments& arguments) {
   constexpr std::pair<const char*, int (*)(const cli::Arguments&)> kVerbs[] = {
-      {"status", run_status}, {"logs", run_logs}, {"stop", run_stop}};
+      {"status", run_status}, {"logs", run_logs}, {"stop", run_stop}, {"program", run_program}};
   for (const auto& [name, run] : kVerbs)
     if (!arguments.empty() && arguments[0] == name) return run({arguments.begin() + 1, arguments.end()});
   const auto is_cluster = [](const std::string& word) { return word.starts_with("--cluster"); };

@@ -17,6 +17,7 @@ constexpr int64_t kUser = 65532;       // as the images without a system have it
 constexpr int64_t kKeptSeconds = 600;  // of a training that is over
 constexpr int64_t kGraceSeconds = 30;  // from the request to end to the end by force
 constexpr int64_t kReadableByGroup = 0440;
+constexpr const char* kResult = "/tmp/tenon-result.safetensors";
 constexpr const char* kIndex = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 // The pods that do the same.
@@ -65,19 +66,30 @@ json field(const std::string& name, const std::string& path) {
 }
 
 json environment_of(const Plan& plan, const std::string& role) {
+  const std::string port = std::to_string(kPort), launcher = host_of(plan, "launcher", "0") + ":" + port;
   json result = {field("TENON_POD_INDEX", kIndex),
                  variable("TENON_POD_NODE", host_of(plan, role, "$(TENON_POD_INDEX)")),
                  variable("TENON_POD_JOB", "/job"),
                  variable("TENON_POD_FOLDER", kFolder),
                  variable("TENON_POD_SECRET", "/run/tenon/secret"),
-                 variable("HOME", "/tmp")};
-  if (role != "launcher") {
-    result.push_back(variable("TENON_POD_LAUNCHER", host_of(plan, "launcher", "0") + ":" + std::to_string(kPort)));
-    return result;
+                 variable("HOME", "/tmp"),
+                 field("TENON_POD_IP", "status.podIP")};
+  const auto add = [&](const char* name, const std::string& value) { result.push_back(variable(name, value)); };
+  if (plan.is_program || role != "launcher") add("TENON_POD_LAUNCHER", launcher);
+  if (plan.is_program) {
+    int64_t first = 0;  // of the processes of this role
+    for (const Role& other : roles_of(plan)) {
+      if (other.name == role) break;
+      first += other.count;
+    }
+    add("TENON_POD_FIRST", std::to_string(first));
+    add("TENON_POD_PROCESSES", std::to_string(plan.processes + plan.servers));
+    add("TENON_POD_RESULT", kResult);
+    add("OMP_NUM_THREADS", std::to_string(plan.threads));
+  } else if (role == "launcher") {
+    add("TENON_POD_LISTEN", "$(TENON_POD_IP):" + port);
   }
-  result.push_back(field("TENON_POD_IP", "status.podIP"));
-  result.push_back(variable("TENON_POD_LISTEN", "$(TENON_POD_IP):" + std::to_string(kPort)));
-  if (plan.detached) result.push_back(variable("TENON_POD_DETACHED", "1"));
+  if (plan.detached) add("TENON_POD_DETACHED", "1");
   return result;
 }
 
@@ -120,7 +132,10 @@ json mounts_of(const Plan& plan) {
 
 json template_of(const Plan& plan, const std::string& role) {
   json command = {"tenon-launch", "--pod"};
-  if (role == "launcher") {
+  if (plan.is_program) {
+    command.push_back("program");
+    for (const std::string& word : plan.words) command.push_back(word);
+  } else if (role == "launcher") {
     command.push_back("launcher");
     for (const std::string& word : plan.words) command.push_back(word);
     if (plan.servers > 0) command.push_back("--servers=" + std::to_string(plan.servers));

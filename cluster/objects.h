@@ -24,7 +24,8 @@ struct Plan {
   std::string name;   // of the training, and of its objects
   std::string space;  // the namespace
   std::string image;
-  std::vector<std::string> words;   // of `tenon train` in the pod of the launcher, without --nodes
+  bool is_program = false;          // pods run a program that finds its team; else a job by `tenon train`
+  std::vector<std::string> words;   // of the program, or of `tenon train` in the pod of the launcher without --nodes
   std::vector<cli::JobFile> files;  // the job first; paths relative to its folder
   std::vector<Mount> mounts;
   int64_t processes = 1, servers = 0;
@@ -43,7 +44,7 @@ struct Object {
   json body;
 };
 
-constexpr const char* kFolder = "/work";  // of the job in pods, and of its results
+constexpr const char* kFolder = "/training";  // of the job in pods, and of its results
 constexpr const char *kInstance = "app.kubernetes.io/instance", *kRole = "tenon.dev/role";
 
 // Returns the objects in the order in which they are to be created: first the one that owns the others, and is deleted

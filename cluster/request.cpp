@@ -120,17 +120,9 @@ std::vector<std::string> words_for_pods(const TrainCommand& command, const std::
 std::vector<cli::JobFile> files_of(const launch::LaunchedJob& job) {
   const fs::path folder = fs::path(job.path).parent_path();
   std::vector<cli::JobFile> files;
-  size_t bytes = 0;
-  for (const cli::JobFile& file : job.files) {
-    const std::string path = fs::path(file.path).lexically_relative(folder).string();
-    if (path.starts_with(".."))
-      throw Failure(cli::kBadConfig, file.path + ": included from a folder above the job, which pods do not see");
-    files.push_back({path, file.text});
-    bytes += file.text.size();
-  }
-  if (bytes > kMostJob)
-    throw Failure(cli::kBadConfig, job.path + ": it and what it includes have " + std::to_string(bytes) +
-                                       " bytes; pods get " + std::to_string(kMostJob) + " at most");
+  for (const cli::JobFile& file : job.files)
+    files.push_back({fs::path(file.path).lexically_relative(folder).string(), file.text});
+  check_files(files, job.path);
   return files;
 }
 
@@ -158,12 +150,7 @@ std::optional<int64_t> planned_bytes(const TrainCommand& command) {
 // Returns the memory of a process: what the plan says twice, since a reader and a checkpoint have copies, and room for
 // programs and libraries.
 int64_t memory_of(const TrainCommand& command) {
-  const std::string& text = command.arguments.cluster.memory;
-  if (!text.empty()) {
-    const std::optional<int64_t> bytes = bytes_of(text);
-    if (!bytes) command.options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + text + "\"");
-    return *bytes;
-  }
+  if (!command.arguments.cluster.memory.empty()) return 0;
   const int64_t bytes = kLeastMemory + 2 * planned_bytes(command).value_or(kUnplanned);
   return (bytes + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit;
 }
@@ -189,30 +176,47 @@ std::optional<int64_t> bytes_of(const std::string& text) {
   return std::nullopt;
 }
 
+void set_pods(const cli::ClusterArguments& cluster, const std::string& name, int64_t memory,
+              const cli::Options& options, Plan& plan) {
+  plan.name = name_for(name);
+  plan.image = cluster.image;
+  plan.mounts = mounts_of(cluster);
+  plan.detached = cluster.detach;
+  const std::optional<int64_t> bytes = cluster.memory.empty() ? memory : bytes_of(cluster.memory);
+  if (!bytes) options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + cluster.memory + "\"");
+  plan.memory = *bytes;
+  for (const std::string& label : cluster.labels) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) options.fail("--label: expected KEY=VALUE, got \"" + label + "\"");
+    plan.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+}
+
+void check_files(const std::vector<cli::JobFile>& files, const std::string& what) {
+  size_t bytes = 0;
+  for (const cli::JobFile& file : files) {
+    if (file.path.starts_with(".."))
+      throw Failure(cli::kBadConfig, what + ": " + file.path + " lies above its folder, which pods do not see");
+    bytes += file.text.size();
+  }
+  if (bytes > kMostJob)
+    throw Failure(cli::kBadConfig, what + ": it and what it includes have " + std::to_string(bytes) +
+                                       " bytes; pods get " + std::to_string(kMostJob) + " at most");
+}
+
 Training training_of(const TrainCommand& command) {
   const cli::TrainArguments& arguments = command.arguments;
-  const cli::ClusterArguments& cluster = arguments.cluster;
   const launch::LaunchedJob launched = launch::read_job(command);
   const cli::Job job = command.load();
   Training result;
   Plan& plan = result.plan;
-  plan.name = name_for(launched.path);
-  plan.image = cluster.image;
-  plan.mounts = mounts_of(cluster);
+  set_pods(arguments.cluster, launched.path, memory_of(command), command.options, plan);
   plan.processes = arguments.launch.processes == cli::JobOptions::kNotGiven ? 1 : arguments.launch.processes;
   plan.servers = arguments.launch.servers;
   plan.threads = std::max<int64_t>(1, job.threads);
   plan.restarts = arguments.launch.restarts;
-  plan.detached = cluster.detach;
   plan.files = files_of(launched);
   plan.words = words_for_pods(command, plan.files.front().path, plan.threads);
-  plan.memory = memory_of(command);
-  for (const std::string& label : cluster.labels) {
-    const size_t equals = label.find('=');
-    if (equals == std::string::npos || equals == 0)
-      command.options.fail("--label: expected KEY=VALUE, got \"" + label + "\"");
-    plan.labels[label.substr(0, equals)] = label.substr(equals + 1);
-  }
   for (const launch::LaunchedPath& path : launched.data) check_data(path, plan.mounts);
   if (!arguments.no_save) {
     result.save = arguments.save.empty() ? job.save : std::optional(arguments.save);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/pod/pod.h"
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -15,10 +18,12 @@
 #include "base/launchers.h"
 #include "host/cli/program.h"
 #include "host/cli/verbs/train_arguments.h"
+#include "launch/child.h"
 #include "launch/events.h"
 #include "launch/launcher.h"
 #include "launch/node/agent.h"
 #include "launch/pod/dial.h"
+#include "launch/pod/result_files.h"
 #include "launch/pod/results.h"
 #include "process/child.h"
 #include "process/control.h"
@@ -97,45 +102,6 @@ int serve(const std::string& secret) {
   return process::kLostExit;
 }
 
-// The files that a training may write as its results.
-class ResultFiles {
- public:
-  explicit ResultFiles(const cli::TrainCommand& command) {
-    const cli::Job job = command.load();
-    const cli::TrainArguments& arguments = command.arguments;
-    if (arguments.no_save) return;
-    const std::string save = arguments.save.empty() ? job.save.value_or("") : arguments.save;
-    add("save", save);
-    add("partial", save + ".partial");
-    add("average", job.average_save.value_or(""));
-  }
-  // Returns those that have been written since.
-  [[nodiscard]] json written() const {
-    json files = json::array();
-    for (const File& file : files_)
-      if (const auto time = time_of(file.path); time && time != file.time)
-        files.push_back({{"what", file.what}, {"path", file.path.string()}, {"bytes", fs::file_size(file.path)}});
-    return files;
-  }
-
- private:
-  struct File {
-    const char* what;
-    fs::path path;
-    std::optional<fs::file_time_type> time;  // empty: there was none
-  };
-  static std::optional<fs::file_time_type> time_of(const fs::path& path) {
-    std::error_code error;
-    const auto time = fs::last_write_time(path, error);
-    return error || !fs::is_regular_file(path, error) ? std::nullopt : std::optional(time);
-  }
-  void add(const char* what, const std::string& path) {
-    if (!path.empty()) files_.push_back({what, fs::absolute(path), time_of(path)});
-  }
-
-  std::vector<File> files_;
-};
-
 // A launcher that begins in a folder in which one has been begins where that was.
 void resume_if_begun(cli::Arguments& words) {
   const fs::path begun = ".tenon-begun-" + variable("TENON_POD_NODE");
@@ -155,25 +121,59 @@ int launch_here(cli::Arguments words, const std::string& secret) {
   return Launcher(command, &meeting).run();
 }
 
-// Waits for the child that is the launcher, and collects the orphans of the pod. A training that was held and is held
-// no more ends. was_asked: whether a signal has asked the pod to end. Returns the exit code.
-int supervise(process::Child& launcher, const Results& results, const Signals& signals, bool detached,
-              bool& was_asked) {
+// Becomes a program that finds its team by its environment.
+[[noreturn]] void become_program(cli::Arguments words, const std::string& secret, int64_t rank) {
+  int ends[2];
+  if (pipe(ends) == 0 && base::write_all(ends[1], secret)) {
+    close(ends[1]);
+    setenv("TENON_TEAM_SECRET", ("fd:" + std::to_string(ends[0])).c_str(), 1);
+  }
+  const std::pair<const char*, std::string> variables[] = {{"PROCESSES", variable("TENON_POD_PROCESSES")},
+                                                           {"RANK", std::to_string(rank)},
+                                                           {"LOCAL", "1"},
+                                                           {"COMM", "zmq"},
+                                                           {"ADDRESS", "tcp://" + variable("TENON_POD_LAUNCHER")},
+                                                           {"LISTEN", variable("TENON_POD_IP")},
+                                                           {"EPOCH", "0"}};
+  for (const auto& [name, value] : variables) setenv((std::string("TENON_TEAM_") + name).c_str(), value.c_str(), 1);
+  execvp(words[0].c_str(), pointers_to(words).data());
+  base::write_all(STDERR_FILENO, "tenon: " + words[0] + ": " + std::strerror(errno) + "\n");
+  _exit(cli::kNotFound);
+}
+
+// Collects the orphans of the pod that have ended, whose parent its first process is.
+void collect_orphans(const process::Child& child) {
+  for (siginfo_t ended = {};
+       waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0 && ended.si_pid != child.id();
+       ended = {})
+    waitpid(ended.si_pid, nullptr, 0);
+}
+
+// How the first process of a pod looks after the one that works.
+struct Supervision {
+  const Results* results = nullptr;  // of a training that ends once nobody holds it; null: it does not
+  bool was_asked = false;            // a signal has asked the pod to end
+};
+
+// Waits for the child. Returns its exit code.
+int supervise(process::Child& child, const Signals& signals, Supervision& supervision) {
   bool is_told = false;
-  while (!launcher.has_ended()) {
+  while (!child.has_ended()) {
     wait_for({{signals.descriptor(), POLLIN,
                [&] {
                  for (int signal = 0; (signal = signals.next()) != 0;)
-                   if (signal != SIGCHLD) launcher.send(signal), was_asked = true;
+                   if (signal != SIGCHLD) child.send(signal), supervision.was_asked = true;
                }}},
              Clock::now() + std::chrono::milliseconds(500));
-    if (detached || is_told || results.held().value_or(std::chrono::seconds(0)) <= kHeld) continue;
+    collect_orphans(child);
+    if (supervision.results == nullptr || is_told) continue;
+    if (supervision.results->held().value_or(std::chrono::seconds(0)) <= kHeld) continue;
     std::cerr << "tenon: nobody has held the training for " << kHeld.count() << " s: it ends" << std::endl;
-    launcher.send(SIGTERM);
+    child.send(SIGTERM);
     is_told = true;
   }
   process::ChildEnd end;
-  end.status = launcher.wait();
+  end.status = child.wait();
   return end.code();
 }
 
@@ -186,34 +186,47 @@ void wait_until_taken(const Results& results) {
   }
 }
 
+// Runs what trains in a child, and hands out the results of process 0.
+int train(const cli::Arguments& words, const std::string& secret, bool is_program) {
+  const int64_t rank =
+      is_program ? base::environment_number("TENON_POD_FIRST", 0) + base::environment_number("TENON_POD_INDEX", 0) : 0;
+  const bool detached = !base::environment_text("TENON_POD_DETACHED").empty();
+  const Results results;
+  ResultFiles files;
+  cli::TrainCommand command;
+  if (is_program)
+    files.add("save", base::environment_text("TENON_POD_RESULT"));
+  else if (command.parse(words))
+    files.add_of(command);
+  const Signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+  process::Child child([&] {
+    signals.restore();
+    if (is_program) become_program(words, secret, rank);
+    _exit(cli::guarded([&] { return launch_here(words, secret); }));
+  });
+  Supervision supervision;
+  if (!detached && rank == 0) supervision.results = &results;
+  const int exit = supervise(child, signals, supervision);
+  if (rank != 0) return exit;
+  results.write({{"exit", exit}, {"files", files.written()}});
+  if (!detached && !supervision.was_asked) wait_until_taken(results);
+  return exit;
+}
+
 }  // namespace
 
 int run_pod(const cli::Arguments& arguments) {
-  const bool is_agent = arguments == cli::Arguments{"agent"};
-  if (!is_agent && (arguments.empty() || arguments[0] != "launcher"))
-    throw Failure(cli::kUsage, "--pod: expected launcher WORDS... or agent");
+  const std::string role = arguments.empty() ? "" : arguments[0];
+  const cli::Arguments words(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  if ((role != "agent" || !words.empty()) && role != "launcher" && (role != "program" || words.empty()))
+    throw Failure(cli::kUsage, "--pod: expected launcher WORDS..., program WORDS... or agent");
   const fs::path folder = variable("TENON_POD_FOLDER");
   const std::string secret = read_secret(variable("TENON_POD_SECRET"));
   copy_job(variable("TENON_POD_JOB"), folder);
   fs::current_path(folder);
-  if (is_agent) end_by_signals();
-  if (is_agent) return serve(secret);
-  const cli::Arguments words(arguments.begin() + 1, arguments.end());
-  const bool detached = !base::environment_text("TENON_POD_DETACHED").empty();
-  const Results results;
-  cli::TrainCommand command;
-  std::optional<ResultFiles> files;
-  if (command.parse(words)) files.emplace(command);
-  const Signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-  process::Child launcher([&] {
-    signals.restore();
-    _exit(cli::guarded([&] { return launch_here(words, secret); }));
-  });
-  bool was_asked = false;
-  const int exit = supervise(launcher, results, signals, detached, was_asked);
-  results.write({{"exit", exit}, {"files", files ? files->written() : json::array()}});
-  if (!detached && !was_asked) wait_until_taken(results);
-  return exit;
+  if (role != "agent") return train(words, secret, role == "program");
+  end_by_signals();
+  return serve(secret);
 }
 
 }  // namespace tenon::launch

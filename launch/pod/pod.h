@@ -6,12 +6,17 @@
 
 namespace tenon::launch {
 
-// Runs `tenon-launch --pod launcher WORDS...` or `tenon-launch --pod agent`, and returns the exit code: copies the job
-// from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file. With the launcher,
-// which listens at TENON_POD_LISTEN, host:port, for the agents, the processes of this pod end; WORDS are those of
-// `tenon train`. Then, unless TENON_POD_DETACHED is set, it waits for `tenon-launch --give` to have handed out the
-// model. An agent connects with TENON_POD_LAUNCHER, host:port, as the node TENON_POD_NODE, again whenever it loses the
-// launcher, until that says that the training has ended.
+// Runs `tenon-launch --pod launcher WORDS...`, `program WORDS...` or `agent`, and returns the exit code: copies the job
+// from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file.
+// - launcher: `tenon train WORDS...` with --nodes, the first of which is this pod; listens at TENON_POD_LISTEN,
+//   host:port, for the agents of the others.
+// - agent: connects with TENON_POD_LAUNCHER, host:port, as the node TENON_POD_NODE, again whenever it loses the
+// launcher,
+//   until that says that the training has ended.
+// - program: runs the words as process TENON_POD_FIRST + TENON_POD_INDEX of TENON_POD_PROCESSES; process 0 listens at
+//   TENON_POD_LAUNCHER for the others, which listen at TENON_POD_IP.
+// Launcher and process 0 of programs, unless TENON_POD_DETACHED is set, wait for `tenon-launch --give` to have handed
+// out the results: those of the job, or the file TENON_POD_RESULT.
 int run_pod(const cli::Arguments& arguments);
 
 // Runs `tenon-launch --give` in the pod of the launcher: waits for the end of the training, and writes to standard

@@ -86,7 +86,7 @@ void ClusterArguments::add_to(Options& options) {
                               "the image of the pods, which has tenon")(
       "namespace", po::value(&space)->value_name("NAME"), "the namespace, instead of the context's")(
       "claim", po::value(&claims)->value_name("NAME[:PATH]"),
-      "a PersistentVolumeClaim that pods see at PATH (/work, where the results of the job are); may be repeated")(
+      "a PersistentVolumeClaim that pods see at PATH (/training, where the results of the job are); may be repeated")(
       "host-path", po::value(&host_paths)->value_name("DIR[:PATH]"),
       "a folder of the nodes that pods see at PATH (DIR); may be repeated")(
       "memory", po::value(&memory)->value_name("SIZE"),

@@ -78,7 +78,7 @@ def test_what_is_missing_is_said():
     network = digits()
     for call, words in (
         (lambda: network.createClusterTrainer("node0, node1"), "workers on other machines, .* are missing"),
-        (lambda: tenon.dist_train(network, k8s_user="yi", num_parameter_servers=15), "Kubernetes are missing"),
+        (lambda: tenon.dist_train(network, nodes="node0,node1"), "nodes is not offered"),
     ):
         with pytest.raises(tenon.error.UnsupportedError, match=words):
             call()

@@ -242,7 +242,7 @@ def refused(kind, words, **options):
         ({"processes": 2, "comm": "zqm"}, tenon.error.NotFoundError, "zqm"),
         ({"comm": 3}, tenon.error.InvalidError, "comm is 3; expected a text"),
         ({"nodes": "node0,node1:2"}, tenon.error.UnsupportedError, 'tenon train JOB --nodes "node0,node1"'),
-        ({"k8s_job": "hello"}, tenon.error.UnsupportedError, "k8s_job is not offered: .* Kubernetes are missing"),
+        ({"k8s_job": "hello"}, tenon.error.InvalidError, "which image pods have is missing: state image="),
         ({"num_parameter_servers": 15}, tenon.error.InvalidError, "in the bounded mode: state staleness="),
         ({"num_parameter_servers": -1}, tenon.error.InvalidError, "num_parameter_servers is -1"),
         ({"passes": -1}, tenon.error.InvalidError, "passes is -1"),

@@ -17,6 +17,7 @@ from tenon._base import check as _check
 from tenon._base import host as _host
 from tenon._base import launcher as _launcher
 from tenon._model.layer import LayerLike
+from tenon._run import cluster as _cluster
 from tenon._run.processes import Failure, Parent, Workers, interruptible
 from tenon._run.team import Team
 from tenon.parameters import ParameterSet
@@ -160,23 +161,27 @@ def _command() -> list[str]:
     return [sys.executable, *arguments]
 
 
-def _refuse(nodes: Any, cluster: dict[str, Any]) -> None:
+def _refuse(nodes: Any) -> None:
     """Raises UnsupportedError for what is not offered."""
-    for name, value in cluster.items():
-        if value is not None:
-            raise error.UnsupportedError(
-                f"dist_train: {name} is not offered: it trains in several processes of this machine, by processes=; jobs on "
-                "Kubernetes are missing",
-                "dist_train",
-                name,
-            )
     if nodes is not None:
         raise error.UnsupportedError(
             "dist_train: nodes is not offered: a program in Python is not started on other machines. `tenon train JOB "
-            '--nodes "node0,node1"` trains a job there, and `mpirun -host node0,node1 python train.py` starts a program, '
-            "whose dist_train then trains in these processes",
+            '--nodes "node0,node1"` trains a job there, `mpirun -host node0,node1 python train.py` starts a program, whose '
+            "dist_train then trains in these processes, and k8s_job= does so in a cluster",
             "dist_train",
             "nodes",
+        )
+
+
+def _require_bounded(servers: int, options: dict[str, Any]) -> None:
+    """Raises InvalidError for servers in the exact mode."""
+    if servers > 0 and not options.get("staleness"):
+        raise error.InvalidError(
+            f"dist_train: num_parameter_servers is {servers}, which have the parameters in the bounded mode: state staleness=. "
+            "In the exact mode servers own the rows of tables, in `tenon train JOB --servers 2` and a program with "
+            "tenon.Team(servers=2)",
+            "dist_train",
+            "num_parameter_servers",
         )
 
 
@@ -194,6 +199,7 @@ def dist_train(
     k8s_token: Any = None,
     k8s_job: Any = None,
     image: Any = None,
+    k8s_options: Any = (),
     num_parameter_servers: int = 0,
     **options: Any,
 ) -> None:
@@ -218,24 +224,33 @@ def dist_train(
     process that fails first is raised here, and names it; the others are ended then, as after Ctrl-C. A program can
     call it once. UnsupportedError in an interactive session or a notebook.
 
+        tenon.dist_train(cost, parameters, reader, processes=4, k8s_user="yi", k8s_token="kube.pem", k8s_job="hello")
+
+    With k8s_job or image the processes are pods of a cluster of Kubernetes, by the current context of the kubeconfig
+    (docs/kubernetes.md), and this one is none of them: pods run the program, with its arguments and the modules that it
+    has imported from its folder, up to this call, which trains, hands the parameters of process 0 to this process, and ends
+    the pod. So readers and event handlers are those of pods, which see no file of this machine. image: that of the pods,
+    which has python3 and tenon; USER/JOB if it is left out. k8s_token: a file with a certificate and its key, or a token,
+    instead of the kubeconfig's. k8s_options: further options of `tenon train --cluster`, such as "--claim=work". What pods
+    print goes to standard error. FileError with the exit code of a training that has failed; after Ctrl-C all is removed.
+
     A process that a launcher has started as one of several joins these instead: mpirun -n 4 python train.py. processes may
     then be left out. Without a launcher and processes the process trains alone.
     """
-    _refuse(nodes, {"k8s_user": k8s_user, "k8s_token": k8s_token, "k8s_job": k8s_job, "image": image})
+    _refuse(nodes)
+    asked = _cluster.request(k8s_user, k8s_token, k8s_job, image, k8s_options)
     servers = _check.whole(num_parameter_servers, "num_parameter_servers", "dist_train", 0, _MOST)
     trainers = None if processes is None else _check.whole(processes, "processes", "dist_train", 1, _MOST)
-    if servers > 0 and not options.get("staleness"):
-        raise error.InvalidError(
-            f"dist_train: num_parameter_servers is {servers}, which have the parameters in the bounded mode: state staleness=. "
-            "In the exact mode servers own the rows of tables, in `tenon train JOB --servers 2` and a program with "
-            "tenon.Team(servers=2)",
-            "dist_train",
-            "num_parameter_servers",
-        )
+    _require_bounded(servers, options)
     count = None if trainers is None and servers == 0 else (trainers or 1) + servers
     _check.text(comm, "comm", "dist_train")
     start = _launcher.of_environment()
     place = f"{_caller.place()}, call {_host.host().joint_trainings + 1}"
+
+    if asked is not None and not _cluster.is_pod():
+        _command()  # refuses what is no program
+        _cluster.train(asked, parameters, trainers or 1, servers)
+        return
 
     def train(team: Team | None) -> None:
         trainer.train(topology, parameters, reader, event_handler, team=team, **options)  # type: ignore[arg-type]
@@ -252,6 +267,8 @@ def dist_train(
             _follow(train, start, servers, comm, place)
         with _LateTeam(lambda: _options(start, servers, comm)) as team:
             train(team)
+        if _cluster.is_pod():
+            _cluster.finish(parameters, topology)
     elif count is None or count == 1:
         train(None)
     else:
