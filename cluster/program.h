@@ -1,5 +1,4 @@
-// A program in a cluster, each process of which finds its team (docs/python-teams.md). SPDX-License-Identifier:
-// Apache-2.0
+// A program in a cluster, each process of which finds its team. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "host/cli/cli.h"

@@ -207,7 +207,7 @@ def dist_train(
 
         tenon.dist_train(cost, parameters, reader, passes=3, processes=4, shards=8)
 
-    The arguments are those of tenon.train, and processes: how many, of which each computes a part of the shards of every
+    The arguments are those of tenon.train, and processes: how many, of which each computes a part of the shards of each
     minibatch. Results depend on shards= alone, one for each process if it is left out. comm: the communicator, "zmq"
     unless a launcher says otherwise.
 
