@@ -143,7 +143,7 @@ void ClusterTraining::look_at_pods() {
     if (state.role == "launcher" && !state.is_leaving &&
         (!launcher_ || state.phase == "Running" || state.phase == "Pending"))
       launcher_ = state;
-    if (is_hopeless(state.waits))
+    if (is_hopeless(state))
       throw Failure(cli::kBadConfig, "pod " + state.name + " cannot begin (" + state.waits + "): " + state.message);
   }
   if (launcher_) look_at_launcher(*launcher_);
@@ -155,7 +155,8 @@ void ClusterTraining::look_at_pods() {
 void ClusterTraining::tell_changes(const PodState& pod) {
   std::string text = "pod " + pod.name + ": ";
   if (pod.exit && *pod.exit != 0)
-    text += "its process has ended with code " + std::to_string(*pod.exit);
+    text += "its process has ended with code " + std::to_string(*pod.exit) +
+            (pod.message.empty() ? "" : " (" + pod.message + ")");
   else if (pod.is_leaving)
     text += "is being removed";
   else if (pod.waits == "Unschedulable" && Clock::now() - began_ > kPatience)

@@ -63,13 +63,18 @@ int run_train(const cli::Arguments& arguments) {
   if (!command.arguments.cluster.is_wanted) command.options.fail("expected --cluster");
   if (sodium_init() < 0) throw Failure(cli::kInternal, "libsodium cannot be used on this machine");
   Training training = training_of(command);
-  if (!command.arguments.cluster.dry_run) {
+  if (command.arguments.cluster.dry_run.empty()) {
     const cli::JobOptions& common = command.arguments.common;
     const Audience audience = {common.quiet, common.log_format == "json"};
     return ClusterTraining(command.arguments.cluster, audience, std::move(training)).run();
   }
   training.plan.space = command.arguments.cluster.space.empty() ? "default" : command.arguments.cluster.space;
   const bool is_yaml = command.arguments.cluster.output == "yaml";
+  training.plan.has_jobsets = command.arguments.cluster.dry_run == "jobset";
+  if (is_yaml)
+    std::cout << "# For review, not to be applied: tenon train draws the name and the secret, and makes the first "
+                 "object the owner "
+                 "of the others.\n";
   json items = json::array();
   for (Object& object : objects_of(training.plan, std::string(32, '\0'))) {
     if (object.kind == "secrets") object.body["data"]["secret"] = "";  // drawn for each start
@@ -93,10 +98,12 @@ int run_status(const cli::Arguments& arguments) {
   if (trainings.empty() && !name.empty())
     throw Failure(cli::kNotFound,
                   "there is no training \"" + name + "\" in the namespace \"" + api->access().space + "\"");
+  if (trainings.empty()) std::cout << "no trainings in the namespace \"" << api->access().space << "\"\n";
   for (const auto& [each, pods] : trainings) {
     std::cout << cli::plain(each) << "\n";
     for (const PodState& pod : pods) {
-      std::cout << "  " << pod.role << " " << pod.index << "  " << (pod.is_leaving ? "Leaving" : pod.phase);
+      std::cout << "  " << pod.role << " " << pod.index << "  " << cli::plain(pod.name) << "  "
+                << (pod.is_leaving ? "Leaving" : pod.phase);
       if (pod.exit) std::cout << ", exit code " << *pod.exit;
       if (!pod.waits.empty()) std::cout << ", " << cli::plain(pod.waits + ": " + pod.message);
       std::cout << "\n";

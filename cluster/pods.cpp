@@ -30,15 +30,23 @@ PodState state_of(const json& pod) {
       state.waits = now["waiting"].value("reason", "");
       state.message = now["waiting"].value("message", "");
     }
-    if (now.contains("terminated")) state.exit = now["terminated"].value("exitCode", 1);
+    if (!now.contains("terminated")) continue;
+    const json& end = now["terminated"];
+    const std::string reason = end.value("reason", "");
+    state.exit = end.value("exitCode", 1);
+    if (reason != "Error" && reason != "Completed") state.message = reason + ": " + end.value("message", "");
   }
   return state;
 }
 
-bool is_hopeless(const std::string& waits) {
+bool is_hopeless(const PodState& pod) {
+  // The scheduler waits for a claim; nobody will make it.
+  if (pod.waits == "Unschedulable" && pod.message.find("persistentvolumeclaim \"") != std::string::npos &&
+      pod.message.find("not found") != std::string::npos)
+    return true;
   constexpr std::array<std::string_view, 5> kHopeless = {"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                                                          "CreateContainerConfigError", "CreateContainerError"};
-  return std::find(kHopeless.begin(), kHopeless.end(), waits) != kHopeless.end();
+  return std::find(kHopeless.begin(), kHopeless.end(), pod.waits) != kHopeless.end();
 }
 
 }  // namespace tenon::cluster

@@ -19,7 +19,7 @@ struct PodState {
 };
 
 [[nodiscard]] PodState state_of(const json& pod);
-// Whether a pod that waits for this will wait for ever: an image that is not there, a claim that is not.
-[[nodiscard]] bool is_hopeless(const std::string& waits);
+// Whether a pod will wait for ever: for an image that is not there, for a claim that is not.
+[[nodiscard]] bool is_hopeless(const PodState& pod);
 
 }  // namespace tenon::cluster

@@ -13,6 +13,7 @@
 #include "base/launchers.h"
 #include "base/whole_number.h"
 #include "cluster/access.h"
+#include "host/cli/verbs/save_path.h"
 #include "launch/child.h"
 #include "launch/job.h"
 #include "process/child.h"
@@ -80,23 +81,28 @@ std::vector<Mount> mounts_of(const cli::ClusterArguments& cluster) {
   return mounts;
 }
 
-// Refuses paths of data that pods do not see. A whole path that this machine does not have may be in the image.
-void check_data(const launch::LaunchedPath& path, const std::vector<Mount>& mounts) {
-  const auto is_beneath = [&](const Mount& mount) {
-    return path.text == mount.path || path.text.starts_with(mount.path + "/");
+// Refuses paths of data that pods do not see. A whole path that this machine does not have may be in the image. job:
+// the path of the job.
+void check_data(const launch::LaunchedPath& path, const std::string& job, const std::vector<Mount>& mounts) {
+  const auto is_beneath = [](const std::string& text, const std::string& folder) {
+    return text == folder || text.starts_with(folder + "/");
   };
   const bool is_whole = path.text.starts_with('/');
-  const bool has_claim =
-      std::any_of(mounts.begin(), mounts.end(), [](const Mount& each) { return each.path == kFolder; });
+  const std::string here = (fs::path(job).parent_path() / path.text).lexically_normal().string();
+  std::string hint;
   std::error_code error;
-  if (is_whole ? std::any_of(mounts.begin(), mounts.end(), is_beneath) || !fs::exists(path.text, error) : has_claim)
-    return;
+  for (const Mount& mount : mounts) {
+    if (is_whole ? is_beneath(path.text, mount.path) : mount.path == kFolder && !path.text.starts_with("..")) return;
+    if (mount.kind == Mount::Kind::kHostPath && is_beneath(here, mount.source))
+      hint = "; --host-path shows it to pods as " + mount.path + here.substr(mount.source.size()) + ": write that";
+  }
+  if (is_whole && !fs::exists(path.text, error)) return;
   throw Failure(
       cli::kBadConfig,
-      path.place + ": \"" + path.text +
-          "\" is a path of this machine, which pods do not see. Data may be in a claim (--claim NAME: a path that "
-          "is relative to the job is one in the claim), on the nodes (--host-path DIR), in the image (a whole "
-          "path that this machine does not have), or come from a reader that fetches it");
+      path.place + ": \"" + path.text + "\" is a path of this machine, which pods do not see" + hint +
+          ". Data may be in a claim (--claim NAME: a path that is relative to the job is one in the claim), on the "
+          "nodes (--host-path DIR), in the image (a whole path that this machine does not have), or come from a "
+          "reader that fetches it");
 }
 
 std::vector<std::string> words_for_pods(const TrainCommand& command, const std::string& job, int64_t threads) {
@@ -217,10 +223,15 @@ Training training_of(const TrainCommand& command) {
   plan.restarts = arguments.launch.restarts;
   plan.files = files_of(launched);
   plan.words = words_for_pods(command, plan.files.front().path, plan.threads);
-  for (const launch::LaunchedPath& path : launched.data) check_data(path, plan.mounts);
-  if (!arguments.no_save) {
+  if (job.shards > 0 && job.shards < plan.processes)
+    throw Failure(cli::kBadConfig, launched.path + ": shards is " + std::to_string(job.shards) + ", fewer than the " +
+                                       std::to_string(plan.processes) + " processes of --processes");
+  for (const launch::LaunchedPath& path : launched.data) check_data(path, launched.path, plan.mounts);
+  if (!arguments.no_save && !plan.detached) {
     result.save = arguments.save.empty() ? job.save : std::optional(arguments.save);
     result.average_save = job.average_save;
+    if (result.save) cli::check_save_path(*result.save);
+    if (result.average_save) cli::check_save_path(*result.average_save);
   }
   return result;
 }

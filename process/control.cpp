@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +17,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "base/whole_number.h"
+
 namespace tenon::process {
 
 namespace {
@@ -64,12 +65,8 @@ Control::Control(base::Descriptor socket, Handlers handlers)
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "cannot create a pipe");
   woken_ = base::Descriptor(ends[0]);
   wake_ = base::Descriptor(ends[1]);
-  sigset_t blocked, before;
-  sigfillset(&blocked);
-  for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&blocked, crash);
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  const base::SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Control::~Control() { leave(); }

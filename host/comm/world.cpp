@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/signals_blocked.h"
 #include "core/error.h"
 #include "host/threads/own_thread.h"
-#include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
 
 namespace tenon::host {
@@ -25,7 +25,7 @@ World::World(const CommType& type, const Values& attributes, const tn_services* 
              const std::atomic<bool>* ending)
     : type_(type), epoch_(options.epoch), servers_(options.servers), ending_(ending) {
   {
-    const SignalsBlocked blocked;
+    const base::SignalsBlocked blocked;
     thread_ = std::thread([this, &attributes, services, &options] { run(attributes, services, options); });
   }
   std::unique_lock lock(mutex_);

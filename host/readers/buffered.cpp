@@ -9,9 +9,9 @@
 #include <system_error>
 #include <thread>
 
+#include "base/signals_blocked.h"
 #include "host/readers/wrapper.h"
 #include "host/threads/own_thread.h"
-#include "host/threads/signals_blocked.h"
 
 namespace tenon::host {
 
@@ -168,7 +168,7 @@ class ReadAhead : base::NotCopied {
 
   // Starts the thread. If the system refuses it, the caller goes on reading: the samples are the same.
   bool start() {
-    const SignalsBlocked signals;
+    const base::SignalsBlocked signals;
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {

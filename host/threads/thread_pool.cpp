@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/signals_blocked.h"
 #include "base/usable_cores.h"
 #include "core/alignment.h"
 #include "core/error.h"
@@ -28,7 +29,6 @@
 #include "host/threads/gate.h"
 #include "host/threads/own_thread.h"
 #include "host/threads/phases.h"
-#include "host/threads/signals_blocked.h"
 #include "host/threads/spin.h"
 #include "host/threads/worker_count.h"
 
@@ -67,7 +67,7 @@ struct ThreadPool::State : base::NotCopied {  // NOLINT(clang-analyzer-optin.per
 
   // Starts the workers, or as many as the system allows: results do not depend on their number.
   void start(const ThreadStart& starter) {
-    const SignalsBlocked blocked;
+    const base::SignalsBlocked blocked;
     for (int32_t i = 1; i < std::ssize(workers); ++i) {
       Worker& worker = workers[static_cast<size_t>(i)];
       try {

@@ -59,9 +59,10 @@ int free_port(int port) {
 class Agent {
  public:
   Agent() : channel_(take(STDIN_FILENO, "/dev/null"), take(STDOUT_FILENO, nullptr), kLongestCommand) {}
-  // rank: of the one process that it has, in a World.
-  explicit Agent(base::Descriptor socket, std::optional<int64_t> rank = std::nullopt)
-      : channel_(std::move(socket), base::Descriptor(), kLongestCommand), rank_(rank) {}
+  // rank: of the one process that it has, in a World. patience: how long a launcher has, after a signal, to end all in
+  // good order.
+  explicit Agent(base::Descriptor socket, std::optional<int64_t> rank = std::nullopt, Clock::duration patience = {})
+      : channel_(std::move(socket), base::Descriptor(), kLongestCommand), patience_(patience), rank_(rank) {}
 
   int run() {
     char host[256] = "";
@@ -76,8 +77,8 @@ class Agent {
     return cli::kDone;
   }
 
-  // Whether the launcher needs no agent any more.
-  [[nodiscard]] bool is_finished() const { return finished_; }
+  // Whether the launcher needs no agent any more, or a signal has asked this one to end.
+  [[nodiscard]] bool is_finished() const { return finished_ || leave_at_; }
 
  private:
   struct Running {
@@ -114,6 +115,7 @@ class Agent {
       lease_->renew();
       renewal_ = now + 2 * kTick;
     }
+    if (leave_at_ && now >= *leave_at_ && open_) lose("the agent got a signal");
     if (silence_ > Clock::duration::zero() && now - heard_ > silence_) lose("the launcher is silent");
     if (kill_at_ && now >= *kill_at_)
       for (const Running& each : workers_) each.worker->send(SIGKILL);
@@ -136,7 +138,7 @@ class Agent {
 
   void take_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;)
-      if (signal != SIGCHLD) lose("the agent got signal " + std::to_string(signal));
+      if (signal != SIGCHLD && !leave_at_) leave_at_ = Clock::now() + patience_;
   }
 
   void collect() {
@@ -254,6 +256,8 @@ class Agent {
   bool open_ = true;  // the launcher is there
   bool paused_ = false;
   bool finished_ = false;
+  const Clock::duration patience_ = {};
+  std::optional<Clock::time_point> leave_at_;  // after a signal
   Clock::time_point heard_ = Clock::now(), renewal_;
   Clock::duration silence_ = {};  // of the launcher, after which it is lost; 0: never
   std::optional<base::TemporaryFolder> folder_;
@@ -269,7 +273,8 @@ class Agent {
 int run_agent() { return Agent().run(); }
 
 bool run_agent_over(base::Descriptor socket) {
-  Agent agent(std::move(socket));
+  constexpr std::chrono::seconds kPatience(20);  // fewer than Kubernetes gives a pod
+  Agent agent(std::move(socket), std::nullopt, kPatience);
   agent.run();
   return agent.is_finished();
 }

@@ -20,7 +20,8 @@ namespace tenon::launch {
 // To the launcher: {"hello": {...}} first; {"process": 2, ...} with "control", a line of the process, with "out" or
 // "err", what it prints, or with "end", how it has ended.
 int run_agent();
-// Likewise over a socket. Returns whether the launcher has said {"finish": 1}, that no other one will come.
+// Likewise over a socket, in a pod: after a signal the launcher has some seconds to end all in good order. Returns
+// whether the launcher has said {"finish": 1}, that no other one will come, or a signal has come.
 bool run_agent_over(base::Descriptor socket);
 // Likewise for an agent that the launcher of an MPI has started, with one process, over the socket of a World. comm: of
 // that MPI.

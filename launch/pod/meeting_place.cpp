@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "launch/channel.h"
 
 namespace tenon::launch {
@@ -30,6 +31,7 @@ MeetingPlace::MeetingPlace(const Address& address, std::string secret) : secret_
   Pipe pipe = make_pipe();
   wake_ = std::move(pipe.to);
   woken_ = std::move(pipe.from);
+  const base::SignalsBlocked blocked;  // for the threads of guests, too
   thread_ = std::thread([this] { listen(); });
 }
 

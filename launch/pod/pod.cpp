@@ -36,6 +36,7 @@ namespace fs = std::filesystem;
 using cli::Failure;
 
 constexpr std::chrono::seconds kRedial(1);
+constexpr std::chrono::seconds kUsual(10);       // until the launcher is there
 constexpr std::chrono::minutes kAway(10);        // without the launcher, after which an agent gives up
 constexpr std::chrono::seconds kHeld(60);        // without anybody who holds the training
 constexpr std::chrono::seconds kUntilTaken(60);  // likewise after its end, if nobody has held it
@@ -88,14 +89,16 @@ int serve(const std::string& secret) {
   while (Clock::now() < seen + kAway) try {
       const std::unique_ptr<Tunnel> tunnel = dial(address, secret, node);
       last_reason.clear();
+      std::cerr << "this pod, " << node << ", has come to the launcher; what it does is said there" << std::endl;
       SocketPair pair = make_socket_pair();
       tunnel->open(std::move(pair.theirs));
       if (run_agent_over(std::move(pair.ours))) return cli::kDone;
       seen = Clock::now();
     } catch (const std::runtime_error& error) {
-      if (last_reason != error.what())
+      const bool is_late = Clock::now() > seen + kUsual;
+      if (is_late && last_reason != error.what())
         std::cerr << "tenon: the launcher is not there so far: " << error.what() << std::endl;
-      last_reason = error.what();
+      if (is_late) last_reason = error.what();
       std::this_thread::sleep_for(kRedial);
     }
   std::cerr << "tenon: the launcher was away for " << kAway.count() << " minutes\n";
@@ -104,7 +107,8 @@ int serve(const std::string& secret) {
 
 // A launcher that begins in a folder in which one has been begins where that was.
 void resume_if_begun(cli::Arguments& words) {
-  const fs::path begun = ".tenon-begun-" + variable("TENON_POD_NODE");
+  const fs::path begun = ".tenon/begun-" + variable("TENON_POD_NODE");
+  fs::create_directory(begun.parent_path());
   cli::TrainCommand command;
   if (command.parse(words) && command.load().checkpoint && fs::exists(begun) && !command.arguments.resumes())
     words.emplace_back("--resume");
@@ -177,12 +181,15 @@ int supervise(process::Child& child, const Signals& signals, Supervision& superv
   return end.code();
 }
 
-void wait_until_taken(const Results& results) {
+// Waits for somebody who takes the results, or for a signal.
+void wait_until_taken(const Results& results, const Signals& signals) {
   const Clock::time_point until = Clock::now() + kUntilTaken;
   while (!results.are_taken()) {
     const auto held = results.held();
     if (held ? *held > kHeld : Clock::now() > until) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (int signal = 0; (signal = signals.next()) != 0;)
+      if (signal != SIGCHLD) return;
+    wait_for({{signals.descriptor(), POLLIN, [] {}}}, Clock::now() + std::chrono::milliseconds(100));
   }
 }
 
@@ -209,7 +216,7 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
   const int exit = supervise(child, signals, supervision);
   if (rank != 0) return exit;
   results.write({{"exit", exit}, {"files", files.written()}});
-  if (!detached && !supervision.was_asked) wait_until_taken(results);
+  if (!detached && !supervision.was_asked) wait_until_taken(results, signals);
   return exit;
 }
 

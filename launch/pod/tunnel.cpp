@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace tenon::launch {
 
 namespace {
@@ -147,6 +149,7 @@ void Tunnel::run(const Copy& copy) noexcept {
 
 void Tunnel::open(base::Descriptor local) {
   local_ = std::move(local);
+  const base::SignalsBlocked blocked;
   outward_ = std::thread([this] {
     std::string part(kPart, '\0');
     run([&] {

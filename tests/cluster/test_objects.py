@@ -8,25 +8,28 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 import fake_user
 from fake import kinds, validation
 
-GOLDEN = Path(__file__).with_name("objects.yaml")  # TENON_RECORD=1 writes it anew
+HERE = Path(__file__).parent  # objects.yaml, objects-jobset.yaml: TENON_RECORD=1 writes them anew
 FREE = {"labels", "annotations", "data", "stringData", "matchLabels", "selector", "requests", "limits"}
 OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp", "finalizers")
 KINDS = ("jobsets", "configmaps", "services", "networkpolicies", "secrets")
 LEAST = 397  # mutants
 
 
-def test_the_objects_are_those_that_were_reviewed(laptop):
-    options = ("--dry-run", "--processes", "3", "--servers", "1", "--claim", "work", "--memory", "2Gi", "--namespace", "team")
+@pytest.mark.parametrize(("kind", "name"), [("jobs", "objects.yaml"), ("jobset", "objects-jobset.yaml")])
+def test_the_objects_are_those_that_were_reviewed(laptop, kind, name):
+    options = (f"--dry-run={kind}", "--processes", "3", "--servers", "1", "--claim", "work", "--memory", "2Gi", "--namespace", "team")
     laptop.data = Path("/data")
     code, output = laptop.run(*options, "--label", "kueue.x-k8s.io/queue-name=team")
     assert code == 0, output
     output = re.sub("job-[a-z0-9]{5}", "job-xxxxx", output)
     if os.environ.get("TENON_RECORD"):
-        GOLDEN.write_text(output)
-    assert output == GOLDEN.read_text()
+        (HERE / name).write_text(output)
+    assert output == (HERE / name).read_text()
 
 
 def created(laptop, cluster):

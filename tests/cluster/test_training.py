@@ -132,6 +132,23 @@ def test_ctrl_c_removes_all(laptop):
         assert laptop.left() == {"persistentvolumeclaims": 1}, (delay, output)
 
 
+def test_ctrl_c_leaves_a_checkpoint_in_the_claim(laptop):
+    laptop.write("job.toml", passes=100000, more='[checkpoint]\nfolder = "interrupted"\nevery_batches = 1000000\n')
+    process = laptop.begin("--processes", "2", "--claim", "work")
+    laptop.wait_for(process, "pass  *5/100000")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "removes what was created" in output
+    assert laptop.left() == {"persistentvolumeclaims": 1}
+    kept = laptop.cluster.folder / "claims/default/work/interrupted"
+    assert list(kept.glob("checkpoint-*.safetensors")), output
+
+
+def test_a_claim_that_is_not_there(laptop):
+    code, output = laptop.run("--claim", "absent")
+    assert code == 78 and re.search(r'cannot begin \(Unschedulable\): .*persistentvolumeclaim "absent" not found', output), output
+
+
 def test_detached(laptop):
     laptop.write("job.toml", passes=30)
     code, output = laptop.run("--processes", "2", "--claim", "work", "--detach")
@@ -171,6 +188,9 @@ def test_dry_run_says_the_same_in_yaml_and_json(laptop):
         (("--plugins", "."), 64, "the image has the plugins of its pods"),
         (("--processes", "0"), 64, "--processes: expected 1 to"),
         (("-o", "xml"), 64, "--output: expected yaml or json"),
+        (("--dry-run=pods",), 64, "--dry-run: expected jobs or jobset"),
+        (("--save", "nofolder/m.safetensors"), 66, 'cannot save to "nofolder/m.safetensors": there is no folder "nofolder"'),
+        (("--processes", "7"), 78, "shards is 6, fewer than the 7 processes of --processes"),
     ],
 )
 def test_mistakes(laptop, options, code, words):
@@ -185,4 +205,5 @@ def test_paths_of_this_machine(laptop):
     words = r'job.toml:\d+: key "files" of a reader: "train.csv" is a path of this machine, which pods do not see'
     assert re.search(words, output), output
     laptop.write("job.toml", data=str(laptop.data / "train.csv"))
-    assert laptop.run()[0] == 78
+    code, output = laptop.run()
+    assert code == 78 and "which pods do not see; --host-path shows it to pods as /data/train.csv: write that" in output

@@ -4,9 +4,9 @@
 #include <system_error>
 #include <thread>
 
+#include "base/signals_blocked.h"
 #include "host/api/api.h"
 #include "host/threads/own_thread.h"
-#include "host/threads/signals_blocked.h"
 
 namespace {
 
@@ -38,7 +38,7 @@ void tn_host::end() noexcept {
   if (freed_) return;
   if (tenon::host::is_own_thread() && !gate.is_inside()) {
     // A function of the application that a thread of the host runs: the host can only end when that has returned.
-    const tenon::host::SignalsBlocked signals;
+    const tenon::base::SignalsBlocked signals;
     try {
       std::thread([this] { end(); }).detach();
     } catch (const std::system_error&) {  // too many threads: the host stays

@@ -94,14 +94,17 @@ void ClusterArguments::add_to(Options& options) {
       "label", po::value(&labels)->value_name("KEY=VALUE"),
       "of the workload and its pods, such as kueue.x-k8s.io/queue-name=team; may be repeated")(
       "detach", po::bool_switch(&detach), "end once the cluster trains; `tenon dist` tells the rest")(
-      "dry-run", po::bool_switch(&dry_run), "print the objects for the cluster, and create none")(
+      "dry-run", po::value(&dry_run)->implicit_value("jobs")->value_name("KIND"),
+      "print the objects for a cluster, with Jobs or, by --dry-run=jobset, with a JobSet, and create none")(
       "output,o", po::value(&output)->value_name("FORMAT"), "of --dry-run: yaml or json (yaml)");
 }
 
 void ClusterArguments::check(const Options& options) const {
   if (output != "yaml" && output != "json") options.fail("--output: expected yaml or json, got \"" + output + "\"");
+  if (!dry_run.empty() && dry_run != "jobs" && dry_run != "jobset")
+    options.fail("--dry-run: expected jobs or jobset, got \"" + dry_run + "\"");
   if (is_wanted && image.empty()) options.fail("--cluster: --image is missing, the image of the pods");
-  if (is_wanted && detach && claims.empty() && !dry_run)
+  if (is_wanted && detach && claims.empty() && dry_run.empty())
     options.fail("--detach: nobody is there to fetch the model; state a --claim, in which it stays");
   if (is_wanted) return;
   for (const GivenOption& each : options.given_options())

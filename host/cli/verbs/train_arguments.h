@@ -38,7 +38,8 @@ struct ClusterArguments {
   std::string image, space;
   std::vector<std::string> claims, host_paths, labels;
   std::string memory;  // of a process, such as "2Gi"; empty: by the plan
-  bool dry_run = false, detach = false;
+  bool detach = false;
+  std::string dry_run;          // "jobs" or "jobset"; empty: none is wanted
   std::string output = "yaml";  // of dry_run
 
   void add_to(Options& options);

@@ -63,7 +63,7 @@ std::vector<Described> verbs() {
                  "--memory SIZE",
                  "--label KEY=VALUE",
                  "--detach",
-                 "--dry-run",
+                 "--dry-run KIND",
                  "-o [ --output ] FORMAT",
                  "-q [ --quiet ]",
                  "--log-format FORMAT"})},

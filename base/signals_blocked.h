@@ -1,4 +1,4 @@
-// Blocks signals while the host starts threads. SPDX-License-Identifier: Apache-2.0
+// Blocks signals while threads are started. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "base/not_copied.h"
 
-namespace tenon::host {
+namespace tenon::base {
 
 // Blocks the signals of the calling thread while it lives, but those of crashes. Threads started in that time inherit
 // the mask, so signals are handled on the application's own threads. A crash raises its signal on the thread itself: if
@@ -26,4 +26,4 @@ class SignalsBlocked : base::NotCopied {
   sigset_t before_;
 };
 
-}  // namespace tenon::host
+}  // namespace tenon::base
