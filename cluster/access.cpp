@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/access.h"
 
+#include <poll.h>
 #include <sodium.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -11,9 +12,15 @@
 #include <functional>
 #include <iterator>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "base/launchers.h"
+#include "cluster/members.h"
 #include "host/cli/cli.h"
+#include "launch/channel.h"
+#include "launch/child.h"
+#include "launch/events.h"
 #include "process/child.h"
 
 namespace tenon::cluster {
@@ -24,7 +31,9 @@ namespace fs = std::filesystem;
 using base::environment_text;
 using cli::Failure;
 
-constexpr unsigned kPluginSeconds = 30;
+constexpr std::chrono::seconds kPluginTime(30);
+constexpr size_t kMostAnswer = 1 << 20;  // bytes of a plugin
+constexpr int kNoProgram = 127;
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 
 std::string read_file(const fs::path& path) {
@@ -49,7 +58,8 @@ class Config {
     const auto member = object.find(key);
     if (member == object.end() || member->is_null()) return "";
     if (!member->is_string())
-      throw Failure(cli::kBadConfig, path_.string() + ": key \"" + key + "\": expected a text, got " + member->dump());
+      throw Failure(cli::kBadConfig,
+                    path_.string() + ": key \"" + key + "\": expected a text, got " + member->type_name());
     return *member;
   }
   [[nodiscard]] bool truth(const json& object, const char* key) const {
@@ -61,7 +71,7 @@ class Config {
   // Returns the member `one` of the entry of a list with this name: "contexts", "context".
   [[nodiscard]] json entry(const char* list, const char* one, const std::string& name) const {
     std::string names;
-    for (const json& each : config_.value(list, json::array())) {
+    for (const json& each : list_of(config_, list)) {
       if (!each.is_object()) continue;
       const std::string entry_name = text(each, "name");
       if (entry_name == name && each.contains(one) && each[one].is_object()) return each[one];
@@ -98,7 +108,7 @@ std::optional<fs::path> kubeconfig() {
   for (std::string file; std::getline(files, file, ':');)
     if (!file.empty() && fs::exists(file, error)) return file;
   const fs::path usual = fs::path(environment_text("HOME")) / ".kube/config";
-  if (environment_text("KUBECONFIG").empty() && fs::exists(usual, error)) return usual;
+  if (fs::exists(usual, error)) return usual;
   return std::nullopt;
 }
 
@@ -127,7 +137,8 @@ void add_user(Access& access, const Config& config, const std::string& name) {
   if (access.token.empty()) access.token_file = config.path(config.text(user, "tokenFile"));
   access.user = config.text(user, "username");
   access.password = config.text(user, "password");
-  if (user.contains("exec")) access.plugin = CredentialPlugin{user["exec"], json::object(), config.place(name)};
+  if (member_of(user, "exec").is_object())
+    access.plugin = CredentialPlugin{user["exec"], json::object(), config.place(name)};
   if (user.contains("auth-provider"))
     throw Failure(cli::kBadConfig, config.place(name) +
                                        ": Kubernetes itself has given up \"auth-provider\"; use \"exec\", a token or a "
@@ -181,8 +192,11 @@ Access find_access(const std::string& context, const std::string& space) {
   }
   while (access.server.ends_with('/')) access.server.pop_back();
   if (!access.server.starts_with("https://") && !access.server.starts_with("http://"))
+    throw Failure(cli::kBadConfig,
+                  "context \"" + access.context + "\": key \"server\": expected https://HOST:PORT, got something else");
+  if (access.server.find('@') != std::string::npos)
     throw Failure(cli::kBadConfig, "context \"" + access.context +
-                                       "\": key \"server\": expected https://HOST:PORT, got \"" + access.server + "\"");
+                                       "\": key \"server\": expected https://HOST:PORT, got one with a user");
   check_safe(access);
   if (!space.empty()) access.space = space;
   if (access.space.empty()) access.space = "default";
@@ -203,42 +217,83 @@ void set_credentials(Access& access, const std::string& path) {
   check_safe(access);
 }
 
-void ask_plugin(Access& access) {
+namespace {
+
+// What a plugin is told by its environment.
+std::string information_of(const CredentialPlugin& plugin) {
+  json info = {{"apiVersion", text_of(plugin.exec, "apiVersion")},
+               {"kind", "ExecCredential"},
+               {"spec", {{"interactive", false}}}};
+  if (member_of(plugin.exec, "provideClusterInfo") == true) info["spec"]["cluster"] = plugin.cluster;
+  return info.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// In the child: becomes the plugin, in a group of its own.
+[[noreturn]] void become_plugin(const CredentialPlugin& plugin, int to) {
+  setpgid(0, 0);
+  setenv("KUBERNETES_EXEC_INFO", information_of(plugin).c_str(), 1);
+  for (const json& each : list_of(plugin.exec, "env"))
+    setenv(text_of(each, "name").c_str(), text_of(each, "value").c_str(), 1);
+  std::vector<std::string> words = {text_of(plugin.exec, "command")};
+  for (const json& word : list_of(plugin.exec, "args"))
+    words.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+  dup2(to, STDOUT_FILENO);
+  execvp(words[0].c_str(), launch::pointers_to(words).data());
+  _exit(kNoProgram);
+}
+
+// Runs a plugin until it has ended, or for too long; its children are no reason to wait. Returns what it has written.
+process::ChildEnd run_plugin(const CredentialPlugin& plugin, const std::function<void()>& poll) {
+  launch::Pipe pipe = launch::make_pipe();
+  process::Child child([&] { become_plugin(plugin, pipe.to.get()); });
+  pipe.to.close();
+  launch::make_waitless(pipe.from.get());
+  process::ChildEnd end;
+  const auto read = [&] {
+    char part[65536];
+    ssize_t got = 0;
+    while ((got = ::read(pipe.from.get(), part, sizeof part)) > 0 && end.text.size() < kMostAnswer)
+      end.text.append(part, static_cast<size_t>(got));
+  };
+  const launch::Clock::time_point until = launch::Clock::now() + kPluginTime;
+  while (!child.has_ended() && !end.timed_out) {
+    launch::wait_for({{pipe.from.get(), POLLIN, read}}, launch::Clock::now() + std::chrono::milliseconds(50));
+    if (end.text.size() < kMostAnswer && !child.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    end.timed_out = launch::Clock::now() > until;
+    try {
+      if (poll) poll();
+    } catch (...) {
+      kill(-child.id(), SIGKILL);
+      throw;
+    }
+  }
+  read();
+  kill(-child.id(), SIGKILL);
+  end.status = child.wait();
+  return end;
+}
+
+}  // namespace
+
+void ask_plugin(Access& access, const std::function<void()>& poll) {
   const json& exec = access.plugin->exec;
-  const std::string command = exec.value("command", ""), version = exec.value("apiVersion", "");
+  const std::string command = text_of(exec, "command"), version = text_of(exec, "apiVersion");
   const std::string who = access.plugin->place + ": the credential plugin \"" + command + "\"";
   const auto fail = [&](const std::string& why) { throw Failure(cli::kRefused, who + " " + why); };
   if (command.empty()) fail("has no command");
-  json info = {{"apiVersion", version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
-  if (exec.value("provideClusterInfo", false)) info["spec"]["cluster"] = access.plugin->cluster;
-  const process::ChildEnd end = process::run_child(
-      [&](int to) {
-        setenv("KUBERNETES_EXEC_INFO", info.dump().c_str(), 1);
-        for (const json& each : exec.value("env", json::array()))
-          setenv(each.value("name", "").c_str(), each.value("value", "").c_str(), 1);
-        std::vector<std::string> words = {command};
-        for (const json& word : exec.value("args", json::array())) words.push_back(word);
-        std::vector<char*> pointers;
-        for (std::string& word : words) pointers.push_back(word.data());
-        pointers.push_back(nullptr);
-        dup2(to, STDOUT_FILENO);
-        execvp(pointers[0], pointers.data());
-        _exit(127);
-      },
-      kPluginSeconds);
-  if (end.timed_out) fail("has not answered within " + std::to_string(kPluginSeconds) + " s");
-  if (end.code() == 127)
-    fail("is not found" + (exec.contains("installHint") ? ": " + exec.value("installHint", "") : ""));
+  const process::ChildEnd end = run_plugin(*access.plugin, poll);
+  const std::string hint = text_of(exec, "installHint");
+  if (end.timed_out) fail("has not answered within " + std::to_string(kPluginTime.count()) + " s");
+  if (end.code() == kNoProgram) fail("is not found" + (hint.empty() ? "" : ": " + hint));
   if (!end.well()) fail("has ended with " + end.how());
-  const json answer = json::parse(end.text, nullptr, false);
-  if (!answer.is_object() || answer.value("kind", "") != "ExecCredential" || !answer.contains("status"))
-    fail("has not answered an ExecCredential");
-  if (answer.value("apiVersion", "") != version)
-    fail("has answered apiVersion " + answer.value("apiVersion", "") + "; expected " + version);
-  const json& status = answer["status"];
-  access.token = status.value("token", "");
-  access.certificate = status.value("clientCertificateData", "");
-  access.key = status.value("clientKeyData", "");
+  const json answer = parse_json(end.text);
+  const json& status = member_of(answer, "status");
+  if (text_of(answer, "kind") != "ExecCredential" || !status.is_object()) fail("has not answered an ExecCredential");
+  if (text_of(answer, "apiVersion") != version)
+    fail("has answered apiVersion " + text_of(answer, "apiVersion") + "; expected " + version);
+  access.token = text_of(status, "token");
+  access.certificate = text_of(status, "clientCertificateData");
+  access.key = text_of(status, "clientKeyData");
   if (access.token.empty() && access.certificate.empty()) fail("has given neither a token nor a certificate");
 }
 

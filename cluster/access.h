@@ -1,6 +1,7 @@
 // How a cluster is reached: by a kubeconfig, or by the service account of a pod. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -39,9 +40,10 @@ struct Access {
 // Replaces the credentials by those of a file: a certificate and its key in PEM, or a token. Throws cli::Failure.
 void set_credentials(Access& access, const std::string& path);
 
-// Asks the plugin, and puts what it answers into the access. Throws cli::Failure(kRefused): it fails, hangs for
+// Asks the plugin, and puts what it answers into the access. poll: called several times a second; what it throws ends
+// the wait. Throws cli::Failure(kRefused): it fails, hangs for
 // 30 s, or answers something else.
-void ask_plugin(Access& access);
+void ask_plugin(Access& access, const std::function<void()>& poll);
 
 // Checks a namespace or another name that goes into paths. Throws cli::Failure(kUsage). what: "--namespace"
 void check_name(const std::string& name, const std::string& what);

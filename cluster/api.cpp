@@ -4,12 +4,15 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <stdexcept>
 
 #include "base/whole_number.h"
+#include "cluster/members.h"
+#include "cluster/objects.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cluster {
@@ -30,9 +33,28 @@ bool is_of_certificates(int code) {
   return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE;
 }
 
+// Whether another try may have another answer.
 bool may_come(const Reply& reply) {
-  return reply.status == 0 || reply.status == 429 || reply.status == 500 || reply.status == 502 ||
-         reply.status == 503 || reply.status == 504;
+  constexpr std::array<int, 7> kLater = {0, 408, 429, 500, 502, 503, 504};
+  return std::find(kLater.begin(), kLater.end(), reply.status) != kLater.end() || !reply.is_of_kubernetes();
+}
+
+// Returns the host and the port of "https://HOST:PORT/PATH".
+std::pair<std::string, std::string> authority_of(const std::string& server) {
+  const size_t begin = server.find("//") + 2;
+  const std::string authority = server.substr(begin, server.find('/', begin) - begin);
+  const size_t colon = authority.rfind(':');
+  const bool has_port = colon != std::string::npos && authority.find(']', colon) == std::string::npos;
+  if (!has_port) return {authority, server.starts_with("https") ? "443" : "80"};
+  return {authority.substr(0, colon), authority.substr(colon + 1)};
+}
+
+// Returns the server's address, by the name that its certificate has.
+std::string url_of(const Access& access) {
+  if (access.server_name.empty()) return access.server;
+  const size_t begin = access.server.find("//") + 2, path = access.server.find('/', begin);
+  return access.server.substr(0, begin) + access.server_name + ":" + authority_of(access.server).second +
+         (path == std::string::npos ? "" : access.server.substr(path));
 }
 
 void set_text(CURL* easy, CURLoption option, const std::string& text) {
@@ -47,24 +69,40 @@ void set_blob(CURL* easy, CURLoption option, const std::string& text) {
 
 }  // namespace
 
-json Reply::body() const { return json::parse(text, nullptr, false); }
+std::string escaped(const std::string& text) {
+  constexpr const char* kDigits = "0123456789ABCDEF";
+  std::string result;
+  for (const unsigned char letter : text) {
+    const bool is_plain = std::isalnum(letter) != 0 || letter == '-' || letter == '.' || letter == '_' || letter == '/';
+    if (is_plain)
+      result += static_cast<char>(letter);
+    else
+      (result += '%').append({kDigits[letter >> 4U], kDigits[letter & 15U]});
+  }
+  return result;
+}
+
+json Reply::body() const { return parse_json(text); }
 
 std::string Reply::message() const {
   const json answer = body();
-  const std::string said = answer.is_object() ? answer.value("message", "") : text.substr(0, 300);
+  const std::string said = answer.is_object() ? text_of(answer, "message") : text.substr(0, 300);
   return said.empty() ? "status " + std::to_string(status) : said;
 }
 
-std::string Reply::reason() const {
+std::string Reply::reason() const { return text_of(body(), "reason"); }
+
+// A gateway, a proxy or a server that is just being replaced answers what is no answer of Kubernetes.
+bool Reply::is_of_kubernetes() const {
   const json answer = body();
-  return answer.is_object() ? answer.value("reason", "") : "";
+  return answer.is_object() && (is_good() || text_of(answer, "kind") == "Status");
 }
 
 Api::Api(Access access, std::function<void(const std::string&)> tell, std::function<void()> poll)
     : access_(std::move(access)), tell_(std::move(tell)), poll_(std::move(poll)), multi_(nullptr) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   multi_ = curl_multi_init();
-  if (access_.plugin) renew();
+  renew();
 }
 
 Api::~Api() { curl_multi_cleanup(multi_); }
@@ -74,7 +112,9 @@ std::string Api::path(const std::string& group, const std::string& kind, const s
          (name.empty() ? "" : "/" + name);
 }
 
-void Api::renew() { ask_plugin(access_); }
+void Api::renew() {
+  if (access_.plugin) ask_plugin(access_, poll_);
+}
 
 std::string Api::authorization() {
   std::string token = access_.token;
@@ -177,13 +217,19 @@ json Api::get(const std::string& path) {
 }
 
 json Api::create(const std::string& path, const json& object) {
+  const std::string name = text_of(object, "metadata", "name");
   const Reply reply = call("POST", path, object);
   if (reply.status == 409 && reply.reason() == "AlreadyExists") {
-    json there = get(path + "/" + object["metadata"]["name"].get<std::string>());
-    if (there["metadata"].value("labels", json::object()) == object["metadata"]["labels"]) return there;
+    json there = get(path + "/" + name);
+    if (text_of(member_of(there, "metadata"), "annotations", kDrawn) ==
+        text_of(member_of(object, "metadata"), "annotations", kDrawn))
+      return there;
   }
   if (!reply.is_good()) fail(reply, "POST", path);
-  return reply.body();
+  json created = reply.body();
+  if (text_of(created, "metadata", "name") != name || text_of(created, "metadata", "uid").empty())
+    throw Failure(cli::kIo, access_.server + path + ": the answer is not the object that was to be created");
+  return created;
 }
 
 bool Api::remove(const std::string& path) {
@@ -210,7 +256,7 @@ std::unique_ptr<Request> Api::connect() {
 Request::Request(Api& api, const std::string& method, const std::string& path) : api_(api), easy_(curl_easy_init()) {
   const Access& access = api.access_;
   CURL* const easy = easy_of(easy_);
-  curl_easy_setopt(easy, CURLOPT_URL, (access.server + path).c_str());
+  curl_easy_setopt(easy, CURLOPT_URL, (url_of(access) + path).c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.c_str());
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
@@ -224,6 +270,11 @@ Request::Request(Api& api, const std::string& method, const std::string& path) :
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &on_head);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
   set_text(easy, CURLOPT_PROXY, access.proxy);
+  if (!access.server_name.empty()) {  // that is in the certificate, while the connection goes to the address
+    const auto [host, port] = authority_of(access.server);
+    targets_ = curl_slist_append(nullptr, (access.server_name + ":" + port + ":" + host + ":" + port).c_str());
+    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, static_cast<curl_slist*>(targets_));
+  }
   set_blob(easy, CURLOPT_CAINFO_BLOB, access.authority);
   set_blob(easy, CURLOPT_SSLCERT_BLOB, access.certificate);
   set_blob(easy, CURLOPT_SSLKEY_BLOB, access.key);
@@ -246,6 +297,7 @@ Request::~Request() {
   curl_multi_remove_handle(api_.multi_, easy_);
   curl_easy_cleanup(easy_);
   curl_slist_free_all(static_cast<curl_slist*>(headers_));
+  curl_slist_free_all(static_cast<curl_slist*>(targets_));
 }
 
 size_t Request::on_body(char* bytes, size_t /*one*/, size_t count, void* request) {

@@ -20,11 +20,16 @@ struct Reply {
   int retry_after = 0;  // seconds, if the server says so
 
   [[nodiscard]] bool is_good() const { return status >= 200 && status < 300; }
+  // Whether it is an object of JSON, and for an error a Status.
+  [[nodiscard]] bool is_of_kubernetes() const;
   [[nodiscard]] json body() const;
   // Returns what a Status says, or the text: "pods is forbidden: ...".
   [[nodiscard]] std::string message() const;
   [[nodiscard]] std::string reason() const;
 };
+
+// Returns a text for the query of a path.
+[[nodiscard]] std::string escaped(const std::string& text);
 
 class Request;
 
@@ -65,9 +70,11 @@ class Api : base::NotCopied {
   // Throws the cli::Failure of a reply that is no success. what: "create jobs"
   [[noreturn]] void fail(const Reply& reply, const std::string& method, const std::string& path) const;
 
+  // Asks the plugin of credentials again, after a stream that was refused with 401.
+  void renew();
+
  private:
   friend Request;
-  void renew();
   void pause(std::chrono::milliseconds time);
   [[nodiscard]] Reply call_once(const std::string& method, const std::string& path, const std::string& body);
 
@@ -97,7 +104,7 @@ class Request : base::NotCopied {
 
   Api& api_;
   void* easy_;
-  void* headers_ = nullptr;
+  void *headers_ = nullptr, *targets_ = nullptr;
   std::string body_;
   std::function<void(std::string_view)> take_;  // empty: the body is kept
   char error_[256] = "";

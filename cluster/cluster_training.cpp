@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "cluster/members.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cluster {
@@ -26,6 +27,7 @@ constexpr seconds kLastWords(5);                    // for the end of a log
 constexpr seconds kUntilRemoved(60);
 constexpr seconds kExecPause(2);
 constexpr int kLastLines = 30;
+constexpr int kMostRefusals = 10;  // of exec, before the training ends
 
 std::string plural(int64_t count, const std::string& one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
@@ -61,7 +63,10 @@ void ClusterTraining::tell(const std::string& text) const {
 // What pods print: events in JSON are for programs, all other lines for people.
 void ClusterTraining::print(const std::string& line) const {
   const bool is_event = audience_.events && line.starts_with('{');
-  (is_event ? std::cout : std::cerr) << line << std::endl;
+  if (is_event)
+    std::cout << line << std::endl;
+  else
+    std::cerr << cli::plain(line) << std::endl;
 }
 
 int ClusterTraining::run() try {
@@ -74,7 +79,7 @@ int ClusterTraining::run() try {
     return cli::kDone;
   }
   const int exit = follow();
-  remove_all();
+  remove();
   return exit;
 } catch (const Interrupted&) {
   tell("tenon: ends: removes what was created in the cluster");
@@ -89,10 +94,10 @@ void ClusterTraining::choose_kind() {
   const Reply groups = api_.call("GET", "/apis");
   if (!groups.is_good()) api_.fail(groups, "GET", "/apis");
   const json body = groups.body();
-  for (const json& group : body.value("groups", json::array()))
-    if (group.value("name", "") == "jobset.x-k8s.io")
-      for (const json& version : group.value("versions", json::array()))
-        if (version.value("version", "") == "v1alpha2") training_.plan.has_jobsets = true;
+  for (const json& group : list_of(body, "groups"))
+    if (text_of(group, "name") == "jobset.x-k8s.io")
+      for (const json& version : list_of(group, "versions"))
+        if (text_of(version, "version") == "v1alpha2") training_.plan.has_jobsets = true;
 }
 
 void ClusterTraining::create() {
@@ -102,8 +107,11 @@ void ClusterTraining::create() {
   for (Object& object : objects_of(training_.plan, secret)) {
     if (!owner.is_null()) set_owner(object.body, owner);
     const std::string path = api_.path(object.group, object.kind);
-    created_.push_back(path + "/" + object.body["metadata"]["name"].get<std::string>());  // although the answer is lost
+    created_.push_back(path + "/" + text_of(object.body, "metadata", "name"));  // although the answer may be lost
+    may_end_ = false;  // what is under way would be created behind its removal
     json there = api_.create(path, object.body);
+    may_end_ = true;
+    poll();
     if (owner.is_null()) owner = std::move(there);
   }
   const Plan& plan = training_.plan;
@@ -134,12 +142,12 @@ int ClusterTraining::follow() {
 void ClusterTraining::look_at_pods() {
   looked_ = Clock::now();
   const json list = api_.get(api_.path("", "pods") + "?" + selector_of(training_.plan.name));
-  size_t running = 0;
+  size_t pods = 0;
   launcher_.reset();
-  for (const json& pod : list.value("items", json::array())) {
+  for (const json& pod : list_of(list, "items")) {
     const PodState state = state_of(pod);
     tell_changes(state);
-    if (state.is_ready) ++running;
+    ++pods;
     if (state.role == "launcher" && !state.is_leaving &&
         (!launcher_ || state.phase == "Running" || state.phase == "Pending"))
       launcher_ = state;
@@ -148,8 +156,8 @@ void ClusterTraining::look_at_pods() {
   }
   if (launcher_) look_at_launcher(*launcher_);
   const auto expected = static_cast<size_t>(training_.plan.processes + training_.plan.servers);
-  if (running < expected && Clock::now() - began_ > kPatience && (!launcher_ || launcher_->phase == "Pending"))
-    look_at_events();
+  const bool all_come = pods >= expected;
+  if (!all_come && Clock::now() - began_ > kPatience) look_at_events();
 }
 
 void ClusterTraining::tell_changes(const PodState& pod) {
@@ -193,18 +201,17 @@ void ClusterTraining::look_at_events() {
   const std::string& name = training_.plan.name;
   bool is_refused = false;
   std::string why;
-  for (const json& event : list.value("items", json::array())) {
-    const json object = event.value("involvedObject", json::object());
-    const std::string text = event.value("message", ""), reason = event.value("reason", "");
-    if (!object.value("name", "").starts_with(name) || event.value("type", "") != "Warning") continue;
-    if (events_.insert(reason + text).second)
-      tell("event of " + object.value("name", "") + ": " + reason + ": " + text);
+  for (const json& event : list_of(list, "items")) {
+    const std::string name_of_object = text_of(event, "involvedObject", "name"), text = text_of(event, "message"),
+                      reason = text_of(event, "reason");
+    if (!name_of_object.starts_with(name) || text_of(event, "type") != "Warning") continue;
+    if (events_.insert(reason + text).second) tell("event of " + name_of_object + ": " + reason + ": " + text);
     if (reason == "FailedCreate") {
       is_refused = true;
       why = text;
     }
   }
-  if (is_refused && !launcher_ && Clock::now() - began_ > kHopeless)
+  if (is_refused && Clock::now() - began_ > kHopeless)
     throw Failure(cli::kRefused, "the pods of " + name + " cannot be created: " + why);
 }
 
@@ -217,26 +224,34 @@ std::optional<int> ClusterTraining::ending() {
   const Reply reply = api_.call("GET", path);
   if (reply.status == 404) throw Failure(cli::kIo, plan.name + " was removed from the cluster");
   if (!reply.is_good()) api_.fail(reply, "GET", path);
-  const json body = reply.body(), status = body.value("status", json::object());
-  for (const json& condition : status.value("conditions", json::array())) {
-    const std::string type = condition.value("type", "");
-    if (condition.value("status", "") != "True") continue;
+  const json body = reply.body();
+  for (const json& condition : list_of(member_of(body, "status"), "conditions")) {
+    const std::string type = text_of(condition, "type");
+    if (text_of(condition, "status") != "True") continue;
     if (type == "Complete" || type == "Completed")
       throw Failure(cli::kIo, plan.name + " has ended, and nobody has fetched its results in time");
     if (type != "Failed") continue;
-    tell("tenon: " + plan.name + " has failed: " + condition.value("reason", "") + ": " +
-         condition.value("message", ""));
+    tell("tenon: " + plan.name + " has failed: " + text_of(condition, "reason") + ": " + text_of(condition, "message"));
     return exit_.value_or(cli::kIo);
   }
   return std::nullopt;
 }
 
+// Results that cannot be written here are fetched again, until they can or the user gives up: they are nowhere else.
 void ClusterTraining::fetch() {
-  if (exec_ != nullptr) exec_->go_on();
-  if (exec_ != nullptr && results_->are_whole()) return exec_->send("taken\n");
-  if (exec_ != nullptr && exec_->is_over()) {
-    if (exec_->refusal().status == 403) api_.fail(exec_->refusal(), "POST", "/pods/exec");
-    const std::string why = exec_->errors().empty() ? exec_->why() : exec_->errors();
+  std::string why;
+  if (exec_ != nullptr) try {
+      exec_->go_on();
+    } catch (const Failure& failure) {
+      why = std::string(failure.what()) + "; the training waits for that";
+    }
+  if (exec_ != nullptr && why.empty() && results_->are_whole()) return exec_->send("taken\n");
+  if (exec_ != nullptr && (exec_->is_over() || !why.empty())) {
+    const Reply& refusal = exec_->refusal();
+    if (refusal.status == 401) api_.renew();
+    refusals_ = refusal.status >= 400 && refusal.status < 500 ? refusals_ + 1 : 0;
+    if (refusal.status == 403 || refusals_ > kMostRefusals) api_.fail(refusal, "POST", "/pods/exec");
+    if (why.empty()) why = exec_->errors().empty() ? exec_->why() : exec_->errors();
     if (std::exchange(lost_why_, why) != why) tell("tenon: the results cannot be fetched so far: " + why);
     exec_.reset();
     exec_again_ = Clock::now() + kExecPause;

@@ -69,6 +69,7 @@ class ClusterTraining : base::NotCopied {
   std::unique_ptr<Exec> exec_;
   std::optional<Results> results_;
   Clock::time_point began_, looked_, exec_again_;
+  int refusals_ = 0;         // of exec, one after the other
   std::string lost_why_;     // why results could not be fetched, as it was told
   std::optional<int> exit_;  // of the launcher's pod that has ended last, else of the first other one that has failed
 };

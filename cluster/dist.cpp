@@ -9,6 +9,7 @@
 
 #include "cluster/cluster_training.h"
 #include "cluster/log.h"
+#include "cluster/members.h"
 #include "cluster/pods.h"
 #include "cluster/program.h"
 #include "host/cli/options.h"
@@ -47,13 +48,9 @@ class Command : base::NotCopied {
   std::string context_, space_;
 };
 
-json pods_of(Api& api, const std::string& selector) {
-  const json list = api.get(api.path("", "pods") + "?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtenon" + selector);
-  return list.value("items", json::array());
-}
-
-std::string selector_for(const std::string& name) {
-  return name.empty() ? "" : "%2Capp.kubernetes.io%2Finstance%3D" + name;
+// Returns the pods of a training, or of all without a name.
+json pods_of(Api& api, const std::string& name) {
+  return list_of(api.get(api.path("", "pods") + "?" + selector_of(name)), "items");
 }
 
 int run_train(const cli::Arguments& arguments) {
@@ -71,6 +68,7 @@ int run_train(const cli::Arguments& arguments) {
   training.plan.space = command.arguments.cluster.space.empty() ? "default" : command.arguments.cluster.space;
   const bool is_yaml = command.arguments.cluster.output == "yaml";
   training.plan.has_jobsets = command.arguments.cluster.dry_run == "jobset";
+  training.plan.drawn = "";  // drawn for each start, as the secret is
   if (is_yaml)
     std::cout << "# For review, not to be applied: tenon train draws the name and the secret, and makes the first "
                  "object the owner "
@@ -93,8 +91,8 @@ int run_status(const cli::Arguments& arguments) {
   const std::string name = command.options.given().empty() ? "" : command.name();
   const std::unique_ptr<Api> api = command.api();
   std::map<std::string, std::vector<PodState>> trainings;
-  for (const json& pod : pods_of(*api, selector_for(name)))
-    trainings[pod["metadata"]["labels"].value(kInstance, "")].push_back(state_of(pod));
+  for (const json& pod : pods_of(*api, name))
+    trainings[text_of(member_of(pod, "metadata"), "labels", kInstance)].push_back(state_of(pod));
   if (trainings.empty() && !name.empty())
     throw Failure(cli::kNotFound,
                   "there is no training \"" + name + "\" in the namespace \"" + api->access().space + "\"");
@@ -102,8 +100,8 @@ int run_status(const cli::Arguments& arguments) {
   for (const auto& [each, pods] : trainings) {
     std::cout << cli::plain(each) << "\n";
     for (const PodState& pod : pods) {
-      std::cout << "  " << pod.role << " " << pod.index << "  " << cli::plain(pod.name) << "  "
-                << (pod.is_leaving ? "Leaving" : pod.phase);
+      std::cout << cli::plain("  " + pod.role + " " + pod.index + "  " + pod.name + "  " +
+                              (pod.is_leaving ? "Leaving" : pod.phase));
       if (pod.exit) std::cout << ", exit code " << *pod.exit;
       if (!pod.waits.empty()) std::cout << ", " << cli::plain(pod.waits + ": " + pod.message);
       std::cout << "\n";
@@ -120,13 +118,18 @@ int run_logs(const cli::Arguments& arguments) {
   const std::string& name = command.name();
   const std::unique_ptr<Api> api = command.api();
   std::string pod;
-  for (const json& each : pods_of(*api, selector_for(name)))
+  for (const json& each : pods_of(*api, name))
     if (const PodState state = state_of(each); state.role == "launcher") pod = state.name;
   if (pod.empty())
     throw Failure(cli::kNotFound,
                   "there is no training \"" + name + "\" in the namespace \"" + api->access().space + "\"");
   Log log(*api, pod, follow, [](const std::string& line) { std::cout << cli::plain(line) << std::endl; });
-  for (log.go_on(); !log.is_over();) api->turn(Clock::now() + std::chrono::milliseconds(100));
+  for (bool is_running = true; is_running;) {
+    log.go_on();
+    while (!log.is_over()) api->turn(Clock::now() + std::chrono::milliseconds(100));
+    is_running = follow && state_of(api->get(api->path("", "pods", pod))).phase == "Running";
+    if (is_running) api->turn(Clock::now() + std::chrono::milliseconds(500));
+  }
   return cli::kDone;
 }
 
@@ -144,8 +147,8 @@ int run_stop(const cli::Arguments& arguments) {
     if (reply.status == 404) continue;  // the API has no JobSets
     if (!reply.is_good()) api->fail(reply, "GET", api->path(group, kind));
     const json list = reply.body();
-    for (const json& object : list.value("items", json::array()))
-      removed += api->remove(api->path(group, kind, object["metadata"]["name"])) ? 1 : 0;
+    for (const json& object : list_of(list, "items"))
+      removed += api->remove(api->path(group, kind, text_of(object, "metadata", "name"))) ? 1 : 0;
   }
   if (removed == 0)
     throw Failure(cli::kNotFound,

@@ -7,30 +7,24 @@
 #include <algorithm>
 
 #include "base/whole_number.h"
+#include "cluster/members.h"
 
 namespace tenon::cluster {
 
 namespace {
 
-constexpr size_t kMostErrors = 4096, kMostAnswer = 64 << 10, kMostFrame = 64 << 20;  // bytes
-enum Frame { kContinued = 0, kText = 1, kBinary = 2, kClose = 8, kPing = 9, kPong = 10 };
+constexpr std::chrono::seconds kPing(10), kDeaf(30);  // between two pings; without any byte
+constexpr size_t kMostRound = 4 << 20;                // bytes that are taken without a look at anything else
+constexpr size_t kMostPing = 125;
+constexpr size_t kMostErrors = 4096, kMostReply = 64 << 10, kMostFrame = 64 << 20;  // bytes
+enum Frame { kContinued = 0, kText = 1, kBinary = 2, kClose = 8, kPing_ = 9, kPong = 10 };
 enum ChannelOf { kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3 };
 
-std::string escaped(const std::string& text) {
-  constexpr const char* kDigits = "0123456789ABCDEF";
-  std::string result;
-  for (const unsigned char letter : text) {
-    const bool is_plain = std::isalnum(letter) != 0 || letter == '-' || letter == '.' || letter == '_' || letter == '/';
-    if (is_plain)
-      result += static_cast<char>(letter);
-    else
-      (result += '%').append({kDigits[letter >> 4U], kDigits[letter & 15U]});
-  }
-  return result;
-}
-
 std::string path_of(const Api& api, const std::string& pod, const std::vector<std::string>& words) {
-  std::string path = api.path("", "pods", pod) + "/exec?container=tenon&stdin=true&stdout=true&stderr=true";
+  const std::string& server = api.access().server;
+  const size_t begin = server.find("//") + 2, prefix = server.find('/', begin);
+  std::string path = (prefix == std::string::npos ? "" : server.substr(prefix)) + api.path("", "pods", pod) +
+                     "/exec?container=tenon&stdin=true&stdout=true&stderr=true";
   for (const std::string& word : words) path += "&command=" + escaped(word);
   return path;
 }
@@ -45,11 +39,9 @@ std::string random_key() {
 
 // Returns the exit code that a Status says; empty if it says something else.
 std::optional<int> code_of(const json& status) {
-  if (!status.is_object()) return std::nullopt;
-  if (status.value("status", "") == "Success") return 0;
-  const json details = status.value("details", json::object());
-  for (const json& cause : details.value("causes", json::array()))
-    if (cause.value("reason", "") == "ExitCode") return base::whole_number<int>(cause.value("message", ""));
+  if (text_of(status, "status") == "Success") return 0;
+  for (const json& cause : list_of(member_of(status, "details"), "causes"))
+    if (text_of(cause, "reason") == "ExitCode") return base::whole_number<int>(text_of(cause, "message"));
   return std::nullopt;
 }
 
@@ -70,18 +62,24 @@ void Exec::go_on() {
   if (const Reply& reply = connection_->reply(); !asked_ && !reply.text.empty()) return end(reply.text);
   if (!asked_) {
     const std::string server = api_.access().server, token = api_.authorization();
-    unsent_ = "GET " + path_ + " HTTP/1.1\r\nHost: " + server.substr(server.find("//") + 2) +
+    const size_t begin = server.find("//") + 2;
+    unsent_ = "GET " + path_ + " HTTP/1.1\r\nHost: " + server.substr(begin, server.find('/', begin) - begin) +
               "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
               random_key() +
               "\r\nSec-WebSocket-Protocol: v5.channel.k8s.io, v4.channel.k8s.io\r\nUser-Agent: tenon/" TENON_VERSION
               "\r\n" +
               (token.empty() ? "" : token + "\r\n") + "\r\n";
     asked_ = true;
+    heard_ = pinged_ = Clock::now();
+  }
+  if (open_ && Clock::now() - pinged_ > kPing) {
+    pinged_ = Clock::now();
+    add_frame(kPing_, "");
   }
   write();
   receive();
-  while (!over_ && (open_ ? take_frame() : take_head())) {
-  }
+  take_all();
+  if (!over_ && Clock::now() - heard_ > kDeaf) end("nothing was heard for " + std::to_string(kDeaf.count()) + " s");
   write();
 }
 
@@ -97,62 +95,70 @@ void Exec::write() {
 
 void Exec::receive() {
   std::string part(1 << 18, '\0');
-  for (;;) {
+  for (size_t round = 0; round < kMostRound;) {
     size_t got = 0;
     const CURLcode code = curl_easy_recv(connection_->handle(), part.data(), part.size(), &got);
     if (code == CURLE_AGAIN) return;
     if (code == CURLE_OK && got > 0) {
       received_.append(part, 0, got);
-      if (received_.size() > kMostFrame) return;  // the rest waits
+      heard_ = Clock::now();
+      round += got;
       continue;
     }
-    // What came before the end is read all the same.
-    while (!over_ && (open_ ? take_frame() : take_head())) {
-    }
+    take_all();  // what came before the end is read all the same
     if (!over_) end(code == CURLE_OK ? "the connection has ended" : curl_easy_strerror(code));
     return;
   }
 }
 
+// Takes what is whole of what was received.
+void Exec::take_all() {
+  while (!over_ && (open_ ? take_frame() : take_head())) {
+  }
+  received_.erase(0, taken_);
+  taken_ = 0;
+}
+
 bool Exec::take_head() {
   const size_t end_of_head = received_.find("\r\n\r\n");
   if (end_of_head == std::string::npos) {
-    if (received_.size() > kMostAnswer) end("the answer is no HTTP");
+    if (received_.size() > kMostReply) end("the answer is no HTTP");
     return false;
   }
   const std::string head = received_.substr(0, end_of_head);
-  received_.erase(0, end_of_head + 4);
+  taken_ = end_of_head + 4;
   refusal_.status = base::whole_number<int>(head.substr(std::min<size_t>(9, head.size()), 3)).value_or(0);
   if (refusal_.status == 101) {
     refusal_ = {};
     open_ = true;
     return true;
   }
-  refusal_.text = received_;
+  refusal_.text = received_.substr(taken_);
   end("status " + std::to_string(refusal_.status));
   return false;
 }
 
 bool Exec::take_frame() {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(received_[at]); };
-  if (received_.size() < 2) return false;
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(received_[taken_ + at]); };
+  const size_t left = received_.size() - taken_;
+  if (left < 2) return false;
   size_t at = 2, size = byte(1) & 127U;
   size_t wide = 0;  // bytes of a size that does not fit
   if (size > 125) wide = size == 126 ? 2 : 8;
-  if (received_.size() < at + wide) return false;
+  if (left < at + wide) return false;
   if (wide > 0) size = 0;
   for (size_t i = 0; i < wide; ++i) size = size << 8U | byte(at++);
-  if (size > kMostFrame || (byte(1) & 128U) != 0) {
-    end("a frame of WebSocket has " + std::to_string(size) + " bytes, or a mask");
+  if (size > kMostFrame || (byte(1) & 128U) != 0 || message_.size() + size > kMostFrame) {
+    end("a message of WebSocket has " + std::to_string(size) + " bytes, or a mask");
     return false;
   }
-  if (received_.size() < at + size) return false;
+  if (left < at + size) return false;
   const bool is_last = (byte(0) & 128U) != 0;
   const int kind = byte(0) & 15;
-  const std::string body = received_.substr(at, size);
-  received_.erase(0, at + size);
-  if (kind == kPing) {
-    add_frame(kPong, body);
+  const std::string body = received_.substr(taken_ + at, size);
+  taken_ += at + size;
+  if (kind == kPing_) {
+    add_frame(kPong, body.substr(0, kMostPing));
   } else if (kind == kClose) {
     if (!answered_) end("the connection has ended");
     over_ = true;
@@ -171,10 +177,10 @@ void Exec::take_message(std::string_view message) {
   if (channel == kErrors && errors_.size() < kMostErrors) errors_ += bytes;
   if (channel != kStatus) return;
   answered_ = true;
-  const json status = json::parse(bytes, nullptr, false);
+  const json status = parse_json(bytes);
   exit_ = code_of(status);
   if (!status.is_object()) return end("the status of the command is no JSON");
-  end(exit_ ? "" : status.value("message", ""));
+  end(exit_ ? "" : text_of(status, "message"));
 }
 
 // Frames of a client are masked.

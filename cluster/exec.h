@@ -34,6 +34,7 @@ class Exec : base::NotCopied {
 
  private:
   void receive();
+  void take_all();
   void write();
   [[nodiscard]] bool take_head();
   [[nodiscard]] bool take_frame();
@@ -47,6 +48,8 @@ class Exec : base::NotCopied {
   std::unique_ptr<Request> connection_;
   bool asked_ = false, open_ = false, over_ = false, answered_ = false;
   std::string unsent_, received_, message_;
+  size_t taken_ = 0;  // bytes of received_
+  Clock::time_point heard_, pinged_;
   std::optional<int> exit_;
   std::string why_, errors_;
   Reply refusal_;

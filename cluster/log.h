@@ -33,6 +33,7 @@ class Log : base::NotCopied {
   std::string rest_;               // an unfinished line
   std::string time_;               // when the last one was printed
   size_t at_time_ = 0, skip_ = 0;  // lines of that time, and of these, that come again
+  bool is_renewed_ = false;        // credentials, since a line has come
   Clock::time_point begun_;
 };
 

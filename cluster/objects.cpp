@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "cluster/members.h"
 #include "host/cli/cli.h"
+#include "launch/pod/pod.h"
 #include "process/control.h"
 
 namespace tenon::cluster {
@@ -54,7 +56,10 @@ json labels_of(const Plan& plan, const std::string& role) {
 }
 
 json metadata_of(const Plan& plan, const std::string& name, bool with_further = false) {
-  json metadata = {{"name", name}, {"namespace", plan.space}, {"labels", labels_of(plan, "")}};
+  json metadata = {{"name", name},
+                   {"namespace", plan.space},
+                   {"labels", labels_of(plan, "")},
+                   {"annotations", {{kDrawn, plan.drawn}}}};
   if (with_further)
     for (const auto& [key, value] : plan.labels) metadata["labels"][key] = value;
   return metadata;
@@ -90,6 +95,13 @@ json environment_of(const Plan& plan, const std::string& role) {
     add("TENON_POD_LISTEN", "$(TENON_POD_IP):" + port);
   }
   if (plan.detached) add("TENON_POD_DETACHED", "1");
+  return result;
+}
+
+// Returns a word that Kubernetes takes as it is: in commands "$$" stands for "$", and "$(NAME)" for a variable.
+std::string unexpanded(const std::string& word) {
+  std::string result;
+  for (const char letter : word) result += letter == '$' ? "$$" : std::string(1, letter);
   return result;
 }
 
@@ -134,10 +146,10 @@ json template_of(const Plan& plan, const std::string& role) {
   json command = {"tenon-launch", "--pod"};
   if (plan.is_program) {
     command.push_back("program");
-    for (const std::string& word : plan.words) command.push_back(word);
+    for (const std::string& word : plan.words) command.push_back(unexpanded(word));
   } else if (role == "launcher") {
     command.push_back("launcher");
-    for (const std::string& word : plan.words) command.push_back(word);
+    for (const std::string& word : plan.words) command.push_back(unexpanded(word));
     if (plan.servers > 0) command.push_back("--servers=" + std::to_string(plan.servers));
     command.push_back("--nodes=" + nodes_of(plan));
   } else {
@@ -182,6 +194,7 @@ json job_spec_of(const Plan& plan, const Role& role) {
     for (int code = cli::kUsage; code <= cli::kBadConfig; ++code) codes.push_back(code);
     codes.push_back(process::kLostExit);
     codes.push_back(process::kStuckExit);
+    codes.push_back(launch::kUnheldExit);
     rules.push_back(
         {{"action", "FailJob"}, {"onExitCodes", {{"containerName", "tenon"}, {"operator", "In"}, {"values", codes}}}});
   }
@@ -285,14 +298,17 @@ std::vector<Object> objects_of(const Plan& plan, const std::string& secret) {
 }
 
 void set_owner(json& object, const json& owner) {
-  object["metadata"]["ownerReferences"] = {{{"apiVersion", owner["apiVersion"]},
-                                            {"kind", owner["kind"]},
-                                            {"name", owner["metadata"]["name"]},
-                                            {"uid", owner["metadata"]["uid"]},
+  object["metadata"]["ownerReferences"] = {{{"apiVersion", text_of(owner, "apiVersion")},
+                                            {"kind", text_of(owner, "kind")},
+                                            {"name", text_of(owner, "metadata", "name")},
+                                            {"uid", text_of(owner, "metadata", "uid")},
                                             {"controller", false},
                                             {"blockOwnerDeletion", true}}};
 }
 
-std::string selector_of(const std::string& name) { return "labelSelector=app.kubernetes.io%2Finstance%3D" + name; }
+std::string selector_of(const std::string& name) {
+  return "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtenon" +
+         (name.empty() ? "" : "%2Capp.kubernetes.io%2Finstance%3D" + name);
+}
 
 }  // namespace tenon::cluster

@@ -34,6 +34,7 @@ struct Plan {
   int64_t restarts = 20;                      // of a pod that was lost
   std::map<std::string, std::string> labels;  // further ones, of the workload and its pods
   bool detached = false;
+  std::string drawn;         // of this start, for the annotation
   bool has_jobsets = false;  // the API serves them
 };
 
@@ -44,7 +45,8 @@ struct Object {
   json body;
 };
 
-constexpr const char* kFolder = "/training";  // of the job in pods, and of its results
+constexpr const char* kFolder = "/training";       // of the job in pods, and of its results
+constexpr const char* kDrawn = "tenon.dev/drawn";  // an annotation that is another one in each start
 constexpr const char *kInstance = "app.kubernetes.io/instance", *kRole = "tenon.dev/role";
 
 // Returns the objects in the order in which they are to be created: first the one that owns the others, and is deleted
@@ -52,7 +54,7 @@ constexpr const char *kInstance = "app.kubernetes.io/instance", *kRole = "tenon.
 [[nodiscard]] std::vector<Object> objects_of(const Plan& plan, const std::string& secret);
 // Gives an object its owner, as the API has answered it.
 void set_owner(json& object, const json& owner);
-// Returns the selector of the pods of a training, for paths.
+// Returns the selector of the objects of a training, for paths; of all trainings without a name.
 [[nodiscard]] std::string selector_of(const std::string& name);
 
 }  // namespace tenon::cluster

@@ -5,36 +5,37 @@
 #include <array>
 #include <string_view>
 
+#include "cluster/members.h"
 #include "cluster/objects.h"
 
 namespace tenon::cluster {
 
 PodState state_of(const json& pod) {
-  const json metadata = pod.value("metadata", json::object()), status = pod.value("status", json::object());
-  const json labels = metadata.value("labels", json::object());
+  const json& metadata = member_of(pod, "metadata");
+  const json& status = member_of(pod, "status");
   PodState state;
-  state.name = metadata.value("name", "");
-  state.role = labels.value(kRole, "");
-  state.index = labels.value("batch.kubernetes.io/job-completion-index", "0");
-  state.phase = status.value("phase", "");
-  state.is_leaving = metadata.contains("deletionTimestamp");
-  for (const json& condition : status.value("conditions", json::array()))
-    if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False") {
-      state.waits = condition.value("reason", "");
-      state.message = condition.value("message", "");
+  state.name = text_of(metadata, "name");
+  state.role = text_of(metadata, "labels", kRole);
+  state.index = text_of(metadata, "labels", "batch.kubernetes.io/job-completion-index");
+  state.phase = text_of(status, "phase");
+  state.is_leaving = !text_of(metadata, "deletionTimestamp").empty();
+  for (const json& condition : list_of(status, "conditions"))
+    if (text_of(condition, "type") == "PodScheduled" && text_of(condition, "status") == "False") {
+      state.waits = text_of(condition, "reason");
+      state.message = text_of(condition, "message");
     }
-  for (const json& container : status.value("containerStatuses", json::array())) {
-    const json now = container.value("state", json::object());
-    state.is_ready = state.is_ready || now.contains("running");
-    if (now.contains("waiting")) {
-      state.waits = now["waiting"].value("reason", "");
-      state.message = now["waiting"].value("message", "");
+  for (const json& container : list_of(status, "containerStatuses")) {
+    const json& now = member_of(container, "state");
+    state.is_ready = state.is_ready || member_of(now, "running").is_object();
+    if (const json& waiting = member_of(now, "waiting"); waiting.is_object()) {
+      state.waits = text_of(waiting, "reason");
+      state.message = text_of(waiting, "message");
     }
-    if (!now.contains("terminated")) continue;
-    const json& end = now["terminated"];
-    const std::string reason = end.value("reason", "");
-    state.exit = end.value("exitCode", 1);
-    if (reason != "Error" && reason != "Completed") state.message = reason + ": " + end.value("message", "");
+    const json& end = member_of(now, "terminated");
+    if (!end.is_object()) continue;
+    const std::string reason = text_of(end, "reason");
+    state.exit = static_cast<int>(number_of(end, "exitCode", 1));
+    if (reason != "Error" && reason != "Completed") state.message = reason + ": " + text_of(end, "message");
   }
   return state;
 }

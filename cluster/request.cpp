@@ -30,11 +30,21 @@ using cli::TrainCommand;
 constexpr std::array<std::string_view, 16> kNotForPods = {
     "cluster", "image",  "namespace", "claim",   "host-path", "memory",  "label",   "detach",
     "dry-run", "output", "processes", "servers", "save",      "threads", "address", "nodes"};
-constexpr size_t kLongestStem = 40;  // of the name of a training, behind which pods and their numbers stand
+constexpr size_t kLongestStem =
+    30;  // of a name, behind which there are those of roles, pods and their numbers: 63 letters
 constexpr int64_t kMemoryUnit = 64 << 20, kLeastMemory = 512 << 20;  // bytes
 constexpr int64_t kUnplanned = 256 << 20;                            // bytes of a machine of which no plan is known
 constexpr unsigned kPlanSeconds = 60;
+constexpr size_t kLongestLabel = 63;
 constexpr size_t kMostJob = 900 << 10;  // bytes of a ConfigMap, which may have 1 MiB
+
+// Returns a text that no other start has.
+std::string drawn_text() {
+  unsigned char bytes[16];
+  char text[2 * sizeof bytes + 1];
+  randombytes_buf(bytes, sizeof bytes);
+  return sodium_bin2hex(text, sizeof text, bytes, sizeof bytes);
+}
 
 // Returns a name for the objects of a job: "mnist-x7k2p".
 std::string name_for(const std::string& job) {
@@ -105,8 +115,16 @@ void check_data(const launch::LaunchedPath& path, const std::string& job, const 
           "reader that fetches it");
 }
 
+// Returns the name of the file that a path ends with.
+std::string file_of(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  if (name.empty() || name == "." || name == "..")
+    throw Failure(cli::kUsage, "--save: expected the path of a file, got \"" + path + "\"");
+  return name;
+}
+
 std::vector<std::string> words_for_pods(const TrainCommand& command, const std::string& job, int64_t threads) {
-  std::vector<std::string> words = {job};
+  std::vector<std::string> words = {"./" + job};
   for (const cli::GivenOption& option : command.options.given_options()) {
     if (std::find(kNotForPods.begin(), kNotForPods.end(), option.name) != kNotForPods.end()) continue;
     if (option.name == "plugins" || option.name == "plugin-set" || option.name == "resume-from")
@@ -116,8 +134,7 @@ std::vector<std::string> words_for_pods(const TrainCommand& command, const std::
     if (option.values.empty()) words.push_back("--" + option.name);
     for (const std::string& value : option.values) words.push_back("--" + option.name + "=" + value);
   }
-  if (const std::string& save = command.arguments.save; !save.empty())
-    words.push_back("--save=" + fs::path(save).filename().string());
+  if (const std::string& save = command.arguments.save; !save.empty()) words.push_back("--save=" + file_of(save));
   words.push_back("--threads=" + std::to_string(threads));
   return words;
 }
@@ -188,13 +205,24 @@ void set_pods(const cli::ClusterArguments& cluster, const std::string& name, int
   plan.image = cluster.image;
   plan.mounts = mounts_of(cluster);
   plan.detached = cluster.detach;
+  const auto is_folder = [](const Mount& mount) { return mount.kind == Mount::Kind::kClaim && mount.path == kFolder; };
+  if (plan.detached && std::none_of(plan.mounts.begin(), plan.mounts.end(), is_folder))
+    options.fail(std::string("--detach: the model stays in the folder of the job, ") + kFolder +
+                 ", where no --claim is");
+  plan.drawn = drawn_text();
   const std::optional<int64_t> bytes = cluster.memory.empty() ? memory : bytes_of(cluster.memory);
   if (!bytes) options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + cluster.memory + "\"");
   plan.memory = *bytes;
   for (const std::string& label : cluster.labels) {
     const size_t equals = label.find('=');
     if (equals == std::string::npos || equals == 0) options.fail("--label: expected KEY=VALUE, got \"" + label + "\"");
-    plan.labels[label.substr(0, equals)] = label.substr(equals + 1);
+    const std::string key = label.substr(0, equals), value = label.substr(equals + 1);
+    if (key.starts_with("app.kubernetes.io/") || key.starts_with("tenon.dev/"))
+      options.fail("--label: " + key + " is a label of Tenon's own");
+    constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+    if (label.find_first_not_of(std::string(kLetters) + "=") != std::string::npos || value.size() > kLongestLabel)
+      options.fail("--label: expected letters, digits, -, _ and ., got \"" + label + "\"");
+    plan.labels[key] = value;
   }
 }
 

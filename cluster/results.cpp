@@ -1,23 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/results.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include "cluster/members.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cluster {
 
 namespace {
 
-namespace fs = std::filesystem;
 using cli::Failure;
 
+constexpr int kMostExit = 255;
+constexpr mode_t kReadable = 0666;
 constexpr size_t kMostHead = 1 << 20;  // bytes
 
-std::string part_of(const std::string& path) { return path + ".part"; }
+// Returns what new files of this process do not permit.
+mode_t current_mask() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return mask;
+}
 
-void cannot_write(const std::string& path) { throw Failure(cli::kIo, "cannot write \"" + path + "\""); }
+[[noreturn]] void cannot_write(const std::string& path) {
+  throw Failure(cli::kIo, "cannot write \"" + path + "\": " + std::generic_category().message(errno));
+}
 
 }  // namespace
 
@@ -26,19 +42,34 @@ Results::Results(std::function<std::optional<std::string>(const std::string&)> p
 }
 
 Results::~Results() {
-  out_.close();
-  std::error_code error;
   for (const File& file : files_)
-    if (!whole_ && file.path) fs::remove(part_of(*file.path), error);
+    if (!whole_ && !file.part.empty()) unlink(file.part.c_str());
 }
 
 void Results::take_head(const std::string& line) {
-  const json head = json::parse(line, nullptr, false);
-  if (!head.is_object() || !head.contains("exit") || !head.contains("files"))
+  const json head = parse_json(line);
+  const int64_t exit = number_of(head, "exit", -1);
+  if (exit < 0 || exit > kMostExit || !member_of(head, "files").is_array())
     throw Failure(cli::kIo, "the pod of the launcher gives no results");
-  exit_ = head["exit"].get<int>();
-  for (const json& file : head["files"])
-    files_.push_back({path_of_(file.value("what", "")), file.value("bytes", uint64_t{0})});
+  for (const json& entry : list_of(head, "files")) {
+    const int64_t bytes = number_of(entry, "bytes", -1);
+    if (bytes < 0) throw Failure(cli::kIo, "the pod of the launcher gives no results");
+    File& file = files_.emplace_back();
+    file.path = path_of_(text_of(entry, "what"));
+    file.left = static_cast<uint64_t>(bytes);
+  }
+  exit_ = static_cast<int>(exit);
+}
+
+// Begins a file beside the one that it will be, under a name that nobody else has.
+void Results::begin(File& file) {
+  file.part = *file.path + ".part-XXXXXX";
+  out_ = base::Descriptor(mkostemp(file.part.data(), O_CLOEXEC));
+  if (out_.get() < 0) {
+    file.part.clear();
+    cannot_write(*file.path);
+  }
+  fchmod(out_.get(), kReadable & ~current_mask());
 }
 
 void Results::take(std::string_view bytes) {
@@ -53,20 +84,14 @@ void Results::take(std::string_view bytes) {
   }
   while (file_ < files_.size()) {
     File& file = files_[file_];
-    if (file.path && !out_.is_open()) {
-      out_.open(part_of(*file.path), std::ios::binary);
-      if (!out_) cannot_write(*file.path);
-    }
+    if (file.path && file.part.empty()) begin(file);
     const std::string_view part = bytes.substr(0, std::min<uint64_t>(file.left, bytes.size()));
     crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(part.data()), part.size());
-    if (file.path && !out_.write(part.data(), static_cast<std::streamsize>(part.size()))) cannot_write(*file.path);
+    if (file.path && !base::write_all(out_.get(), part)) cannot_write(*file.path);
     file.left -= part.size();
     bytes.remove_prefix(part.size());
     if (file.left > 0) return;
-    if (file.path) {
-      out_.close();
-      if (!out_) cannot_write(*file.path);
-    }
+    if (file.path && (fsync(out_.get()) != 0 || out_.close() != 0)) cannot_write(*file.path);
     ++file_;
   }
   digest_ += bytes;
@@ -81,7 +106,7 @@ void Results::finish() {
     throw Failure(cli::kIo, "the results of the training were damaged on their way");
   for (const File& file : files_) {
     if (!file.path) continue;
-    fs::rename(part_of(*file.path), *file.path);
+    if (rename(file.part.c_str(), file.path->c_str()) != 0) cannot_write(*file.path);
     written_.push_back(*file.path);
   }
   whole_ = true;

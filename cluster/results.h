@@ -4,13 +4,13 @@
 #include <sodium.h>
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "cluster/yaml.h"
 
 namespace tenon::cluster {
@@ -44,11 +44,13 @@ class Results {
   std::optional<int> exit_;
   struct File {
     std::optional<std::string> path;
-    uint64_t left;
+    std::string part;  // the path of its beginning; empty: it has not begun
+    uint64_t left = 0;
   };
+  void begin(File& file);
   std::vector<File> files_;
   size_t file_ = 0;  // that comes
-  std::ofstream out_;
+  base::Descriptor out_;
   std::vector<std::string> written_;
   bool whole_ = false;
 };

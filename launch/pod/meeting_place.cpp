@@ -15,8 +15,9 @@ namespace tenon::launch {
 
 namespace {
 
-constexpr size_t kMostGuests = 2048;  // connections at a time
-constexpr int kLook = 500;            // milliseconds
+constexpr size_t kMostGuests = 2048;     // connections at a time
+constexpr int kMostStrangers = 64;       // of them, that have not proved themselves
+constexpr int kLook = 500, kShort = 20;  // milliseconds
 
 }  // namespace
 
@@ -50,25 +51,47 @@ base::Descriptor MeetingPlace::expect(const std::string& node) {
 
 void MeetingPlace::listen() {
   for (;;) {
-    pollfd waits[] = {{socket_.get(), POLLIN, 0}, {woken_.get(), POLLIN, 0}};
-    poll(waits, 2, kLook);
-    if (waits[1].revents != 0) return;
+    // The others wait in the queue of the system: each has a few seconds.
+    const bool is_full = strangers_ >= kMostStrangers;
+    pollfd waits[] = {{woken_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}};
+    poll(waits, is_full ? 1 : 2, is_full ? kShort : kLook);
+    if (waits[0].revents != 0) return;
     remove_ended();
+    if (is_full) continue;
     base::Descriptor tcp(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (tcp.get() < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) poll(waits, 1, kShort);
     if (tcp.get() < 0) continue;
     if (guests_.size() >= kMostGuests) {
       ++refused_;
       continue;
     }
     Guest& guest = guests_.emplace_back();
-    guest.thread = std::thread([this, &guest, tcp = std::move(tcp)]() mutable { receive(std::move(tcp), guest); });
+    ++strangers_;
+    try {
+      guest.thread = std::thread([this, &guest, tcp = std::move(tcp)]() mutable { receive(std::move(tcp), guest); });
+    } catch (const std::system_error&) {  // too many threads
+      --strangers_;
+      ++refused_;
+      guests_.pop_back();
+    }
   }
 }
 
-// Holds the tunnel as long as it is open.
 void MeetingPlace::receive(base::Descriptor tcp, Guest& guest) noexcept {
+  std::optional<Tunnel> tunnel;
   try {
-    Tunnel tunnel(std::move(tcp), Tunnel::Side::kListens, secret_, "");
+    tunnel.emplace(std::move(tcp), Tunnel::Side::kListens, secret_, "");
+  } catch (const std::exception&) {
+    ++refused_;
+  }
+  --strangers_;
+  if (tunnel) serve(*tunnel);
+  guest.ended = true;
+}
+
+// Holds a tunnel as long as it is open.
+void MeetingPlace::serve(Tunnel& tunnel) noexcept {
+  try {
     base::Descriptor local;
     {
       const std::lock_guard lock(mutex_);
@@ -82,7 +105,6 @@ void MeetingPlace::receive(base::Descriptor tcp, Guest& guest) noexcept {
   } catch (const std::exception&) {
     ++refused_;
   }
-  guest.ended = true;
 }
 
 void MeetingPlace::remove_ended() {

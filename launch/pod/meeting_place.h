@@ -37,12 +37,14 @@ class MeetingPlace : base::NotCopied {
 
   void listen();
   void receive(base::Descriptor tcp, Guest& guest) noexcept;
+  void serve(Tunnel& tunnel) noexcept;
   void remove_ended();
 
   const std::string secret_;
   base::Descriptor socket_;
   base::Descriptor wake_, woken_;  // a pipe, closed at the end
   std::atomic<uint64_t> refused_{0};
+  std::atomic<int> strangers_{0};  // guests that have not proved themselves
   std::mutex mutex_;
   std::map<std::string, base::Descriptor> expected_;  // by node
   std::list<Guest> guests_;                           // of the thread alone

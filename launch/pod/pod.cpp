@@ -39,6 +39,7 @@ constexpr std::chrono::seconds kRedial(1);
 constexpr std::chrono::seconds kUsual(10);       // until the launcher is there
 constexpr std::chrono::minutes kAway(10);        // without the launcher, after which an agent gives up
 constexpr std::chrono::seconds kHeld(60);        // without anybody who holds the training
+constexpr std::chrono::minutes kFirstHeld(10);   // until somebody holds it
 constexpr std::chrono::seconds kUntilTaken(60);  // likewise after its end, if nobody has held it
 
 std::string variable(const char* name) {
@@ -67,7 +68,7 @@ void copy_job(const fs::path& from, const fs::path& to) {
     }
     if (!fs::is_regular_file(entry->path())) continue;
     const fs::path target = to / entry->path().lexically_relative(from);
-    const fs::path next = target.string() + ".new." + std::to_string(getpid());
+    const fs::path next = target.string() + ".new-" + variable("TENON_POD_NODE");
     fs::create_directories(target.parent_path());
     fs::copy_file(entry->path(), next, fs::copy_options::overwrite_existing);
     fs::rename(next, target);  // several pods may share the folder
@@ -157,11 +158,12 @@ void collect_orphans(const process::Child& child) {
 struct Supervision {
   const Results* results = nullptr;  // of a training that ends once nobody holds it; null: it does not
   bool was_asked = false;            // a signal has asked the pod to end
+  bool is_unheld = false;            // nobody holds the training any more
 };
 
 // Waits for the child. Returns its exit code.
 int supervise(process::Child& child, const Signals& signals, Supervision& supervision) {
-  bool is_told = false;
+  const Clock::time_point began = Clock::now();
   while (!child.has_ended()) {
     wait_for({{signals.descriptor(), POLLIN,
                [&] {
@@ -170,11 +172,12 @@ int supervise(process::Child& child, const Signals& signals, Supervision& superv
                }}},
              Clock::now() + std::chrono::milliseconds(500));
     collect_orphans(child);
-    if (supervision.results == nullptr || is_told) continue;
-    if (supervision.results->held().value_or(std::chrono::seconds(0)) <= kHeld) continue;
-    std::cerr << "tenon: nobody has held the training for " << kHeld.count() << " s: it ends" << std::endl;
+    if (supervision.results == nullptr || supervision.is_unheld) continue;
+    const auto held = supervision.results->held();
+    if (held ? *held <= kHeld : Clock::now() - began < kFirstHeld) continue;
+    std::cerr << "tenon: nobody holds the training: it ends" << std::endl;
     child.send(SIGTERM);
-    is_told = true;
+    supervision.is_unheld = true;
   }
   process::ChildEnd end;
   end.status = child.wait();
@@ -216,6 +219,7 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
   const int exit = supervise(child, signals, supervision);
   if (rank != 0) return exit;
   results.write({{"exit", exit}, {"files", files.written()}});
+  if (supervision.is_unheld && exit != cli::kDone) return kUnheldExit;
   if (!detached && !supervision.was_asked) wait_until_taken(results, signals);
   return exit;
 }

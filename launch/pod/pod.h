@@ -6,6 +6,8 @@
 
 namespace tenon::launch {
 
+constexpr int kUnheldExit = 202;  // of a training that nobody has held
+
 // Runs `tenon-launch --pod launcher WORDS...`, `program WORDS...` or `agent`, and returns the exit code: copies the job
 // from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file.
 // - launcher: `tenon train WORDS...` with --nodes, the first of which is this pod; listens at TENON_POD_LISTEN,

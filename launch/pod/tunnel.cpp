@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/pod/tunnel.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -21,21 +23,30 @@ using State = crypto_secretstream_xchacha20poly1305_state;
 constexpr char kProtocol[] = "TENONtn1";  // without its zero
 constexpr size_t kNonce = 32, kPart = 32768;
 constexpr size_t kMostFrame = kPart + crypto_secretstream_xchacha20poly1305_ABYTES;
-constexpr int kHandshakeSeconds = 5;
+constexpr std::chrono::seconds kHandshake(5);
+constexpr size_t kMostFirst = 256 + crypto_secretstream_xchacha20poly1305_ABYTES;  // bytes of a name
 
 State& state(std::byte* memory) { return *reinterpret_cast<State*>(memory); }
 
-// The waits of the handshake end after so many seconds; 0: they do not.
-void limit_waits(int socket, int seconds) {
-  const timeval limit = {seconds, 0};
+// Waits for bytes end at this time; without one they do not.
+void limit_waits(int socket, std::optional<Clock::time_point> until) {
+  timeval limit = {};
+  if (until) {
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(*until - Clock::now()).count();
+    if (left <= 0) throw std::runtime_error("the other side is too slow");
+    limit = {static_cast<time_t>(left / 1'000'000), static_cast<suseconds_t>(left % 1'000'000)};
+  }
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 // A process of another machine that has gone without a word is noticed after half a minute.
 void keep_alive(int socket) {
-  const int yes = 1;
+  const int yes = 1, idle = 15, interval = 5, count = 3;
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
 // Without the signal SIGPIPE, whatever the process makes of that.
@@ -54,7 +65,7 @@ Tunnel::Tunnel(base::Descriptor tcp, Side side, const std::string& secret, const
     : tcp_(std::move(tcp)), node_(node) {
   static_assert(sizeof(State) <= kStateBytes);
   if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be used on this machine");
-  limit_waits(tcp_.get(), kHandshakeSeconds);
+  until_ = Clock::now() + kHandshake;
   agree(side, secret);
   if (side == Side::kConnects) {
     send_frame(node);
@@ -63,7 +74,8 @@ Tunnel::Tunnel(base::Descriptor tcp, Side side, const std::string& secret, const
     node_ = receive_frame();
     send_frame("");
   }
-  limit_waits(tcp_.get(), 0);
+  until_.reset();
+  limit_waits(tcp_.get(), until_);
   keep_alive(tcp_.get());
 }
 
@@ -123,7 +135,7 @@ std::string Tunnel::receive_frame() {
   receive_all(head, sizeof head);
   size_t count = 0;
   for (const unsigned char byte : head) count = count << 8U | byte;
-  if (count < crypto_secretstream_xchacha20poly1305_ABYTES || count > kMostFrame)
+  if (count < crypto_secretstream_xchacha20poly1305_ABYTES || count > (until_ ? kMostFirst : kMostFrame))
     throw std::runtime_error("the other side sends a frame of " + std::to_string(count) + " bytes");
   std::string frame(count, '\0'), bytes(count - crypto_secretstream_xchacha20poly1305_ABYTES, '\0');
   receive_all(frame.data(), frame.size());

@@ -5,11 +5,13 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "base/files.h"
 #include "base/not_copied.h"
+#include "launch/events.h"
 
 namespace tenon::launch {
 
@@ -47,6 +49,7 @@ class Tunnel : base::NotCopied {
 
   base::Descriptor tcp_, local_;
   std::string node_;
+  std::optional<Clock::time_point> until_;  // of the handshake
   alignas(16) std::array<std::byte, kStateBytes> sealing_, opening_;
   std::atomic<int> ended_{0};  // of the two directions
   std::thread outward_, inward_;
