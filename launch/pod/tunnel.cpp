@@ -113,6 +113,7 @@ void Tunnel::agree(Side side, const std::string& secret) {
 
 void Tunnel::receive_all(void* to, size_t bytes) {
   for (size_t at = 0; at < bytes;) {
+    if (until_) limit_waits(tcp_.get(), until_);
     const ssize_t got =
         base::uninterrupted([&] { return ::read(tcp_.get(), static_cast<char*>(to) + at, bytes - at); });
     if (got <= 0) throw std::runtime_error("the connection has ended");

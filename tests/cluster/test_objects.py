@@ -22,7 +22,8 @@ LEAST = 397  # mutants
 
 @pytest.mark.parametrize(("kind", "name"), [("jobs", "objects.yaml"), ("jobset", "objects-jobset.yaml")])
 def test_the_objects_are_those_that_were_reviewed(laptop, kind, name):
-    options = (f"--dry-run={kind}", "--processes", "3", "--servers", "1", "--claim", "work", "--memory", "2Gi", "--namespace", "team")
+    options = (f"--dry-run={kind}", "--processes", "3", "--servers", "1", "--claim", "work", "--memory", "2Gi")
+    options += ("--namespace", "team")
     laptop.data = Path("/data")
     code, output = laptop.run(*options, "--label", "kueue.x-k8s.io/queue-name=team")
     assert code == 0, output

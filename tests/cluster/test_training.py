@@ -121,6 +121,68 @@ def test_a_lost_pod_is_replaced(laptop, role):
     assert re.search("starts again|resumed from", output), output
 
 
+def test_two_trainings_that_save_to_one_file(laptop):
+    laptop.write("other.toml", passes=4)
+    both = [laptop.begin("--processes", "2", job=job) for job in ("job.toml", "other.toml")]
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert laptop.trained() in (laptop.trained_alone(3), laptop.trained_alone(4)), "one of the two, and no mixture"
+    assert not list(laptop.folder.glob("*.part*"))
+
+
+def test_a_model_that_cannot_be_written_is_not_lost(laptop):
+    process = laptop.begin()
+    output = laptop.wait_for(process, "1 pod in the namespace")
+    (laptop.folder / "model.safetensors").mkdir()
+    output += laptop.wait_for(process, 'cannot be fetched so far: cannot write "model.safetensors": Is a directory')
+    (laptop.folder / "model.safetensors").rmdir()
+    output += process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    assert laptop.trained() == laptop.trained_alone()
+    assert not list(laptop.folder.glob("*.part*"))
+
+
+def test_stop_removes_what_is_tenons_alone(laptop):
+    labels = {"app.kubernetes.io/instance": "mysql", "app.kubernetes.io/managed-by": "Helm"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mysql", "labels": labels}, "data": {}}
+    path = f"{fake_user.ROOT}/configmaps"
+    laptop.cluster("POST", path, config)
+    assert laptop.dist("stop", "mysql") == (66, 'tenon: there is no training "mysql" in the namespace "default"\n')
+    assert laptop.cluster("GET", f"{path}/mysql")
+    laptop.cluster("DELETE", f"{path}/mysql")
+
+
+USER = "users: [{{name: me, user: {{{}}}}}]"
+CONFIG = """apiVersion: v1
+current-context: here
+contexts: [{{name: here, context: {{cluster: there, user: me}}}}]
+clusters: [{{name: there, cluster: {{server: "{server}"}}}}]
+{users}
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "code", "words"),
+    [
+        ("https://127.0.0.1:1", "token: 12345", 78, 'key "token": expected a text, got number'),
+        ("https://ann:secret@127.0.0.1:1", "token: a", 78, 'key "server": expected https://HOST:PORT, got one with a user'),
+        ("ftp://127.0.0.1:1", "token: a", 78, 'key "server": expected https://HOST:PORT'),
+        ("https://127.0.0.1:1", "exec: {command: 5}", 77, 'the credential plugin "" has no command'),
+        ("https://127.0.0.1:1", 'exec: {command: echo, args: ["{}"]}', 77, "has not answered an ExecCredential"),
+        ("https://127.0.0.1:1", 'exec: {command: sh, args: ["-c", "exit 3"]}', 77, "has ended with exit code 3"),
+        ("https://127.0.0.1:1", "token: &a [*a]", 78, "kubeconfig"),
+        ("https://127.0.0.1:1", 'client-certificate-data: "%%%"', 78, "this is no base64"),
+        ("https://127.0.0.1:1", "client-certificate: nowhere.pem", 66, "nowhere.pem"),
+        ("https://127.0.0.1:1", "auth-provider: {name: gcp}", 78, 'has given up "auth-provider"'),
+    ],
+)
+def test_kubeconfigs_with_mistakes(laptop, server, user, code, words):
+    (laptop.folder / "kubeconfig").write_text(CONFIG.format(server=server, users=USER.format(user)))
+    refused, output = laptop.run(context="", KUBECONFIG=str(laptop.folder / "kubeconfig"))
+    assert refused == code and words in output, output
+    assert "secret" not in output and "12345" not in output
+
+
 def test_ctrl_c_removes_all(laptop):
     laptop.write("job.toml", passes=100000)
     for delay in (0, 0.1, 0.3, 0.6, 1, 1.5):
@@ -146,7 +208,8 @@ def test_ctrl_c_leaves_a_checkpoint_in_the_claim(laptop):
 
 def test_a_claim_that_is_not_there(laptop):
     code, output = laptop.run("--claim", "absent")
-    assert code == 78 and re.search(r'cannot begin \(Unschedulable\): .*persistentvolumeclaim "absent" not found', output), output
+    words = r'cannot begin \(Unschedulable\): .*persistentvolumeclaim "absent" not found'
+    assert code == 78 and re.search(words, output), output
 
 
 def test_detached(laptop):

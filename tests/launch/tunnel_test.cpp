@@ -148,6 +148,18 @@ TEST_F(TunnelTest, NodesThatNobodyExpectsAreRefused) {
   EXPECT_TRUE(ends(twice.local.get())) << "its place is taken";
 }
 
+TEST_F(TunnelTest, TheHandshakeHasSecondsInAll) {
+  const Descriptor slow = stranger();
+  write_all(slow.get(), "TENONtn1" + random_bytes(56, 1) + std::string("\0\0\0\x20", 4));
+  const auto began = std::chrono::steady_clock::now();
+  char bytes[512];
+  while (write_all(slow.get(), "x") && recv(slow.get(), bytes, sizeof bytes, MSG_DONTWAIT) != 0 &&
+         std::chrono::steady_clock::now() < began + std::chrono::seconds(20))
+    poll(nullptr, 0, 500);
+  EXPECT_LT(std::chrono::steady_clock::now(), began + std::chrono::seconds(15)) << "although there are always bytes";
+  expect_refused(1);
+}
+
 // Strangers with bytes of all kinds; TENON_FRAMES of them, for a long run.
 TEST_F(TunnelTest, StrangersDoNoHarm) {
   const char* const asked = std::getenv("TENON_FRAMES");
