@@ -54,7 +54,10 @@ void MeetingPlace::listen() {
     // The others wait in the queue of the system: each has a few seconds.
     const bool is_full = strangers_ >= kMostStrangers;
     pollfd waits[] = {{woken_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}};
-    poll(waits, is_full ? 1 : 2, is_full ? kShort : kLook);
+    if (is_full)
+      poll(waits, 1, kShort);
+    else
+      poll(waits, 2, kLook);
     if (waits[0].revents != 0) return;
     remove_ended();
     if (is_full) continue;
