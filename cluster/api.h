@@ -58,6 +58,9 @@ class Api : base::NotCopied {
   // Deletes an object with all that it owns. Returns false if there is none.
   bool remove(const std::string& path);
 
+  // Does a request for what is no object, such as a log, once.
+  [[nodiscard]] Reply text(const std::string& path) { return call_once("GET", path, ""); }
+
   // Begins to read a reply, whose body `take` gets as it comes; it lives as long as what is returned.
   [[nodiscard]] std::unique_ptr<Request> stream(const std::string& path, std::function<void(std::string_view)> take);
   // Begins a connection for WebSocket: what it returns is connected when it is over.

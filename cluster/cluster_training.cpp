@@ -179,8 +179,8 @@ void ClusterTraining::tell_changes(const PodState& pod) {
 // What a pod has said before it failed; the launcher's comes as it is said.
 void ClusterTraining::tell_last_words(const PodState& pod) {
   if (!exit_) exit_ = pod.exit;
-  const Reply reply = api_.call(
-      "GET", api_.path("", "pods", pod.name) + "/log?container=tenon&tailLines=" + std::to_string(kLastLines));
+  const Reply reply =
+      api_.text(api_.path("", "pods", pod.name) + "/log?container=tenon&tailLines=" + std::to_string(kLastLines));
   if (!reply.is_good()) return;  // it has gone
   std::istringstream lines(reply.text);
   for (std::string line; std::getline(lines, line);) tell("[" + pod.role + " " + pod.index + "] " + line);
@@ -232,6 +232,7 @@ std::optional<int> ClusterTraining::ending() {
       throw Failure(cli::kIo, plan.name + " has ended, and nobody has fetched its results in time");
     if (type != "Failed") continue;
     tell("tenon: " + plan.name + " has failed: " + text_of(condition, "reason") + ": " + text_of(condition, "message"));
+    if (!exit_) look_at_pods();  // the end of a pod may be younger than the last look
     return exit_.value_or(cli::kIo);
   }
   return std::nullopt;

@@ -77,6 +77,7 @@ json environment_of(const Plan& plan, const std::string& role) {
                  variable("TENON_POD_JOB", "/job"),
                  variable("TENON_POD_FOLDER", kFolder),
                  variable("TENON_POD_SECRET", "/run/tenon/secret"),
+                 variable("TENON_POD_VERSION", TENON_VERSION),
                  variable("HOME", "/tmp"),
                  field("TENON_POD_IP", "status.podIP")};
   const auto add = [&](const char* name, const std::string& value) { result.push_back(variable(name, value)); };
@@ -185,19 +186,16 @@ json template_of(const Plan& plan, const std::string& role) {
             {"volumes", volumes_of(plan)}}}};
 }
 
-// A pod that is lost is replaced. An end of the launcher that would come again ends all, and so does one after which
-// its own restarts are used up.
+// A pod that is lost is replaced. An end that would come again ends all: of a mistake, of an image that has no tenon or
+// another one, of a launcher whose own restarts are used up.
 json job_spec_of(const Plan& plan, const Role& role) {
-  json rules = {{{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}}};
-  if (role.name == "launcher") {
-    json codes = json::array();
-    for (int code = cli::kUsage; code <= cli::kBadConfig; ++code) codes.push_back(code);
-    codes.push_back(process::kLostExit);
-    codes.push_back(process::kStuckExit);
-    codes.push_back(launch::kUnheldExit);
-    rules.push_back(
-        {{"action", "FailJob"}, {"onExitCodes", {{"containerName", "tenon"}, {"operator", "In"}, {"values", codes}}}});
-  }
+  json codes = json::array();
+  for (int code = cli::kUsage; code <= cli::kBadConfig; ++code) codes.push_back(code);
+  for (const int code : {126, 127, 128, process::kLostExit, process::kStuckExit, launch::kUnheldExit})
+    codes.push_back(code);
+  const json rules = {
+      {{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}},
+      {{"action", "FailJob"}, {"onExitCodes", {{"containerName", "tenon"}, {"operator", "In"}, {"values", codes}}}}};
   return {{"parallelism", role.count},
           {"completions", role.count},
           {"completionMode", "Indexed"},

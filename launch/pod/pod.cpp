@@ -231,6 +231,9 @@ int run_pod(const cli::Arguments& arguments) {
   const cli::Arguments words(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if ((role != "agent" || !words.empty()) && role != "launcher" && (role != "program" || words.empty()))
     throw Failure(cli::kUsage, "--pod: expected launcher WORDS..., program WORDS... or agent");
+  if (const std::string version = base::environment_text("TENON_POD_VERSION"); version != TENON_VERSION)
+    throw Failure(cli::kBadConfig, "the image has tenon " TENON_VERSION ", and who has started this training " +
+                                       version + "; they must be the same");
   const fs::path folder = variable("TENON_POD_FOLDER");
   const std::string secret = read_secret(variable("TENON_POD_SECRET"));
   copy_job(variable("TENON_POD_JOB"), folder);

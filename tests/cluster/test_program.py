@@ -111,6 +111,6 @@ def test_mistakes(tmp_path, client, options, arguments, words):
     done = run(tmp_path, client, options, *arguments)
     assert done.returncode == 1 and "after" not in done.stdout, done.stderr
     for each in words:
-        assert each in done.stderr
+        assert each in done.stderr, done.stderr
 
 

@@ -79,6 +79,25 @@ def test_an_image_that_is_not_there(laptop):
     assert code == 78 and re.search(r"pod \S+ cannot begin \(\w+\): .*absent", output), output
 
 
+def test_images_without_this_tenon(laptop, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    folder.chmod(0o755)
+    (folder / "empty/bin").mkdir(parents=True)
+    (folder / "other/bin").mkdir(parents=True)
+    other = folder / "other/bin/tenon-launch"
+    other.write_text(f'#!/bin/sh\nTENON_POD_VERSION=0.0.9 exec "{training.BUILD}/bin/tenon-launch" "$@"\n')
+    other.chmod(0o755)
+    place = folder / "fake"
+    place.mkdir()
+    with fake_user.running(place, *(word for name in ("empty", "other") for word in ("--image", f"{name}={folder / name}"))) as cluster:
+        laptop.cluster, cluster_before = cluster, laptop.cluster
+        code, output = laptop.run("--image", "empty", "--processes", "2")
+        assert code == 128 and re.search(r"its process has ended with code 128 \(StartError: .*tenon-launch", output), output
+        code, output = laptop.run("--image", "other")
+        assert code == 78 and "and who has started this training 0.0.9; they must be the same" in output, output
+        laptop.cluster = cluster_before
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -132,7 +132,7 @@ class LaunchBadInput : public LaunchTest {
   [[nodiscard]] Outcome meanwhile(const std::function<Outcome()>& work) const {
     Child child = begin("--processes 2 --silence 6");
     EXPECT_TRUE(comes([&] { return has_checkpoint(); })) << read("output");
-    kill(process("1"), SIGSTOP);
+    send("1", SIGSTOP);
     Outcome outcome = work();
     const int exit = exit_of(child);
     if (outcome.exit < 0) return {exit, "", read("output")};

@@ -36,7 +36,7 @@ class LaunchBounded : public LaunchTest {
 TEST_F(LaunchBounded, AKilledTrainerIsStartedAgainWhileTheOthersGoOn) {
   Child child = begin("--processes 3 --servers 2");
   wait_for_checkpoint(child);
-  kill(process("1"), SIGKILL);
+  send("1", SIGKILL);
   EXPECT_EQ(exit_of(child), 0) << read("output");
   expect_a_trained_model(child);
   EXPECT_THAT(read("output"), AllOf(HasSubstr("processes 1 and 2 train, processes 3 and 4 serve parameters"),
@@ -65,8 +65,8 @@ TEST_F(LaunchBounded, BeforeTheTeamIsThereAllBeginAgain) {
 TEST_F(LaunchBounded, WithoutRestartsItGoesOnWithWhatIsLeft) {
   Child child = begin("--processes 3 --servers 1 --restarts 0");
   wait_for_checkpoint(child);
-  kill(process("2"), SIGKILL);
-  kill(process("1"), SIGSTOP);
+  send("2", SIGKILL);
+  send("1", SIGSTOP);
   EXPECT_EQ(exit_of(child), 0) << read("output");
   expect_a_trained_model(child);
   EXPECT_THAT(read("output"), AllOf(HasSubstr("process 2 was ended by signal 9"),
@@ -78,7 +78,7 @@ TEST_F(LaunchBounded, WithAServerOrProcess0AllBeginAgainFromTheCheckpoint) {
     fs::remove_all(path("ck"));
     Child child = begin("--processes 2 --servers 1");
     wait_for_checkpoint(child);
-    kill(process(rank), SIGKILL);
+    send(rank, SIGKILL);
     EXPECT_EQ(exit_of(child), 0) << read("output");
     expect_a_trained_model(child);
     EXPECT_THAT(read("output"), AllOf(HasSubstr(std::string("process ") + rank + " was ended by signal 9"),

@@ -104,6 +104,13 @@ class LaunchTest : public ProgramTest {
     return 0;
   }
 
+  // Sends a signal to the process of a rank. Without one it fails, for kill() takes 0 for the group of this test.
+  void send(const std::string& rank, int signal) const {
+    const pid_t id = process(rank);
+    ASSERT_GT(id, 0) << "there is no process " << rank;
+    kill(id, signal);
+  }
+
   static bool is_alive(pid_t id) {
     std::ifstream file("/proc/" + std::to_string(id) + "/stat");
     std::string number, name, state;

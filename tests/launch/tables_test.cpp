@@ -59,7 +59,7 @@ TEST_F(LaunchTables, AnOwnerThatIsKilledCostsNoUpdate) {
   Child child = begin("--processes 3 --set passes=150 --set 'checkpoint={folder=\"ck\",every_batches=20}'");
   ASSERT_TRUE(comes([&] { return fs::exists(path("ck/checkpoint-2-4.safetensors")) || child.has_ended(); }));
   ASSERT_FALSE(child.has_ended()) << read("output");
-  kill(process("1"), SIGKILL);
+  send("1", SIGKILL);
   EXPECT_EQ(exit_of(child), 0) << read("output");
   EXPECT_THAT(read("output"), HasSubstr("process 1 was ended by signal 9"));
   EXPECT_TRUE(read("model.safetensors") == read("whole.safetensors")) << read("output");

@@ -63,7 +63,7 @@ std::vector<Described> verbs() {
                  "--memory SIZE",
                  "--label KEY=VALUE",
                  "--detach",
-                 "--dry-run KIND",
+                 "--dry-run [=KIND(=jobs)]",
                  "-o [ --output ] FORMAT",
                  "-q [ --quiet ]",
                  "--log-format FORMAT"})},
@@ -158,6 +158,7 @@ TEST_F(OptionsTest, OptionsWithAValueNeedOne) {
       const std::string name = option.substr(0, option.find(' '));
       const bool flag = name.size() == option.size();
       if (name == "-q" || name == "-o" || name == "-i") continue;
+      if (name == "--cluster" || name == "--dry-run") continue;  // which stand for a value of their own
       const std::string said = failure(kUsage, verb.run, {flag ? name + "=yes" : name});
       EXPECT_THAT(said, AllOf(HasSubstr("'" + name + "'"), EndsWith(std::string(verb.name) + " --help'"))) << said;
     }
