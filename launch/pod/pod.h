@@ -9,8 +9,8 @@ namespace tenon::launch {
 constexpr int kUnheldExit = 202;  // of a training that nobody has held
 
 // Runs `tenon-launch --pod launcher WORDS...`, `program WORDS...` or `agent`, and returns the exit code: copies the job
-// from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file. TENON_POD_VERSION: of tenon
-// where the training was started, which must be that of this one.
+// from the folder TENON_POD_JOB to TENON_POD_FOLDER, and goes on there. TENON_POD_SECRET: a file. TENON_POD_VERSION: of
+// tenon where the training was started, which must be that of this one.
 // - launcher: `tenon train WORDS...` with --nodes, the first of which is this pod; listens at TENON_POD_LISTEN,
 //   host:port, for the agents of the others.
 // - agent: connects with TENON_POD_LAUNCHER, host:port, as the node TENON_POD_NODE, again whenever it loses the

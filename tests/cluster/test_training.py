@@ -89,7 +89,8 @@ def test_images_without_this_tenon(laptop, tmp_path_factory):
     other.chmod(0o755)
     place = folder / "fake"
     place.mkdir()
-    with fake_user.running(place, *(word for name in ("empty", "other") for word in ("--image", f"{name}={folder / name}"))) as cluster:
+    images = [f"--image={name}={folder / name}" for name in ("empty", "other")]
+    with fake_user.running(place, *images) as cluster:
         laptop.cluster, cluster_before = cluster, laptop.cluster
         code, output = laptop.run("--image", "empty", "--processes", "2")
         assert code == 128 and re.search(r"its process has ended with code 128 \(StartError: .*tenon-launch", output), output
