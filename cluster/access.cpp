@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -35,12 +36,6 @@ constexpr std::chrono::seconds kPluginTime(30);
 constexpr size_t kMostAnswer = 1 << 20;  // bytes of a plugin
 constexpr int kNoProgram = 127;
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure(cli::kNotFound, "cannot read \"" + path.string() + "\"");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string without_end(std::string text) {
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
@@ -154,6 +149,26 @@ void check_safe(const Access& access) {
 }
 
 }  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Failure(cli::kNotFound, "cannot read \"" + path.string() + "\"");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+ServerParts parts_of(const std::string& server) {
+  ServerParts parts;
+  const size_t begin = server.find("//") + 2, path = std::min(server.find('/', begin), server.size());
+  parts.scheme = server.substr(0, begin - 3);
+  parts.authority = server.substr(begin, path - begin);
+  parts.path = server.substr(path);
+  const size_t colon = parts.authority.rfind(':');
+  const bool has_port = colon != std::string::npos && parts.authority.find(']', colon) == std::string::npos;
+  parts.host = has_port ? parts.authority.substr(0, colon) : parts.authority;
+  parts.port = parts.scheme == "https" ? "443" : "80";
+  if (has_port) parts.port = parts.authority.substr(colon + 1);
+  return parts;
+}
 
 void check_name(const std::string& name, const std::string& what) {
   constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-.";

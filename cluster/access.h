@@ -1,6 +1,7 @@
 // How a cluster is reached: by a kubeconfig, or by the service account of a pod. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,6 +32,15 @@ struct Access {
   std::optional<CredentialPlugin> plugin;
 };
 
+// "https://HOST:PORT/PATH" in parts.
+struct ServerParts {
+  std::string scheme;      // "https"
+  std::string host, port;  // port: of the scheme if none is stated
+  std::string authority;   // "HOST:PORT", as it is stated
+  std::string path;        // "/PATH"; empty: none
+};
+[[nodiscard]] ServerParts parts_of(const std::string& server);
+
 // Returns the access by a context of the kubeconfig; empty: the current one, or in a pod without a kubeconfig that of
 // its service account. The kubeconfig: the first file of KUBECONFIG that is there, else ~/.kube/config. space: a
 // namespace in place of the context's; empty: none. Throws cli::Failure: kNotFound without a kubeconfig or context,
@@ -44,6 +54,9 @@ void set_credentials(Access& access, const std::string& path);
 // the wait. Throws cli::Failure(kRefused): it fails, hangs for
 // 30 s, or answers something else.
 void ask_plugin(Access& access, const std::function<void()>& poll);
+
+// Returns what a file has. Throws cli::Failure(kNotFound).
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
 // Checks a namespace or another name that goes into paths. Throws cli::Failure(kUsage). what: "--namespace"
 void check_name(const std::string& name, const std::string& what);

@@ -39,22 +39,11 @@ bool may_come(const Reply& reply) {
   return std::find(kLater.begin(), kLater.end(), reply.status) != kLater.end() || !reply.is_of_kubernetes();
 }
 
-// Returns the host and the port of "https://HOST:PORT/PATH".
-std::pair<std::string, std::string> authority_of(const std::string& server) {
-  const size_t begin = server.find("//") + 2;
-  const std::string authority = server.substr(begin, server.find('/', begin) - begin);
-  const size_t colon = authority.rfind(':');
-  const bool has_port = colon != std::string::npos && authority.find(']', colon) == std::string::npos;
-  if (!has_port) return {authority, server.starts_with("https") ? "443" : "80"};
-  return {authority.substr(0, colon), authority.substr(colon + 1)};
-}
-
 // Returns the server's address, by the name that its certificate has.
 std::string url_of(const Access& access) {
   if (access.server_name.empty()) return access.server;
-  const size_t begin = access.server.find("//") + 2, path = access.server.find('/', begin);
-  return access.server.substr(0, begin) + access.server_name + ":" + authority_of(access.server).second +
-         (path == std::string::npos ? "" : access.server.substr(path));
+  const ServerParts parts = parts_of(access.server);
+  return parts.scheme + "://" + access.server_name + ":" + parts.port + parts.path;
 }
 
 void set_text(CURL* easy, CURLoption option, const std::string& text) {
@@ -211,9 +200,7 @@ void Api::fail(const Reply& reply, const std::string& method, const std::string&
 json Api::get(const std::string& path) {
   const Reply reply = call("GET", path);
   if (!reply.is_good()) fail(reply, "GET", path);
-  json body = reply.body();
-  if (!body.is_object()) throw Failure(cli::kIo, access_.server + path + ": the answer is no object of JSON");
-  return body;
+  return reply.body();
 }
 
 json Api::create(const std::string& path, const json& object) {
@@ -271,8 +258,9 @@ Request::Request(Api& api, const std::string& method, const std::string& path) :
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
   set_text(easy, CURLOPT_PROXY, access.proxy);
   if (!access.server_name.empty()) {  // that is in the certificate, while the connection goes to the address
-    const auto [host, port] = authority_of(access.server);
-    targets_ = curl_slist_append(nullptr, (access.server_name + ":" + port + ":" + host + ":" + port).c_str());
+    const ServerParts parts = parts_of(access.server);
+    targets_ = curl_slist_append(nullptr,
+                                 (access.server_name + ":" + parts.port + ":" + parts.host + ":" + parts.port).c_str());
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, static_cast<curl_slist*>(targets_));
   }
   set_blob(easy, CURLOPT_CAINFO_BLOB, access.authority);

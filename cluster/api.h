@@ -45,9 +45,9 @@ class Api : base::NotCopied {
   // Returns the path of objects of the namespace: "/api/v1/namespaces/default/pods", of the group "" or "batch/v1".
   [[nodiscard]] std::string path(const std::string& group, const std::string& kind, const std::string& name = "") const;
 
-  // Does a request, again after 429, 500, 503, 504 and failures of the connection, for at most this time without an
-  // answer. Returns the first other reply. Throws cli::Failure: kRefused for 401 and for certificates that are not
-  // good, kIo if the server is away.
+  // Does a request, again after failures of the connection, 408, 429, 500, 502 to 504, and answers that are none of
+  // Kubernetes, for at most this time. Returns the first other reply, which is_of_kubernetes(). Throws cli::Failure:
+  // kRefused for 401 and for certificates that are not good, kIo if the server is away.
   [[nodiscard]] Reply call(const std::string& method, const std::string& path, const json& body = nullptr,
                            std::chrono::seconds patience = std::chrono::seconds(60));
   // The same; throws cli::Failure for replies that are no success, naming verb, kind and namespace: kRefused for 403,
@@ -70,7 +70,7 @@ class Api : base::NotCopied {
   // Waits for something to happen in streams, at most until then.
   void turn(Clock::time_point until);
 
-  // Throws the cli::Failure of a reply that is no success. what: "create jobs"
+  // Throws the cli::Failure of a reply that is no success. method, path: of the request.
   [[noreturn]] void fail(const Reply& reply, const std::string& method, const std::string& path) const;
 
   // Asks the plugin of credentials again, after a stream that was refused with 401.

@@ -9,6 +9,7 @@
 
 #include "cluster/members.h"
 #include "host/cli/cli.h"
+#include "launch/texts.h"
 
 namespace tenon::cluster {
 
@@ -28,10 +29,6 @@ constexpr seconds kUntilRemoved(60);
 constexpr seconds kExecPause(2);
 constexpr int kLastLines = 30;
 constexpr int kMostRefusals = 10;  // of exec, before the training ends
-
-std::string plural(int64_t count, const std::string& one) {
-  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
-}
 
 Access access_of(const cli::ClusterArguments& cluster, const std::string& credentials) {
   Access access = find_access(cluster.context, cluster.space);
@@ -115,8 +112,8 @@ void ClusterTraining::create() {
     if (owner.is_null()) owner = std::move(there);
   }
   const Plan& plan = training_.plan;
-  tell(plan.name + ": " + plural(plan.processes + plan.servers, "pod") + " in the namespace \"" + plan.space +
-       "\" of " + api_.access().context + ", image " + plan.image);
+  tell(plan.name + ": " + launch::counted(plan.processes + plan.servers, "pod", "pods") + " in the namespace \"" +
+       plan.space + "\" of " + api_.access().context + ", image " + plan.image);
 }
 
 int ClusterTraining::follow() {
@@ -220,7 +217,7 @@ std::optional<int> ClusterTraining::ending() {
   const Plan& plan = training_.plan;
   const std::string path = plan.has_jobsets ? api_.path("jobset.x-k8s.io/v1alpha2", "jobsets", plan.name)
                                             : api_.path("batch/v1", "jobs", plan.name + "-launcher");
-  if (launcher_ && launcher_->exit.value_or(-1) < 0) return std::nullopt;
+  if (launcher_ && !launcher_->exit) return std::nullopt;
   const Reply reply = api_.call("GET", path);
   if (reply.status == 404) throw Failure(cli::kIo, plan.name + " was removed from the cluster");
   if (!reply.is_good()) api_.fail(reply, "GET", path);
@@ -280,19 +277,17 @@ void ClusterTraining::finish_log() {
 }
 
 void ClusterTraining::remove() noexcept {
+  may_end_ = false;
   try {
-    may_end_ = false;
     remove_all();
   } catch (const std::exception& error) {
     std::cerr << "tenon: " << cli::plain(error.what()) << "; `tenon dist stop " << training_.plan.name
               << "` removes what is left" << std::endl;
-  } catch (const Interrupted&) {
   }
 }
 
 // Returns when all is gone: the others go with the first.
 void ClusterTraining::remove_all() {
-  may_end_ = false;
   exec_.reset();
   log_.reset();
   for (const std::string& path : created_) (void)api_.remove(path);

@@ -13,17 +13,15 @@ namespace tenon::cluster {
 
 namespace {
 
-constexpr std::chrono::seconds kPing(10), kDeaf(30);  // between two pings; without any byte
-constexpr size_t kMostRound = 4 << 20;                // bytes that are taken without a look at anything else
+constexpr std::chrono::seconds kPingPause(10), kDeaf(30);  // between two pings; without any byte
+constexpr size_t kMostRound = 4 << 20;                     // bytes that are taken without a look at anything else
 constexpr size_t kMostPing = 125;
 constexpr size_t kMostErrors = 4096, kMostReply = 64 << 10, kMostFrame = 64 << 20;  // bytes
-enum Frame { kContinued = 0, kText = 1, kBinary = 2, kClose = 8, kPing_ = 9, kPong = 10 };
+enum Frame { kContinued = 0, kText = 1, kBinary = 2, kClose = 8, kPing = 9, kPong = 10 };
 enum ChannelOf { kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3 };
 
 std::string path_of(const Api& api, const std::string& pod, const std::vector<std::string>& words) {
-  const std::string& server = api.access().server;
-  const size_t begin = server.find("//") + 2, prefix = server.find('/', begin);
-  std::string path = (prefix == std::string::npos ? "" : server.substr(prefix)) + api.path("", "pods", pod) +
+  std::string path = parts_of(api.access().server).path + api.path("", "pods", pod) +
                      "/exec?container=tenon&stdin=true&stdout=true&stderr=true";
   for (const std::string& word : words) path += "&command=" + escaped(word);
   return path;
@@ -61,9 +59,8 @@ void Exec::go_on() {
   if (over_ || !connection_->is_over()) return;
   if (const Reply& reply = connection_->reply(); !asked_ && !reply.text.empty()) return end(reply.text);
   if (!asked_) {
-    const std::string server = api_.access().server, token = api_.authorization();
-    const size_t begin = server.find("//") + 2;
-    unsent_ = "GET " + path_ + " HTTP/1.1\r\nHost: " + server.substr(begin, server.find('/', begin) - begin) +
+    const std::string token = api_.authorization();
+    unsent_ = "GET " + path_ + " HTTP/1.1\r\nHost: " + parts_of(api_.access().server).authority +
               "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
               random_key() +
               "\r\nSec-WebSocket-Protocol: v5.channel.k8s.io, v4.channel.k8s.io\r\nUser-Agent: tenon/" TENON_VERSION
@@ -72,9 +69,9 @@ void Exec::go_on() {
     asked_ = true;
     heard_ = pinged_ = Clock::now();
   }
-  if (open_ && Clock::now() - pinged_ > kPing) {
+  if (open_ && Clock::now() - pinged_ > kPingPause) {
     pinged_ = Clock::now();
-    add_frame(kPing_, "");
+    add_frame(kPing, "");
   }
   write();
   receive();
@@ -157,7 +154,7 @@ bool Exec::take_frame() {
   const int kind = byte(0) & 15;
   const std::string body = received_.substr(taken_ + at, size);
   taken_ += at + size;
-  if (kind == kPing_) {
+  if (kind == kPing) {
     add_frame(kPong, body.substr(0, kMostPing));
   } else if (kind == kClose) {
     if (!answered_) end("the connection has ended");

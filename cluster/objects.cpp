@@ -106,6 +106,11 @@ std::string unexpanded(const std::string& word) {
   return result;
 }
 
+// Whether a mount takes the place of the folder of the job, which is empty otherwise.
+bool mounts_folder(const Plan& plan) {
+  return std::any_of(plan.mounts.begin(), plan.mounts.end(), [](const Mount& mount) { return mount.path == kFolder; });
+}
+
 json volumes_of(const Plan& plan) {
   json items = json::array();
   for (size_t i = 0; i < plan.files.size(); ++i)
@@ -113,10 +118,8 @@ json volumes_of(const Plan& plan) {
   json volumes = {{{"name", "job"}, {"configMap", {{"name", plan.name}, {"items", items}}}},
                   {{"name", "secret"}, {"secret", {{"secretName", plan.name}, {"defaultMode", kReadableByGroup}}}},
                   {{"name", "temporary"}, {"emptyDir", json::object()}}};
-  bool has_folder = false;
   for (size_t i = 0; i < plan.mounts.size(); ++i) {
     const Mount& mount = plan.mounts[i];
-    has_folder = has_folder || mount.path == kFolder;
     json volume = {{"name", "data-" + std::to_string(i)}};
     if (mount.kind == Mount::Kind::kClaim)
       volume["persistentVolumeClaim"] = {{"claimName", mount.source}};
@@ -124,7 +127,7 @@ json volumes_of(const Plan& plan) {
       volume["hostPath"] = {{"path", mount.source}, {"type", "Directory"}};
     volumes.push_back(volume);
   }
-  if (!has_folder) volumes.push_back({{"name", "work"}, {"emptyDir", json::object()}});
+  if (!mounts_folder(plan)) volumes.push_back({{"name", "work"}, {"emptyDir", json::object()}});
   return volumes;
 }
 
@@ -132,14 +135,12 @@ json mounts_of(const Plan& plan) {
   json mounts = {{{"name", "job"}, {"mountPath", "/job"}, {"readOnly", true}},
                  {{"name", "secret"}, {"mountPath", "/run/tenon"}, {"readOnly", true}},
                  {{"name", "temporary"}, {"mountPath", "/tmp"}}};
-  bool has_folder = false;
   for (size_t i = 0; i < plan.mounts.size(); ++i) {
-    has_folder = has_folder || plan.mounts[i].path == kFolder;
     json mount = {{"name", "data-" + std::to_string(i)}, {"mountPath", plan.mounts[i].path}};
     if (plan.mounts[i].kind == Mount::Kind::kHostPath) mount["readOnly"] = true;
     mounts.push_back(mount);
   }
-  if (!has_folder) mounts.push_back({{"name", "work"}, {"mountPath", kFolder}});
+  if (!mounts_folder(plan)) mounts.push_back({{"name", "work"}, {"mountPath", kFolder}});
   return mounts;
 }
 

@@ -2,9 +2,8 @@
 #include "cluster/program.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "cluster/access.h"
 #include "cluster/cluster_training.h"
 #include "host/cli/options.h"
 
@@ -14,15 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
-using cli::Failure;
 
 constexpr int64_t kMemory = int64_t{2} << 30;  // bytes of a process
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure(cli::kNotFound, "cannot read \"" + path + "\"");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 }  // namespace
 
@@ -51,9 +43,9 @@ int run_program(const cli::Arguments& arguments) {
   set_pods(cluster, name.empty() ? file.string() : name, kMemory, options, plan);
   plan.is_program = true;
   plan.restarts = 0;  // what fails would fail again
-  plan.files.push_back({file.filename().string(), text_of(file)});
+  plan.files.push_back({file.filename().string(), read_file(file)});
   for (const std::string& module : modules)
-    plan.files.push_back({fs::path(module).lexically_relative(folder).string(), text_of(module)});
+    plan.files.push_back({fs::path(module).lexically_relative(folder).string(), read_file(module)});
   check_files(plan.files, file.string());
   plan.words = {"python3", std::string(kFolder) + "/" + plan.files.front().path};
   plan.words.insert(plan.words.end(), words.begin(), words.end());

@@ -13,6 +13,7 @@
 #include "base/launchers.h"
 #include "base/whole_number.h"
 #include "cluster/access.h"
+#include "cluster/members.h"
 #include "host/cli/verbs/save_path.h"
 #include "launch/child.h"
 #include "launch/job.h"
@@ -165,9 +166,10 @@ std::optional<int64_t> planned_bytes(const TrainCommand& command) {
         _exit(127);
       },
       kPlanSeconds);
-  const json answer = json::parse(end.text, nullptr, false);
-  if (!end.well() || !answer.is_object() || !answer.contains("bytes")) return std::nullopt;
-  return answer["bytes"].value("machine", int64_t{0});
+  const json answer = parse_json(end.text);
+  const json& bytes = member_of(answer, "bytes");
+  if (!end.well() || !bytes.is_object()) return std::nullopt;
+  return number_of(bytes, "machine", 0);
 }
 
 // Returns the memory of a process: what the plan says twice, since a reader and a checkpoint have copies, and room for
