@@ -18,7 +18,8 @@ if(TENON_CCACHE)
 endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>")
 
-# Without extensions GCC contracts no a * b + c into a fused multiply-add, so results follow the source.
+# No a * b + c becomes a fused multiply-add, so that results follow the source on every processor.
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off>")
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_C_STANDARD_REQUIRED ON)

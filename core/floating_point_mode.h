@@ -13,16 +13,15 @@
 
 namespace tenon::core {
 
-// Sets the floating-point mode of computation while it lives: round to nearest, no traps, and on x86 denormals are
-// flushed to zero, as operands and as results. A moment that decays to a denormal never reaches zero, and arithmetic on
-// it takes several times as long. The destructor restores the previous mode. Every region of the thread pool has one of
-// these, and fesetenv takes ten times as long.
+// Sets the floating-point mode of computation while it lives: round to nearest, no traps, gradual underflow. Processors
+// flush denormals in different ways, so none does. The destructor restores the previous mode. Every region of the
+// thread pool has one of these, and fesetenv takes ten times as long.
 class FloatingPointMode : base::NotCopied {
  public:
 #if defined(__x86_64__)
   FloatingPointMode() : sse_(_mm_getcsr()) {
     asm volatile("fnstcw %0" : "=m"(x87_));  // the mode of long double, which fegetround reads
-    set(kMasked | _MM_FLUSH_ZERO_ON | kDenormalsAreZero, 0x037F);
+    set(kMasked, 0x037F);
   }
   ~FloatingPointMode() { set(sse_, x87_); }
 #else
@@ -35,8 +34,7 @@ class FloatingPointMode : base::NotCopied {
 
  private:
 #if defined(__x86_64__)
-  static constexpr unsigned kMasked = 0x1F80;            // all traps off, round to nearest
-  static constexpr unsigned kDenormalsAreZero = 0x0040;  // _MM_DENORMALS_ZERO_ON needs the option -msse3
+  static constexpr unsigned kMasked = 0x1F80;  // all traps off, round to nearest
   static void set(unsigned sse, uint16_t x87) {
     _mm_setcsr(sse);
     asm volatile("fldcw %0" : : "m"(x87));

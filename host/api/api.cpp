@@ -298,6 +298,10 @@ HostOptions host_options(const tn_host_options* request) {
   options.check = from.check == TN_CHECK_ON || (kDebug && from.check == TN_CHECK_DEFAULT);
   options.check_finite = from.check_finite != 0;
   options.time_calls = from.time_calls != 0;
+  if (from.arithmetic > TN_ARITHMETIC_NATIVE)
+    fail(TN_INVALID, SubjectName{"options.arithmetic"}, "arithmetic is ", from.arithmetic,
+         "; expected 0 (portable where it is known), 1 (portable) or 2 (native)");
+  options.arithmetic = from.arithmetic;
   read_plugin_options(from, options);
   if (from.allocator != nullptr) {
     const tn_allocator table = sized(from.allocator, "options.allocator");

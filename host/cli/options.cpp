@@ -90,7 +90,9 @@ void JobOptions::add_to(Options& options) {
                              "check what plugins do: threads and lifetimes, and that native kernels write their own "
                              "results, all of them, and nothing else; slow")(
       "check-finite", po::bool_switch(&check_finite),
-      "stop at the first value that is not a finite number, and name its layer; slow");
+      "stop at the first value that is not a finite number, and name its layer; slow")(
+      "require-portable", po::bool_switch(&require_portable),
+      "refuse kernels whose bits may differ on another processor: the key arithmetic = \"portable-0\"");
 }
 
 void JobOptions::add_log_to(Options& options) {
@@ -108,6 +110,8 @@ void JobOptions::apply_to(Job& job, const Options& options) const {
     options.fail("--threads: expected 0 to " + std::to_string(kMostThreads) + ", got " + std::to_string(threads));
   if (seed != kNotGiven && seed < 0) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
   if (passes != kNotGiven && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
+  if (require_portable && job.arithmetic == TN_ARITHMETIC_NATIVE)
+    options.fail("--require-portable: the job has arithmetic = \"native\"");
   if (threads >= 0) job.threads = threads;
   if (seed >= 0) job.seed = seed;
   if (passes > 0) job.training.passes = passes;
@@ -230,6 +234,7 @@ Host JobOptions::host(const Job& job, bool time_calls) const {
   options.threads = static_cast<int>(job.threads);
   options.check = check ? TN_CHECK_ON : TN_CHECK_DEFAULT;
   options.check_finite = check_finite;
+  options.arithmetic = require_portable ? uint32_t{TN_ARITHMETIC_PORTABLE} : job.arithmetic;
   options.time_calls = time_calls;
   return plugins.host(std::move(options), job.plugin_folders);
 }

@@ -76,7 +76,7 @@ struct JobOptions {
   int64_t passes = kNotGiven;
   bool quiet = false;
   std::string log_format = "text";
-  bool check = false, check_finite = false;
+  bool check = false, check_finite = false, require_portable = false;
 
   void add_to(Options& options);       // --set, --threads, --check, --check-finite, and those of plugins
   void add_log_to(Options& options);   // --quiet, --log-format

@@ -183,6 +183,10 @@ void CallArray::prepare(size_t number) {
   if (call.prepared->workspace_bytes > kMostWorkspace)
     fail(TN_INVALID, ComponentName{errors.who()}, call.kernel, " needs a workspace of ", call.prepared->workspace_bytes,
          " bytes for values of this size; at most ", kMostWorkspace);
+  if (checks_.portable && (call.prepared->traits & TN_TRAIT_PORTABLE) == 0)
+    fail(TN_UNSUPPORTED, ComponentName{errors.who()}, call.kernel, " of plugin \"", call.prepared.by().plugin,
+         "\" does not state that its bits are the same on every processor (TN_TRAIT_PORTABLE), which arithmetic "
+         "\"portable-0\" asks for");
   if (loop != nullptr && (call.prepared->traits & TN_TRAIT_ANY_ALIGNMENT) == 0) align(call, *loop);
   const uint64_t own = call.prepared->workspace_bytes;
   workspace_bytes_ =

@@ -89,6 +89,8 @@ class CallArray : base::NotCopied {
   [[nodiscard]] nlohmann::json describe_saved() const;
   // Whether no forward call has TN_TRAIT_BATCH_VARIANT: a sample's answers have the same bits beside any other samples.
   [[nodiscard]] bool is_batch_invariant() const;
+  // Whether all calls have the trait portable.
+  [[nodiscard]] bool is_portable() const;
 
  private:
   struct Measured {

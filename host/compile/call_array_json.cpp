@@ -62,6 +62,11 @@ bool CallArray::is_batch_invariant() const {
   });
 }
 
+bool CallArray::is_portable() const {
+  return std::all_of(calls_.begin(), calls_.end(),
+                     [](const Call& call) { return call.of_host || (call.prepared->traits & TN_TRAIT_PORTABLE) != 0; });
+}
+
 nlohmann::json CallArray::describe_saved() const {
   std::set<ValueId> saved;
   for (const Node& node : graph_.nodes) {

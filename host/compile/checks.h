@@ -18,6 +18,7 @@ struct Checks {
   bool operands = false;  // native kernels run on copies of their operands between guard lines
   bool finite = false;    // every float that a call writes is finite
   bool time = false;      // the time of each call is measured, for describe()
+  bool portable = false;  // the bits of every call are known to be the same on every processor
 };
 
 // Runs a native kernel on copies of its operands and of its workspace, with guard lines around each, and copies the

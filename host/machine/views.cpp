@@ -123,6 +123,7 @@ nlohmann::json DeviceMachine::describe() const {
                            {"max_samples", options_.max_samples},
                            {"training", options_.training},
                            {"batch_invariant", model_.calls->is_batch_invariant()},
+                           {"portable", model_.calls->is_portable()},
                            {"layers", layers},
                            {"calls", model_.calls->describe()},
                            {"missing_backward", missing},

@@ -235,7 +235,9 @@ void read_offers(uint32_t owner, const Entry* const* entries, std::vector<Descri
 // Reads the communicators, which versions before 0.4 have no list of, and their draft.
 void read_comms(const Context& context, const tn_plugin& plugin, Manifest& result) {
   if (!TN_HAS(&plugin, tn_plugin, comms)) return;
-  require_zero(context, plugin.reserved5, "reserved member");
+  if (plugin.arithmetic != TN_ARITHMETIC_DEFAULT && plugin.arithmetic != TN_ARITHMETIC_NATIVE)
+    context.refuse("its member \"arithmetic\" is ", plugin.arithmetic, "; expected 0 or TN_ARITHMETIC_NATIVE, 2");
+  result.is_native = plugin.arithmetic == TN_ARITHMETIC_NATIVE;
   result.comms = context.list(plugin.comms, plugin.comms_count, "comms",
                               [&](const tn_comm_type* entry) { return comm_of(context, entry); });
   if (!result.comms.empty()) result.drafts.push_back(draft_of(TN_COMM, TN_COMM_DRAFT));

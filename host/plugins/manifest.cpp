@@ -227,6 +227,11 @@ AbiInterval abi_from(const NoteTree& note) {
   return {abi.integer<uint16_t>("major"), abi.integer<uint16_t>("built"), abi.integer<uint16_t>("required")};
 }
 
+bool is_native(const std::string& arithmetic) {
+  if (arithmetic.empty() || arithmetic == "native") return !arithmetic.empty();
+  refuse("$.arithmetic", "\"", arithmetic, "\" is unknown; this host reads \"native\"");
+}
+
 Manifest manifest_from(const NoteTree& note) {
   const NoteObject node(note, note.root());
   if (const auto form = node.integer<int32_t>("note"); form != 1)
@@ -238,6 +243,7 @@ Manifest manifest_from(const NoteTree& note) {
   result.doc = node.string_or_empty("doc");
   result.license = node.string_or_empty("license");
   result.isa = node.string_or_empty("isa");
+  result.is_native = is_native(node.string_or_empty("arithmetic"));
   result.layers = node.list("layers", layer_from);
   result.updaters = node.list("updaters", updater_from);
   result.readers = node.list("readers", reader_from);

@@ -56,6 +56,7 @@ struct NeededLibrary {
 struct Manifest {
   AbiInterval abi;
   std::string id, version, doc, license, isa;
+  bool is_native = false;  // its providers are for hosts of native arithmetic
   std::vector<LayerDescription> layers;
   std::vector<UpdaterDescription> updaters;
   std::vector<ReaderDescription> readers;

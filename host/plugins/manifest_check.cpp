@@ -343,6 +343,8 @@ void check_manifest(Manifest& manifest) {
   }
 }
 
+static std::string arithmetic_of(const Manifest& manifest) { return manifest.is_native ? "native" : ""; }
+
 std::string difference(Manifest note, Manifest plugin) {
   const auto type = [](const auto& description) { return description.type; };
   if (!(note.abi == plugin.abi))
@@ -355,6 +357,7 @@ std::string difference(Manifest note, Manifest plugin) {
            text_difference("doc line", note.doc, plugin.doc),
            text_difference("license", note.license, plugin.license),
            text_difference("CPU feature list", note.isa, plugin.isa),
+           text_difference("arithmetic", arithmetic_of(note), arithmetic_of(plugin)),
            table_difference("layer type", note.layers, plugin.layers),
            table_difference("reader type", note.readers, plugin.readers),
            draft_difference(note.drafts, plugin.drafts),

@@ -264,7 +264,7 @@ std::vector<const Kernel*> Registry::kernels(const std::string& type, const std:
                          [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
 }
 
-std::vector<const Provider*> Registry::providers(const std::string& device, const std::string& id,
+std::vector<const Provider*> Registry::providers(const std::string& device, const std::string& id, bool is_native,
                                                  std::vector<RefusedProvider>& refused) {
   const SetupLock lock = setup();
   std::vector<const Provider*> result;
@@ -273,7 +273,10 @@ std::vector<const Provider*> Registry::providers(const std::string& device, cons
     const std::vector<ProviderDescription>& offered = plugin->manifest->providers;
     for (size_t i = 0; i < offered.size(); ++i) {
       if (offered[i].device != device || offered[i].id != id || offered[i].score <= 0) continue;
-      if (!plugin->refused() && state_->try_load(*plugin))
+      if (!is_native && plugin->manifest->is_native)
+        refused.push_back(
+            {offered[i].name, plugin->manifest->id, "its arithmetic is native, that of the host portable"});
+      else if (!plugin->refused() && state_->try_load(*plugin))
         result.push_back(&plugin->components.providers[i]);
       else  // the device itself does the same work
         refused.push_back({offered[i].name, plugin->manifest->id, "its plugin is refused: " + plugin->reason});

@@ -160,7 +160,7 @@ class Registry : base::NotCopied {
 
   // Returns the providers of a table, by its id, for a device kind with a score above 0, best score first; likewise.
   // `refused` gets those of plugins that are refused.
-  std::vector<const Provider*> providers(const std::string& device, const std::string& id,
+  std::vector<const Provider*> providers(const std::string& device, const std::string& id, bool is_native,
                                          std::vector<RefusedProvider>& refused);
 
   // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",

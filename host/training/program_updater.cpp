@@ -76,7 +76,8 @@ ProgramUpdater::ProgramUpdater(const UpdaterType& type, const Values& attributes
   recorder->program = LentFunction<UpdateRecording, &UpdateRecording::program>();
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) throw Error(TN_PLUGIN_FAULT, sink.who() + " recorded no program", sink.who());
-  if (options_.changes_gradient()) program_ = with_options(program_, options_, declared_.size(), scalars_);
+  if (options_.changes_gradient() || !declared_.empty())
+    program_ = with_options(program_, options_, declared_.size(), scalars_);
 }
 
 // Appends a state that record declares and returns its number.

@@ -2,6 +2,7 @@
 #include "host/training/updater_options.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::host {
 
@@ -35,6 +36,12 @@ Program with_options(const Program& program, const UpdaterOptions& options, size
     return inputs.back();
   };
   const auto both = [&](uint16_t op, int32_t a, int32_t b) { return writer.apply(op, a, b); };
+  // 0 in place of a denormal: a state that decays would become one and stay it, and arithmetic on it is slow.
+  const auto settled = [&](int32_t state) {
+    const int32_t size = writer.apply(TN_OP_ABS, state);
+    const int32_t below = both(TN_OP_LESS, size, writer.constant(std::numeric_limits<float>::min()));
+    return writer.apply(TN_OP_SELECT, below, writer.constant(0), state);
+  };
   const int32_t parameter = inputs[0];
   int32_t gradient = inputs[1];
   if (options.clip_norm > 0) gradient = both(TN_OP_MUL, gradient, scalar(kScalarClip));
@@ -57,8 +64,10 @@ Program with_options(const Program& program, const UpdaterOptions& options, size
   std::vector<int32_t> given(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(program.inputs.size()));
   given[1] = gradient;
   const std::vector<int32_t> values = writer.inline_program(program, given);
-  for (const tn_program_output& output : program.outputs)
-    writer.output(values[static_cast<size_t>(output.value)], output.dtype);
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const int32_t value = values[static_cast<size_t>(program.outputs[i].value)];
+    writer.output(i == 0 ? value : settled(value), program.outputs[i].dtype);
+  }
   return writer.finish();
 }
 

@@ -34,7 +34,8 @@ struct UpdaterOptions {
 // A scalar in addition to those of tenon/updater.h: the factor of clip_norm, in device memory.
 constexpr int32_t kScalarClip = 1000;
 
-// Returns `program` preceded by the options: it reads the changed gradient. states: the number of the updater's states.
+// Returns `program` preceded by the options: it reads the changed gradient; and states that are below the smallest
+// normal number in size become 0. states: the number of the updater's states.
 // The scalars that the options need are appended to the program's inputs and to `scalars`.
 [[nodiscard]] Program with_options(const Program& program, const UpdaterOptions& options, size_t states,
                                    std::vector<int32_t>& scalars);

@@ -374,6 +374,15 @@ static void check_plugin(text* t, const tn_plugin* plugin) {
   if (plugin->doc == NULL || *plugin->doc == '\0') refuse(t, "it has no doc line");
 }
 
+/* Absent unless it is native, as in the notes of older plugins. */
+static void write_arithmetic(text* t, const tn_plugin* plugin) {
+  const uint32_t arithmetic = TN_HAS(plugin, tn_plugin, comms) ? plugin->arithmetic : TN_ARITHMETIC_DEFAULT;
+  if (arithmetic == TN_ARITHMETIC_DEFAULT) return;
+  if (arithmetic != TN_ARITHMETIC_NATIVE)
+    refuse(t, "its member \"arithmetic\" is %u; expected 0 or TN_ARITHMETIC_NATIVE, 2", arithmetic);
+  json_string(t, "arithmetic", "native");
+}
+
 static void write_plugin(text* t, const tn_plugin* plugin) {
   if (plugin == NULL) refuse(t, "tenon_plugin() returned null");
   check_plugin(t, plugin);
@@ -391,6 +400,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
   json_string(t, "doc", plugin->doc);
   json_string(t, "license", plugin->license);
   json_string(t, "isa", plugin->isa);
+  write_arithmetic(t, plugin);
   WRITE_LIST(t, plugin, layers, "layer type", description->type, write_layer(t, plugin, plugin->layers[i]));
   WRITE_LIST(t, plugin, updaters, "updater type", description->type, write_updater(t, plugin, plugin->updaters[i]));
   WRITE_LIST(t, plugin, readers, "reader type", description->type, write_reader(t, plugin, plugin->readers[i]));

@@ -325,6 +325,6 @@ structs! {
         readers: *const *const ReaderType, devices_count: u32, libraries_count: u32, devices: Unused,
         libraries: Unused, providers_count: u32, reserved2: u32, providers: Unused, options_count: u32, reserved3: u32,
         options: *const *const Attribute, requirements_count: u32, reserved4: u32, requirements: Unused,
-        comms_count: u32, reserved5: u32, comms: Unused,
+        comms_count: u32, arithmetic: u32, comms: Unused,
     }
 }

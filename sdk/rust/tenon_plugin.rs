@@ -163,7 +163,7 @@ macro_rules! plugin {
                 reserved4: 0,
                 requirements: NOTHING,
                 comms_count: 0,
-                reserved5: 0,
+                arithmetic: 0,
                 comms: NOTHING,
             }
         });

@@ -388,7 +388,7 @@ AT(tn_plugin, requirements_count, 160);
 AT(tn_plugin, reserved4, 164);
 AT(tn_plugin, requirements, 168);
 AT(tn_plugin, comms_count, 176);
-AT(tn_plugin, reserved5, 180);
+AT(tn_plugin, arithmetic, 180);
 AT(tn_plugin, comms, 184);
 
 int main(void) { return 0; }

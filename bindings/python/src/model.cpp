@@ -77,13 +77,14 @@ bool is_finite(const Parameters& parameters, const std::string& name) {
 }
 
 void make_host(Host* place, int threads, const std::vector<std::string>& plugin_paths, bool installed_plugins,
-               const std::string& plugin_set, bool check_finite) {
+               const std::string& plugin_set, bool check_finite, uint32_t arithmetic) {
   tenon::HostOptions options;
   options.threads = threads;
   options.added_plugin_paths = plugin_paths;
   options.installed_plugins = installed_plugins;
   options.plugin_set = plugin_set;
   options.check_finite = check_finite;
+  options.arithmetic = arithmetic;
   options.log = KernelTypes::new_log();
   new (place) Host(unlocked([&] { return Host(options); }));
 }
@@ -108,7 +109,8 @@ Layer make_data(const Host& host, const std::string& name, uint32_t dtype, const
 void bind_host(nb::module_& module) {
   nb::class_<Host>(module, "Host")
       .def("__init__", make_host, nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(),
-           nb::arg("installed_plugins") = true, nb::arg("plugin_set") = std::string(), nb::arg("check_finite") = false)
+           nb::arg("installed_plugins") = true, nb::arg("plugin_set") = std::string(), nb::arg("check_finite") = false,
+           nb::arg("arithmetic") = uint32_t{TN_ARITHMETIC_DEFAULT})
       .def("plugins", released(&Host::plugins))
       .def("describe_type", released(&Host::describe_type))
       .def("threads", [](const Host& host) { return host.count().threads; })

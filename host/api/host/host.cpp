@@ -63,7 +63,7 @@ Host::Host(const HostOptions& options)
       files(or_else(options.files, &system_files)),
       clock(or_else(options.clock, &system_clock)),
       tags(options.check ? std::make_unique<ThreadTags>(options.log) : nullptr),
-      checks{options.check, options.check_finite, options.time_calls},
+      checks{options.check, options.check_finite, options.time_calls, options.arithmetic == TN_ARITHMETIC_PORTABLE},
       plugin_options(std::make_shared<OptionTable>()),
       services(allocator, options.log, tags.get(), plugin_options),
       pool(options.threads),
@@ -82,7 +82,8 @@ Host::Host(const HostOptions& options)
       scans("scan", first_generation()),
       conds("cond", first_generation()),
       generators("generator", first_generation()),
-      teams("team", first_generation()) {
+      teams("team", first_generation()),
+      is_native_(options.arithmetic == TN_ARITHMETIC_NATIVE) {
   constexpr int32_t kWarning = 2;
   if (options.log && !pool.shortage().empty()) options.log(kWarning, pool.shortage().c_str());
 }
@@ -115,7 +116,7 @@ std::shared_ptr<Device> Host::device(const std::string& name) {
   const auto known = devices_.find(full);
   if (known != devices_.end()) return known->second;
   const auto find = [this, kind = of.kind](const std::string& id, std::vector<RefusedProvider>& refused) {
-    return registry.providers(kind, id, refused);
+    return registry.providers(kind, id, is_native_, refused);
   };
   auto made = std::make_shared<Device>(registry.device(of.kind), services, of.number, find);
   devices_.emplace(full, made);

@@ -50,6 +50,7 @@ struct HostOptions {
   bool check = false;  // whether plugins are checked: thread tags, lifetimes, operands of native kernels
   bool check_finite = false;
   bool time_calls = false;
+  uint32_t arithmetic = TN_ARITHMETIC_DEFAULT;  // TN_ARITHMETIC_*
 };
 
 // Counts the bytes that another allocator has allocated.
@@ -249,6 +250,7 @@ class Host : base::NotCopied {
     std::unique_ptr<NamesTable> names;
   };
   const ForkMark fork_mark_;
+  const bool is_native_;  // its arithmetic
   std::map<std::string, std::shared_ptr<Device>> devices_;  // by kind:number; used with the lock of registry.setup()
   std::mutex lent_mutex_;
   std::map<std::thread::id, Borrowed> lent_;

@@ -268,6 +268,16 @@ tn_dtype read_compute(Section& top) {
   return found->second;
 }
 
+// Returns TN_ARITHMETIC_* that the key "arithmetic" names.
+uint32_t read_arithmetic(Section& top) {
+  const Node* const node = top.find("arithmetic");
+  if (node == nullptr) return TN_ARITHMETIC_DEFAULT;
+  const std::string name = top.string("arithmetic").value_or("");
+  if (name == "portable-0") return TN_ARITHMETIC_PORTABLE;
+  if (name != "native") top.wrong("arithmetic", *node, "\"portable-0\" or \"native\"");
+  return TN_ARITHMETIC_NATIVE;
+}
+
 // Reads the keys that say where and in which type a model is computed.
 void read_machine(Section& top, Job& job) {
   job.device = top.string("device").value_or("");
@@ -279,6 +289,7 @@ void read_machine(Section& top, Job& job) {
   }
   job.shards = static_cast<uint32_t>(top.integer("shards", 1, 65536).value_or(0));
   job.compute = read_compute(top);
+  job.arithmetic = read_arithmetic(top);
 }
 
 // Reads the keys whose values are names of layers, parameters and readers.

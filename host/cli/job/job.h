@@ -197,13 +197,14 @@ struct Job {
   int64_t test_every = 0;  // passes; 0: only at the end
   int64_t seed = 0;
   int64_t threads = 0;
-  std::string device;                       // empty: cpu
-  std::vector<std::string> devices;         // not empty: in place of `device`; each computes a shard of a minibatch
-  uint32_t shards = 0;                      // of a minibatch; 0: one for each device
-  tn_dtype compute = TN_F32;                // or TN_BF16, TN_TF32
-  std::vector<std::string> plugin_folders;  // absolute, or relative to the working directory
-  std::optional<std::string> save;          // absolute, or relative to the working directory
-  std::vector<std::string> outputs;         // empty: every layer that no other layer uses
+  std::string device;                           // empty: cpu
+  std::vector<std::string> devices;             // not empty: in place of `device`; each computes a shard of a minibatch
+  uint32_t shards = 0;                          // of a minibatch; 0: one for each device
+  tn_dtype compute = TN_F32;                    // or TN_BF16, TN_TF32
+  uint32_t arithmetic = TN_ARITHMETIC_DEFAULT;  // TN_ARITHMETIC_*
+  std::vector<std::string> plugin_folders;      // absolute, or relative to the working directory
+  std::optional<std::string> save;              // absolute, or relative to the working directory
+  std::vector<std::string> outputs;             // empty: every layer that no other layer uses
   Place outputs_place;
   std::vector<std::string> immutable_parameters;  // training does not change them
   Place immutable_place;

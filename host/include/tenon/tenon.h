@@ -97,7 +97,10 @@ typedef struct tn_host_options {
   const char* const* added_plugin_paths; /* folders that are searched before plugin_paths, or before its default; with
                                             a plugin set after them */
   uint32_t added_plugin_paths_count;
-  uint32_t reserved2;
+  /* Since 0.4, a draft: TN_ARITHMETIC_* (tenon/base.h). 0: providers whose bits are native are not asked. PORTABLE: the
+   * same, and a machine with a call whose bits are not known to be portable is TN_UNSUPPORTED, which names the call.
+   * NATIVE: all providers are asked, and the bits of a model may follow from the processor. */
+  uint32_t arithmetic;
 } tn_host_options;
 
 /* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file does not fail the call:

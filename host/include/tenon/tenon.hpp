@@ -43,6 +43,7 @@ struct HostOptions {
   std::vector<std::string> added_plugin_paths = {};  // folders that are searched, too; after plugin_paths with a set
   bool installed_plugins = true;                     // false: no plugin_paths means no folder
   bool time_calls = false;                           // whether machines measure the time of each call
+  uint32_t arithmetic = TN_ARITHMETIC_DEFAULT;       // TN_ARITHMETIC_*, as in tn_host_options; a draft
 };
 
 // Writes a file, checks whether it could be written, and finds the file that would be, as tn_file_replace,
@@ -82,6 +83,7 @@ class Host {
     c.check = options.check;
     c.check_finite = options.check_finite ? 1 : 0;
     c.time_calls = options.time_calls ? 1 : 0;
+    c.arithmetic = options.arithmetic;
     c.allocator = options.allocator;
     c.log_user = &host_->log;
     if (host_->log) {

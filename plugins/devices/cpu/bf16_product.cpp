@@ -193,7 +193,7 @@ void round_factors(const tn_execution& execution, uint8_t* workspace, Product* p
   if (p.batch == 1)
     read_packed(product);
   else
-    use(Kernels::kOwn, product);
+    cut(product);
 }
 
 }  // namespace tenon::cpu

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "call_traits.h"
 #include "prefetch.h"
 #include "row_ids.h"
 #include "row_sums.h"
@@ -267,12 +268,14 @@ tn_status add(const tn_errors* errors, const tn_product_part& part, Coalesce& to
   return TN_OK;
 }
 
-tn_status finish(const tn_errors* errors, std::unique_ptr<Coalesce> binding, tn_prepared* prepared) {
+tn_status finish(const tn_services* services, const tn_errors* errors, std::unique_ptr<Coalesce> binding,
+                 tn_prepared* prepared) {
   if (binding->dtype != TN_F32 && binding->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds rows of float32 and float64 only");
   if (binding->most > INT32_MAX) return tn_fail(errors, TN_UNSUPPORTED, "ids", "more than 2^31 ids in one minibatch");
   Run run = {};
   prepared->workspace_bytes = lay_out(nullptr, binding->most, binding->products, &run);
+  prepared->traits = portable_trait(services);
   prepared->run = &tenon::cpu::run;
   prepared->destroy = &destroy;
   prepared->binding = binding.release();
@@ -285,7 +288,7 @@ tn_status no_memory(const tn_errors* errors) {
 
 }  // namespace
 
-tn_status prepare_coalesce(void*, const tn_services*, const tn_errors* errors, const tn_coalesce* coalesce,
+tn_status prepare_coalesce(void*, const tn_services* services, const tn_errors* errors, const tn_coalesce* coalesce,
                            tn_prepared* prepared) try {
   auto binding = std::make_unique<Coalesce>(Coalesce{coalesce->dtype, coalesce->height, coalesce->width, false});
   for (uint32_t i = 0; i < coalesce->parts_count; ++i) {
@@ -295,17 +298,17 @@ tn_status prepare_coalesce(void*, const tn_services*, const tn_errors* errors, c
         part.has_offsets, 0,        1,          nullptr};
     if (const tn_status status = add(errors, plain, *binding); status != TN_OK) return status;
   }
-  return finish(errors, std::move(binding), prepared);
+  return finish(services, errors, std::move(binding), prepared);
 } catch (const std::bad_alloc&) {
   return no_memory(errors);
 }
 
-tn_status prepare_coalesce_products(void*, const tn_services*, const tn_errors* errors,
+tn_status prepare_coalesce_products(void*, const tn_services* services, const tn_errors* errors,
                                     const tn_coalesce_products* coalesce, tn_prepared* prepared) try {
   auto binding = std::make_unique<Coalesce>(Coalesce{coalesce->dtype, coalesce->height, coalesce->width, true});
   for (uint32_t i = 0; i < coalesce->parts_count; ++i)
     if (const tn_status status = add(errors, *coalesce->parts[i], *binding); status != TN_OK) return status;
-  return finish(errors, std::move(binding), prepared);
+  return finish(services, errors, std::move(binding), prepared);
 } catch (const std::bad_alloc&) {
   return no_memory(errors);
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "pointwise/loops-inl.h"
@@ -84,6 +85,7 @@ struct Strip {
   const T* b;
   T* c;
   int64_t a_row, a_step, b_step, c_row;
+  int64_t c_column;  // 1; or C is turned, and c_row is 1
   int64_t depth;
   int64_t packed;   // the first row of the tile in a packed A; below 0: A is not packed
   int64_t whole;    // l below it may be read from B in whole vectors, behind the last column, too
@@ -118,6 +120,24 @@ HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector
   }
 }
 
+// Writes or adds the sums to a turned C.
+template <class T, int kRows, int kVectors>
+void store_turned(const Strip<T>& s, const Vector<T> (&sums)[kRows][kVectors]) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  HWY_ALIGN T rows[kRows][kVectors * kLanes];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, rows[r] + v * kLanes);
+  }
+  T* to = s.c;
+  for (int64_t j = 0; j < s.columns; ++j, to += s.c_column) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) to[r] = s.add ? std::fma(s.alpha, rows[r][j], to[r]) : s.alpha * rows[r][j];
+  }
+}
+
 template <class Terms, class T, int kRows, int kVectors, bool kList = false>
 void multiply_strip(const Strip<T>& s) {
   const Tag<T> d;
@@ -125,12 +145,13 @@ void multiply_strip(const Strip<T>& s) {
   Vector<T> sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    prefetch(s.c + r * s.c_row, kVectors * kLanes * static_cast<int64_t>(sizeof(T)));
+    if (s.c_column == 1) prefetch(s.c + r * s.c_row, kVectors * kLanes * static_cast<int64_t>(sizeof(T)));
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   add_terms<Terms, T, kRows, kVectors, false, kList>(s, 0, s.whole, sums);
   if (s.whole < s.depth) add_terms<Terms, T, kRows, kVectors, true, kList>(s, s.whole, s.depth, sums);
+  if (s.c_column != 1) return store_turned(s, sums);
   const Vector<T> alpha = hn::Set(d, s.alpha);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

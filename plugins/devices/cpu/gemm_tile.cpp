@@ -26,6 +26,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "gemm_strip-inl.h"
@@ -156,6 +157,15 @@ inline bool has_many_ways() {
   return has;
 }
 
+// Whether `count` lines that are `step` elements apart have fewer sets of the first-level cache than they need: it has
+// 64 sets of at least 8 ways, of which four are left to them.
+template <class T>
+bool shares_sets(int64_t step, int64_t count) {
+  constexpr int64_t kLine = 64, kSets = 1024, kWays = 8;
+  const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
+  return bytes % kLine == 0 && count > kWays * kSets / std::gcd(bytes / kLine, kSets);
+}
+
 // Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
 // that they share few sets of the first-level cache, which then are too small, or if A is transposed.
 template <class Terms, class T>
@@ -163,7 +173,8 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
   constexpr int64_t kFar = 4096 / sizeof(T);
   HWY_ALIGN T copy[kStripRows * kSumBlock<T>];
   const bool packed = all.packed >= 0;
-  const bool copies = !packed && (all.a_step != 1 || (all.a_row % kFar == 0 && rows > 1 && !has_many_ways()));
+  const bool copies = !packed && (all.a_step != 1 ? shares_sets<T>(all.a_step, all.depth)
+                                                  : all.a_row % kFar == 0 && rows > 1 && !has_many_ways());
   Strip<T> s = all;
   for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; row < rows; --strips) {
     const int64_t in_strip = packed ? (all.packed + row) % kStripRows : 0;
@@ -178,7 +189,7 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
     s.b = all.b;
     for (int64_t j = 0; j < all.columns; j += by.step, s.b += by.distance) {
       s.columns = std::min(by.step, all.columns - j);
-      s.c = all.c + row * all.c_row + j;
+      s.c = all.c + row * all.c_row + j * all.c_column;
       strip_kernel<Terms, T>(height, (s.columns + kWidth<T> - 1) / kWidth<T>)(s);
     }
     row += height;
@@ -201,7 +212,7 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   T* const c = s.c;
   for (int64_t j = 0; j < t.columns; j += s.columns) {
     const int64_t left = t.columns - j;
-    s.c = c + j;
+    s.c = c + j * s.c_column;
     s.b = b + j * t.b_column;
     const int64_t readable = (t.depth - first - 1) * t.b_step + left;
     if (!copies) {
@@ -286,18 +297,6 @@ void pack_panels(const GemmPack& p) {
   }
 }
 
-// Returns the sum of the lanes: the upper half is added to the lower half until one lane is left.
-template <class D>
-HWY_INLINE hn::TFromD<D> fold(D d, hn::Vec<D> v) {
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (hn::MaxLanes(D()) > 1) {
-    const hn::Half<D> half;
-    return fold(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  }
-#endif
-  return (void)d, hn::GetLane(v);
-}
-
 // C [rows, 1]. 32 (f32) or 16 (f64) chains: number i sums the terms i, i + kChains, i + 2 kChains, ...; then the upper
 // half of the chains is added to the lower half until one is left. The rows of A and the column of B are contiguous.
 template <class T>
@@ -335,18 +334,41 @@ void multiply_column(const GemmTile& t) {
     for (int half = kVectors / 2; half > 0; half /= 2)
 #pragma GCC unroll 4
       for (int v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[half + v]);
-    const T sum = fold(d, sums[0]);
+    const T sum = fold<Plus>(d, sums[0]);
     *c = t.add ? std::fma(alpha, sum, *c) : alpha * sum;
   }
 }
 
+// The transposed product: C [columns, rows] = B^T A^T.
+GemmTile turn(const GemmTile& t) {
+  GemmTile turned = t;
+  turned.a = t.b;
+  turned.b = t.a;
+  turned.rows = t.columns;
+  turned.columns = t.rows;
+  turned.a_row = t.b_column;
+  turned.a_step = t.b_step;
+  turned.b_step = t.a_step;
+  turned.b_column = t.a_row;
+  return turned;
+}
+
+// Whether the columns of C fill less than most of a vector, and the rows of A lie along vectors.
+template <class T>
+bool is_narrow(const GemmTile& t) {
+  return t.packed_columns == 0 && t.a_row == 1 && t.columns < t.rows && 4 * t.columns <= 3 * kWidth<T>;
+}
+
 template <class Terms, class T>
-void multiply_tile(const GemmTile& t) {
+void multiply_tile(const GemmTile& given) {
+  const bool is_turned = is_narrow<T>(given);
+  const GemmTile t = is_turned ? turn(given) : given;
   Strip<T> s = {};
   s.c = static_cast<T*>(t.c);
   s.a_row = t.a_row;
   s.a_step = t.a_step;
-  s.c_row = t.c_row;
+  s.c_row = is_turned ? 1 : t.c_row;
+  s.c_column = is_turned ? t.c_row : 1;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
   s.packed = -1;
@@ -370,6 +392,7 @@ void multiply_list(const GemmTile& t) {
   (std::make_integer_sequence<int, most_vectors(1)>());
   constexpr int64_t kLanes = kWidth<T>, kColumns = most_vectors(1) * kLanes;
   Strip<T> s = {};
+  s.c_column = 1;
   s.a_step = t.a_step;
   s.alpha = static_cast<T>(t.alpha);
   for (int64_t row = 0; row < t.rows; ++row) {

@@ -268,6 +268,7 @@ tn_status prepare_rows_update(void* device, const tn_services* services, const t
   if (status != TN_OK) return status;
   lay_out(*update);
   prepared->workspace_bytes = update->task_bytes * kTasks;
+  prepared->traits = portable_trait(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   prepared->binding = update.release();

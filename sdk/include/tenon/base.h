@@ -152,14 +152,22 @@ enum {
    * aligned to 64 bytes, except in updates (tn_tensor.alignment): the host copies those that are not. Since 0.4;
    * tn_any_alignment is for all hosts. */
   TN_TRAIT_ANY_ALIGNMENT = 64,
-  /* Of a call: its results have the bits of the portable definition of what it computes, number 0, on every processor.
-   * A host that is asked for portable bits uses no call without it. A draft until that definition is written. */
+  /* Of a call: its results have the bits of the portable definition of what it computes, number 0 (docs/arithmetic.md),
+   * on every processor. A host that is asked for portable bits uses no call without it. A draft. */
   TN_TRAIT_PORTABLE = 128,
   /* Of a call: run may wait for other processes or machines, for a bounded time (rule 8 of the plugin interface). The
    * host calls it where it holds no lock that other calls need. Excludes CAPTURABLE. A draft until a component kind
    * needs it. */
   TN_TRAIT_BLOCKING = 256
 #endif
+};
+
+/* Since 0.4, a draft. What the bits of computed values follow from: what a host asks for (tn_host_options), and what a
+ * plugin states (tn_plugin). */
+enum {
+  TN_ARITHMETIC_DEFAULT = 0,
+  TN_ARITHMETIC_PORTABLE = 1, /* "portable-0": docs/arithmetic.md alone, the same on every processor */
+  TN_ARITHMETIC_NATIVE = 2    /* the processor and libraries, too */
 };
 
 #ifdef __cplusplus

@@ -81,7 +81,9 @@ typedef struct tn_plugin {
   const tn_requirement* const* requirements;
   /* Since 0.4, a draft: communicators, tables of tenon/draft/comm.h. */
   uint32_t comms_count;
-  uint32_t reserved5;
+  /* Since 0.4, a draft. TN_ARITHMETIC_NATIVE: its providers are for hosts of native arithmetic alone; others do not ask
+   * them. Else 0. */
+  uint32_t arithmetic;
   const struct tn_comm_type* const* comms;
 #endif
 } tn_plugin;

@@ -71,7 +71,7 @@ AT(tn_host_options, time_calls, 52);
 AT(tn_host_options, plugin_set, 56);
 AT(tn_host_options, added_plugin_paths, 64);
 AT(tn_host_options, added_plugin_paths_count, 72);
-AT(tn_host_options, reserved2, 76);
+AT(tn_host_options, arithmetic, 76);
 GROWS(tn_host_counters, 32);
 AT(tn_host_counters, size, 0);
 AT(tn_host_counters, threads, 4);

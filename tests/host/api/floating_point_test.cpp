@@ -1,4 +1,5 @@
-// Denormals: machines and updaters flush them on x86, for every number of threads, and the application's mode is kept.
+// Denormals: machines and updaters keep them, for every number of threads, but states of updaters do not; and the
+// application's mode is kept.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -15,12 +16,6 @@ using namespace tenon;
 namespace {
 
 constexpr float kSmallest = std::numeric_limits<float>::min();  // half of it is a denormal
-
-#if defined(__x86_64__)
-constexpr float kHalf = 0;  // of kSmallest, in a machine
-#else
-constexpr float kHalf = kSmallest / 2;
-#endif
 
 // The mode of an application that rounds downward and keeps denormals, while it lives.
 class OwnMode {
@@ -56,7 +51,8 @@ std::vector<float> halves(int threads, int64_t size) {
 TEST(FloatingPoint, IsThatOfComputationInMachines) {
   for (const int64_t size : {1, 100, 300'000})  // one task, and many
     for (const int threads : {1, 2, 3})
-      EXPECT_EQ(halves(threads, size), std::vector<float>(static_cast<size_t>(size), kHalf)) << threads << " threads";
+      EXPECT_EQ(halves(threads, size), std::vector<float>(static_cast<size_t>(size), kSmallest / 2))
+          << threads << " threads";
 }
 
 // Of a weight of 1.5 times the smallest normal number, one update leaves a quarter: a denormal.
@@ -82,8 +78,38 @@ TEST(FloatingPoint, IsThatOfComputationInUpdaters) {
       updater.update(machine);
     }
     const Array after = parameters.get("fc.weight");
-    for (int i = 0; i < 16; ++i) EXPECT_EQ(static_cast<const float*>(after.data)[i], 0.75F * kHalf) << threads;
+    for (int i = 0; i < 16; ++i)
+      EXPECT_EQ(static_cast<const float*>(after.data)[i], 0.75F * (kSmallest / 2)) << threads;
   }
+}
+
+// One weight and a velocity that halves: 1.5 times the smallest normal number, then a denormal, which becomes 0 behind
+// the update that it was computed for.
+TEST(FloatingPoint, StatesThatDecayReachZero) {
+  const Host host = make_host(1);
+  DataOptions x, y;
+  x.name = "x", x.shape = {1};
+  y.name = "y", y.shape = {1};
+  const Layer cost = host.layer(
+      "square_error", {host.layer("fc", {host.data(x)}, {{"size", 1}, {"bias", false}}, "fc"), host.data(y)}, {});
+  const Parameters parameters = host.parameters({cost}, 1);
+  const float zero = 0, one = 1;
+  parameters.set("fc.weight", {TN_F32, {1, 1}, &zero});
+  MachineOptions options;
+  options.training = true;
+  const Machine machine = host.machine(parameters, {cost}, options);
+  const Updater updater = host.updater("sgd", {{"learning_rate", 1}, {"momentum", 0.5}});
+  const auto updated = [&](float target) {
+    machine.forward({{"x", {TN_F32, {1, 1}, &one}}, {"y", {TN_F32, {1, 1}, &target}}});
+    machine.backward();
+    updater.update(machine);
+    return *static_cast<const float*>(parameters.get("fc.weight").data);
+  };
+  const float first = updated(1.5F * kSmallest);
+  ASSERT_EQ(first, 1.5F * kSmallest);
+  const float second = updated(first);  // no gradient
+  EXPECT_EQ(second, 1.5F * first);
+  EXPECT_EQ(updated(second), second);
 }
 
 }  // namespace

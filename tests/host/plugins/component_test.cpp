@@ -254,7 +254,7 @@ TEST(Adoption, RefusesReservedMembersAndRequirementsOfOthers) {
       [](Own& o) { o.layer.reserved = 3; },        [](Own& o) { o.updater.reserved = 3; },
       [](Own& o) { o.updater_text.reserved = 3; }, [](Own& o) { o.reader.reserved = 3; },
       [](Own& o) { o.reader_text.reserved = 3; },  [](Own& o) { o.device.reserved = 3; },
-      [](Own& o) { o.fast.reserved = 3; },         [](Own& o) { o.plugin.reserved5 = 3; },
+      [](Own& o) { o.fast.reserved = 3; },         [](Own& o) { o.plugin.reserved3 = 3; },
       [](Own& o) { o.comm_text.reserved = 3; }};
   for (const auto set : kReserved) EXPECT_THAT(refused(set), HasSubstr("its reserved member is 3; expected 0"));
   tn_requirement requirement = {sizeof requirement, 9, nullptr};

@@ -17,6 +17,7 @@ from tenon import _core, error
 from tenon._base import check as _check
 from tenon._base import launcher
 
+_ARITHMETIC = {None: 0, "portable-0": 1, "native": 2}  # TN_ARITHMETIC_*
 KINDS = {"layer": "layers", "updater": "updaters", "reader": "readers"}
 
 
@@ -26,7 +27,9 @@ class Host:
     threads: compute threads, 0 for the cores this process may use; plugin_paths: folders of plugins, in addition to
     those of the environment variable TENON_PLUGIN_PATH (colons between them) and, if standard_plugins, to the standard
     ones; check_finite: every value of a step must be finite; plugin_set: the path of a file that says which plugins may
-    load (docs/plugin-sets.md), None for all. NotFoundError for a folder of plugin_paths that does not exist.
+    load (docs/plugin-sets.md), None for all; arithmetic: "native" also asks providers whose bits follow from the
+    processor, "portable-0" refuses calls whose bits are not known to be the same on every one (docs/arithmetic.md).
+    NotFoundError for a folder of plugin_paths that does not exist.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Host:
         standard_plugins: bool = True,
         check_finite: bool = False,
         plugin_set: str | None = None,
+        arithmetic: str | None = None,
     ) -> None:
         threads = _check.whole(threads, "threads", "host", 0, 2**31 - 1)
         if isinstance(plugin_paths, (str, bytes)) or not isinstance(plugin_paths, Iterable):
@@ -48,7 +52,9 @@ class Host:
         chosen = "" if plugin_set is None else _check.path(plugin_set, "plugin_set", "host")
         if plugin_set is not None and not chosen:  # a path that was left out by mistake would admit everything
             _check.refuse(plugin_set, "the path of a file", "plugin_set", "host")
-        self.core = _core.Host(threads, paths, bool(standard_plugins), chosen, bool(check_finite))
+        if arithmetic not in _ARITHMETIC:
+            _check.refuse(arithmetic, 'None, "portable-0" or "native"', "arithmetic", "host")
+        self.core = _core.Host(threads, paths, bool(standard_plugins), chosen, bool(check_finite), _ARITHMETIC[arithmetic])
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
         self.lock = threading.Lock()  # of kernels

@@ -60,9 +60,9 @@ Layout layout_of(const ConvPlan& plan, Phase phase) {
 }
 
 // Whether the target has so few columns that vectors of positions are fuller than vectors of columns. Positions along a
-// row must be neighbours in the source.
+// row must be neighbours in the source. The choice, which others follow from, is the same on every processor.
 bool is_narrow(const ConvPlan& plan, const std::vector<Phase>& phases) {
-  if (plan.conv.groups != 1 || plan.target_last > std::min(kNarrow, plan.kernels->panel_width / 2)) return false;
+  if (plan.conv.groups != 1 || plan.target_last * plan.element > 4 * kNarrow) return false;
   return std::all_of(phases.begin(), phases.end(), [](const Phase& phase) {
     return phase.axes[2].stride == 1 && phase.axes[2].count >= kNarrow && !phase.taps.empty();
   });

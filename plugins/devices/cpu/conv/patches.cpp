@@ -35,8 +35,8 @@ bool pays_by_patches(const ConvPlan& plan) {
   const auto axes = axes_of(plan);
   if (plan.conv.op != TN_CONV_IMAGES || plan.conv.groups != 1 || axes[2].dilation != 1) return false;
   if (plan.target_space * plan.target_last * plan.element > kMostBytes) return false;
-  const int64_t lanes = patch_kernels(detect_isa(), plan.conv.dtype == TN_F64).lanes;
-  double bands = 0;  // vectors
+  const int64_t lanes = kPlaneBytes / plan.element;  // of the widest vectors: the bits follow from the choice
+  double bands = 0;                                  // vectors
   for (const Layout& layout : plan.layouts) {
     const auto& [across, down, along] = layout.phase.axes;
     if (layout.bands > 1) return false;

@@ -11,6 +11,7 @@
 #include "pointwise/targets.h"
 // clang-format on
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,46 +21,56 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_AVX3
-constexpr int kSums = 24;  // of 32 registers
-#else
-constexpr int kSums = 12;  // of 16 registers
-#endif
-constexpr int kTermsAtOnce = 4, kFiltersAtOnce = kSums / kTermsAtOnce;
-
 template <class T>
 constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+template <class T>
+constexpr int64_t kLanes = kPlaneBytes / sizeof(T);  // partial sums of a weight
+constexpr int kVectors = std::max(1, static_cast<int>(kPlaneBytes / sizeof(float) / kWidth<float>));  // of a weight
+
+#if HWY_TARGET == HWY_AVX3
+constexpr int kTermsAtOnce = 4, kFiltersAtOnce = 6;  // 24 sums of 32 registers
+#elif HWY_TARGET == HWY_AVX2
+constexpr int kTermsAtOnce = 3, kFiltersAtOnce = 2;  // of two vectors each: 12 of 16
+#else
+constexpr int kTermsAtOnce = 2, kFiltersAtOnce = 1;
+#endif
+
 template <class T, int kFilters, int kTerms>
 void add_planes(const PlanesBand& work, int64_t filter, int64_t term) {
   const Tag<T> d;
   const Band& band = work.band;
-  T* const at = static_cast<T*>(work.sums) + (filter * work.row + term) * kWidth<T>;
+  T* const at = static_cast<T*>(work.sums) + (filter * work.row + term) * kLanes<T>;
   const T* source[kTerms];
 #pragma GCC unroll 8
   for (int t = 0; t < kTerms; ++t) source[t] = static_cast<const T*>(band.source) + band.segments[term + t];
-  Vector<T> sums[kFilters][kTerms];
+  Vector<T> sums[kFilters][kTerms][kVectors];
+  const auto each_sum = [&](auto visit) HWY_ATTR {
 #pragma GCC unroll 8
-  for (int f = 0; f < kFilters; ++f)
+    for (int f = 0; f < kFilters; ++f)
 #pragma GCC unroll 8
-    for (int t = 0; t < kTerms; ++t) sums[f][t] = hn::LoadU(d, at + (f * work.row + t) * kWidth<T>);
+      for (int t = 0; t < kTerms; ++t)
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) visit(sums[f][t][v], at + (f * work.row + t) * kLanes<T> + v * kWidth<T>);
+  };
+  each_sum([&](Vector<T>& sum, const T* from) HWY_ATTR { sum = hn::LoadU(d, from); });
   for (int64_t row = 0; row < band.rows; ++row) {
     const T* const by = static_cast<const T*>(band.target) + filter * work.plane + row * band.target_row;
-    for (int64_t place = 0; place < band.columns; place += kWidth<T>) {
-      Vector<T> target[kFilters];
+    for (int64_t place = 0; place < band.columns; place += kLanes<T>) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        Vector<T> target[kFilters];
 #pragma GCC unroll 8
-      for (int f = 0; f < kFilters; ++f) target[f] = hn::LoadU(d, by + f * work.plane + place);
+        for (int f = 0; f < kFilters; ++f) target[f] = hn::LoadU(d, by + f * work.plane + place + v * kWidth<T>);
 #pragma GCC unroll 8
-      for (int t = 0; t < kTerms; ++t) {
-        const Vector<T> tap = hn::LoadU(d, source[t] + row * band.source_row + place);
+        for (int t = 0; t < kTerms; ++t) {
+          const Vector<T> tap = hn::LoadU(d, source[t] + row * band.source_row + place + v * kWidth<T>);
 #pragma GCC unroll 8
-        for (int f = 0; f < kFilters; ++f) sums[f][t] = hn::MulAdd(target[f], tap, sums[f][t]);
+          for (int f = 0; f < kFilters; ++f) sums[f][t][v] = hn::MulAdd(target[f], tap, sums[f][t][v]);
+        }
       }
     }
   }
-#pragma GCC unroll 8
-  for (int f = 0; f < kFilters; ++f)
-#pragma GCC unroll 8
-    for (int t = 0; t < kTerms; ++t) hn::StoreU(sums[f][t], d, at + (f * work.row + t) * kWidth<T>);
+  each_sum([&](const Vector<T>& sum, T* to) HWY_ATTR { hn::StoreU(sum, d, to); });
 }
 
 template <class T>
@@ -84,16 +95,25 @@ void planes(const PlanesBand& work) {
   }
 }
 
+// The upper half of the lanes is added to the lower half until one is left.
 template <class T>
-void fold(const void* vectors, int64_t count, void* sums) {
+void fold_all(const void* vectors, int64_t count, void* sums) {
   const Tag<T> d;
   const auto* from = static_cast<const T*>(vectors);
-  for (int64_t i = 0; i < count; ++i)
-    static_cast<T*>(sums)[i] = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, from + i * kWidth<T>)));
+  for (int64_t i = 0; i < count; ++i, from += kLanes<T>) {
+    Vector<T> halves[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) halves[v] = hn::LoadU(d, from + v * kWidth<T>);
+#pragma GCC unroll 4
+    for (int half = kVectors / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+      for (int v = 0; v < half; ++v) halves[v] = hn::Add(halves[v], halves[half + v]);
+    static_cast<T*>(sums)[i] = fold<Plus>(d, halves[0]);
+  }
 }
 
 template <class T>
-constexpr PlaneKernels kPlaneKernels = {kWidth<T>, &planes<T>, &fold<T>};
+constexpr PlaneKernels kPlaneKernels = {kLanes<T>, &planes<T>, &fold_all<T>};
 
 }  // namespace
 

@@ -6,21 +6,24 @@
 
 namespace tenon::cpu {
 
-// The source is planar as in NarrowBand, and so is the target: rows of positions, whole vectors with 0 behind the last
-// position, and `plane` elements between the columns, of which there are `width`. Whole vectors of the source are read
+// Bytes of the partial sums of a weight, whatever the width of a vector, on which no bit of a gradient may depend.
+inline constexpr int64_t kPlaneBytes = 64;
+
+// The source is planar as in NarrowBand, and so is the target: rows of positions, filled up with 0 to whole lanes,
+// and `plane` elements between the columns, of which there are `width`. Whole vectors of the source are read
 // behind the last position too.
-//   sums [width, row terms] += a vector each, to whose lanes the products of every `lanes`th position are added
+//   sums [width, row terms] += `lanes` each: lane i takes the products of positions i, i + lanes, ... of every row
 struct PlanesBand {
   Band band;
   int64_t plane;
   void* sums;
-  int64_t row, width;  // vectors between the sums of two columns, columns
+  int64_t row, width;  // lists of lanes between the sums of two columns, columns
 };
 
 struct PlaneKernels {
   int64_t lanes;
   void (*add)(const PlanesBand& work);
-  // Writes to sums[i] the sum of the lanes of vector i.
+  // Writes to sums[i] the sum of list i of lanes.
   void (*fold)(const void* vectors, int64_t count, void* sums);
 };
 // wide: of float64, else of float32.

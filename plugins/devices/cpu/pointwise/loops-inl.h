@@ -136,6 +136,17 @@ struct Plus {
     return hn::Add(a, b);
   }
 };
+// Joins the lanes of a vector: the lower half takes the upper half until one lane is left.
+template <class Function, class D>
+HWY_INLINE hn::TFromD<D> fold(D d, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return fold<Function>(half, Function::run(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+#endif
+  return (void)d, hn::GetLane(v);
+}
 // NaN if either operand is NaN, so that a relu does not hide a NaN in training.
 template <bool kMax>
 struct Extreme {

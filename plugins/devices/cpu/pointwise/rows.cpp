@@ -22,7 +22,6 @@ template <class T>
 struct Sum {
   static constexpr T kIdentity = T{0};
   using Function = Plus;
-  static HWY_INLINE T fold(Vector<T> v) { return hn::GetLane(hn::SumOfLanes(Tag<T>(), v)); }
 };
 template <class T, bool kMax>
 struct Most {
@@ -31,34 +30,41 @@ struct Most {
   static constexpr T kLowest = std::is_floating_point_v<T> ? -kInfinite : std::numeric_limits<T>::min();
   static constexpr T kIdentity = kMax ? kLowest : kInfinite;
   using Function = Extreme<kMax>;
-  static HWY_INLINE T fold(Vector<T> v) {
-    const Tag<T> d;
-    if constexpr (std::is_floating_point_v<T>)
-      if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<T>::quiet_NaN();
-    return hn::GetLane(kMax ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
-  }
 };
 
-// Returns the reduction of from [columns], more than a vector. Four accumulators are folded at the end; the order
-// depends on `columns` and the instruction set alone.
+// Returns the reduction of from [columns], which begins with the identity: chain number i, of 32 (of lanes of 4 bytes)
+// or 16 (of 8), takes the elements i, i + kChains, i + 2 kChains, ...; then the lower half of the chains takes the
+// upper half until one is left. The order does not depend on the width of a vector. Of NaNs the result is a NaN, since
+// both functions keep it.
 template <class T, class R>
 HWY_INLINE T reduce_row(const T* from, int64_t columns) {
   const Tag<T> d;
-  const int64_t step = lanes<T>();
-  Vector<T> v0 = hn::Set(d, R::kIdentity), v1 = v0, v2 = v0, v3 = v0;
+  using F = typename R::Function;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag<T>())), kChains = 128 / sizeof(T);
+  constexpr int kVectors = kChains / kLanes;
+  Vector<T> chains[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) chains[v] = hn::Set(d, R::kIdentity);
   int64_t i = 0;
-  for (; i + 4 * step <= columns; i += 4 * step) {
-    v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-    v1 = R::Function::run(v1, hn::LoadU(d, from + i + step));
-    v2 = R::Function::run(v2, hn::LoadU(d, from + i + 2 * step));
-    v3 = R::Function::run(v3, hn::LoadU(d, from + i + 3 * step));
+  for (; i + kChains <= columns; i += kChains) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) chains[v] = F::run(chains[v], hn::LoadU(d, from + i + v * kLanes));
   }
-  for (; i + step <= columns; i += step) v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-  if (i < columns) {
-    const auto present = hn::FirstN(d, static_cast<size_t>(columns - i));
-    v1 = hn::IfThenElse(present, R::Function::run(v1, load_part(from + i, columns - i)), v1);
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t left = columns - i - v * kLanes;
+    if (left >= kLanes) {
+      chains[v] = F::run(chains[v], hn::LoadU(d, from + i + v * kLanes));
+    } else if (left > 0) {
+      const auto present = hn::FirstN(d, static_cast<size_t>(left));
+      chains[v] = hn::IfThenElse(present, F::run(chains[v], load_part(from + i + v * kLanes, left)), chains[v]);
+    }
   }
-  return R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
+#pragma GCC unroll 8
+  for (int half = kVectors / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+    for (int v = 0; v < half; ++v) chains[v] = F::run(chains[v], chains[half + v]);
+  return fold<F>(d, chains[0]);
 }
 
 // a [count, columns] -> out [count]: out[row] = reduction of a[row, :].
@@ -67,17 +73,7 @@ void reduce_rows(void* out, const void* a, const void*, const void*, int64_t cou
   using R = Reduction<T>;
   T* const to = static_cast<T*>(out);
   const T* from = static_cast<const T*>(a);
-  const Tag<T> d;
-  if (columns == 0) {
-    std::fill_n(to, count, R::kIdentity);
-  } else if (columns <= lanes<T>()) {
-    const auto present = hn::FirstN(d, static_cast<size_t>(columns));
-    const Vector<T> identity = hn::Set(d, R::kIdentity);
-    for (int64_t row = 0; row < count; ++row, from += columns)
-      to[row] = R::fold(hn::IfThenElse(present, load_part(from, columns), identity));
-  } else {
-    for (int64_t row = 0; row < count; ++row, from += columns) to[row] = reduce_row<T, R>(from, columns);
-  }
+  for (int64_t row = 0; row < count; ++row, from += columns) to[row] = reduce_row<T, R>(from, columns);
 }
 
 template <class T>

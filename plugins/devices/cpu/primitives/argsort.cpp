@@ -116,7 +116,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   auto* binding = new (std::nothrow) tn_argsort(*argsort);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for an argsort binding");
   prepared->binding = binding;
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -148,7 +148,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a convolution's binding");
   }
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -100,7 +100,7 @@ tn_status prepare(void* device, const tn_services* services, const tn_errors* er
   } catch (const std::exception&) {
     return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
   }
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

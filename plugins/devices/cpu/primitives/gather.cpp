@@ -217,7 +217,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   if (bytes == 0) return tn_fail(errors, TN_UNSUPPORTED, "dtype", "elements without a size cannot be gathered");
   auto* binding = new (std::nothrow) Gather{*gather, bytes};
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a gather binding");
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = &run;

@@ -98,14 +98,14 @@ void multiply_pairs(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   Product pair = *run.product;
   pair.batch = 1;
-  const bool own = pair.kernels == Kernels::kOwn, ta = (pair.gemm->flags & TN_TRANSPOSE_A) != 0;
+  const bool ta = (pair.gemm->flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (pair.gemm->flags & TN_TRANSPOSE_B) != 0;
   const PanelMemory memory;
   if (memory.data() == nullptr)
     return std::atomic_ref<bool>(run.product->starved).store(true, std::memory_order_relaxed);
   static_assert(2 * kMostBytes <= kPanelMemory);
-  Matrices a(run.a, own && pair.n == 1 && !ta, memory.data());
-  Matrices b(run.b, own && pair.m == 1 && pair.n > 1 && !tb, memory.data() + kMostBytes);
+  Matrices a(run.a, pair.n == 1 && !ta && run.a.rows == pair.m, memory.data());
+  Matrices b(run.b, pair.m == 1 && pair.n > 1 && !tb, memory.data() + kMostBytes);
   pair.list = a.listed() ? a.list() : b.listed() ? b.list() : nullptr;
   const int64_t bytes = pair.m * pair.n * tn_dtype_bytes(pair.gemm->dtype);
   for (int64_t i = index * run.share; i < std::min((index + 1) * run.share, run.product->batch); ++i) {
@@ -182,11 +182,11 @@ tn_status prepare(void* device, const tn_services* services, const tn_errors* er
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
   if (both->a != nullptr) binding->tables[0] = *both->a;
   if (both->b != nullptr) binding->tables[1] = *both->b;
-  if (is_row_of_products(binding->gemm)) {
+  if (is_swapped(binding->gemm)) {
     swap_factors(&binding->gemm);
     binding->swapped = true;
   }
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = &run;

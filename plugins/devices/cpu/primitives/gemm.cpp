@@ -1,13 +1,9 @@
 // "tenon.gemm/1". What a product gives for a row of A must not depend on the other rows, since these may be other
-// samples: a model answers the same bits for a sample alone and in a batch. Therefore products with A [m, k], whose
-// rows may be samples, run on the kernels of gemm_tile.cpp, for which the order of the sums follows from k alone; the
-// tiles below, which also depend on m, change no bit. Vendors' libraries choose kernels by m (measured with OpenBLAS
-// 0.3.21: docs/decisions.md). If A is transposed, [k, m], m is part of the shape of a sample, or k counts samples, as
-// in the gradients of weights; a table chooses the kernels for these products (gemm_choice.h). A task of the host's
-// threads is a tile of C; the tiles do not depend on the number of threads. SPDX-License-Identifier: Apache-2.0
+// samples: a model answers the same bits for a sample alone and in a batch. Nor may it depend on the processor. So the
+// order of the sums of an element follows from k alone (gemm_tile.cpp); the tiles below, which depend on the sizes and
+// on the number of threads, change no bit. A task of the host's threads is a tile of C. SPDX-License-Identifier:
+// Apache-2.0
 #include "primitives/gemm.h"
-
-#include <cblas.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,8 +14,6 @@
 #include <utility>
 
 #include "bf16_product.h"
-#include "blas_buffers.h"
-#include "blas_core.h"
 #include "gemm_tile.h"
 #include "matrix_tile.h"
 #include "panel_memory.h"
@@ -40,18 +34,17 @@ void read_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
   if (product->factors == Factors::kNumbers) pack_if_worthwhile(execution, workspace, product);
 }
 
-void use(Kernels kernels, Product* product) {
+void cut(Product* product) {
+  constexpr int64_t kVector = 32;
   Product& p = *product;
-  p.kernels = kernels;
-  p.tiles = choose_tiles(kernels, p.m, p.n, p.k);
+  p.tiles = choose_tiles(p.m, p.n, p.k, kVector, p.workers);
 }
 
 void read_packed(Product* product) {
   Product& p = *product;
   const int64_t panel = panel_columns(detect_isa(), p.gemm->dtype == TN_F64);
   p.packed_columns = (p.n + panel - 1) / panel * panel;
-  p.kernels = Kernels::kOwn;
-  if (p.m > 0) p.tiles = own_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel, packed_rows());
+  if (p.m > 0) p.tiles = choose_tiles(p.m, p.n, p.k, (31 + panel) / panel * panel, p.workers, packed_rows());
 }
 
 void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
@@ -72,13 +65,13 @@ namespace {
 // Records that a tile was left out. Several tasks may call it at once.
 void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true, std::memory_order_relaxed); }
 
-// One tile of one batch, on the kernels of gemm_tile.cpp: C[row : row + rows, column : column + columns].
-void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+// One tile of one batch: C[row : row + rows, column : column + columns].
+void multiply_tile(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   const bool is_matrix = run.factors == Factors::kMatrixPairs;
   const bool ta = !is_matrix && is_transposed(run.gemm->flags, TN_TRANSPOSE_A);
   const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
   const int64_t element = tn_dtype_bytes(run.gemm->dtype);
-  const bool one = run.n == 1;
+  const bool one = run.n == 1 && !ta;
   GemmTile tile = {};
   const int64_t a_row = is_matrix ? matrix_row(run.k) : ta ? 1 : run.k;
   tile.a = run.a + (batch * run.m * run.k + row * a_row) * element;
@@ -120,72 +113,6 @@ void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t co
   (run.factors == Factors::kPairs ? pairs_kernel(isa) : tile_kernel(isa, run.gemm->dtype == TN_F64, one))(tile);
 }
 
-// The same by OpenBLAS, where A is [k, m]. The offsets a, b and c are in elements.
-void multiply_transposed(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows,
-                         int64_t columns) {
-  const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
-  const int64_t a = batch * run.m * run.k + row;
-  const int64_t b = batch * run.k * run.n + (tb ? column * run.k : column);
-  const int64_t c = batch * run.m * run.n + row * run.n + column;
-  const auto op_b = tb ? CblasTrans : CblasNoTrans;
-  const auto m = static_cast<blasint>(rows);
-  const auto n = static_cast<blasint>(columns);
-  const auto k = static_cast<blasint>(run.k);
-  const auto lda = static_cast<blasint>(run.m);
-  const auto ldb = static_cast<blasint>(tb ? run.k : run.n);
-  const auto ldc = static_cast<blasint>(run.n);
-  const BlasCall permit;
-  if (!permit) return starve(run);
-  if (run.gemm->dtype == TN_F32) {
-    const auto* pa = reinterpret_cast<const float*>(run.a);
-    const auto* pb = reinterpret_cast<const float*>(run.b);
-    cblas_sgemm(CblasRowMajor, CblasTrans, op_b, m, n, k, static_cast<float>(run.gemm->alpha), pa + a, lda, pb + b, ldb,
-                run.add ? 1.0F : 0.0F, reinterpret_cast<float*>(run.c) + c, ldc);
-  } else {
-    const auto* pa = reinterpret_cast<const double*>(run.a);
-    const auto* pb = reinterpret_cast<const double*>(run.b);
-    cblas_dgemm(CblasRowMajor, CblasTrans, op_b, m, n, k, run.gemm->alpha, pa + a, lda, pb + b, ldb,
-                run.add ? 1.0 : 0.0, reinterpret_cast<double*>(run.c) + c, ldc);
-  }
-}
-
-// Elements [first, last) of C if A is [k, m] and m or n is 1: a matrix-vector product, which needs no packing. With m =
-// 1 the matrix is B and C is [n]; with n = 1 the matrix is A and C is [m].
-void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t last) {
-  const bool is_row = run.m == 1;
-  const uint32_t flag = is_row ? TN_TRANSPOSE_B : TN_TRANSPOSE_A;
-  const bool along = is_transposed(run.gemm->flags, flag) ? !is_row : is_row;  // the stored matrix is [k, length]
-  const int64_t length = is_row ? run.n : run.m;
-  const int64_t element = tn_dtype_bytes(run.gemm->dtype);
-  const uint8_t* matrix =
-      (is_row ? run.b : run.a) + (batch * length * run.k + (along ? first : first * run.k)) * element;
-  const uint8_t* vector = (is_row ? run.a : run.b) + batch * run.k * element;
-  uint8_t* to = run.c + (batch * length + first) * element;
-  // With beta = 0 BLAS may multiply old values of C by 0, which gives NaN for NaN.
-  if (!run.add) std::memset(to, 0, static_cast<size_t>((last - first) * element));
-  const auto op = along ? CblasTrans : CblasNoTrans;
-  const auto rows = static_cast<blasint>(along ? run.k : last - first);
-  const auto columns = static_cast<blasint>(along ? last - first : run.k);
-  const auto ld = static_cast<blasint>(along ? length : run.k);
-  const BlasCall permit;
-  if (!permit) return starve(run);
-  if (run.gemm->dtype == TN_F32) {
-    cblas_sgemv(CblasRowMajor, op, rows, columns, static_cast<float>(run.gemm->alpha),
-                reinterpret_cast<const float*>(matrix), ld, reinterpret_cast<const float*>(vector), 1, 1.0F,
-                reinterpret_cast<float*>(to), 1);
-  } else {
-    cblas_dgemv(CblasRowMajor, op, rows, columns, run.gemm->alpha, reinterpret_cast<const double*>(matrix), ld,
-                reinterpret_cast<const double*>(vector), 1, 1.0, reinterpret_cast<double*>(to), 1);
-  }
-}
-
-void multiply(const Product& p, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-  if (p.kernels == Kernels::kOwn) return multiply_rowwise(p, batch, row, column, rows, columns);
-  if (p.m == 1) return multiply_vector(p, batch, column, column + columns);
-  if (p.n == 1) return multiply_vector(p, batch, row, row + rows);
-  multiply_transposed(p, batch, row, column, rows, columns);
-}
-
 // A call. Tile number `index` is counted by batch, then row of tiles, then column of tiles. A task is `share` tiles.
 struct Run {
   const Product* product;
@@ -200,7 +127,7 @@ void run_tiles(void* argument, int64_t index, int32_t) {
     const int64_t column = i % run.column_tiles * p.tiles.columns;
     const int64_t row = i / run.column_tiles % run.row_tiles * p.tiles.rows;
     const int64_t batch = i / run.column_tiles / run.row_tiles;
-    multiply(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
+    multiply_tile(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
   }
 }
 
@@ -220,7 +147,7 @@ void multiply_rows(const Product& p, int64_t first, int64_t last) {
     first += end - row;
     for (int64_t r = row; r < end; r += p.tiles.rows)
       for (int64_t c = 0; c < p.n; c += p.tiles.columns)
-        multiply(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
+        multiply_tile(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
   }
 }
 
@@ -257,7 +184,7 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
        tn_dim_value(&gemm.m, execution.symbols),
        tn_dim_value(&gemm.n, execution.symbols),
        tn_dim_value(&gemm.k, execution.symbols),
-       Kernels::kOwn,
+       execution.parallel->workers,
        {0, 0},
        call.requests[0] == TN_REQUEST_ADD,
        tn_data(call.inputs[0]),
@@ -265,10 +192,10 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
        tn_data(call.outputs[0])};
   if (p.batch < 0 || p.m < 0 || p.n < 0 || p.k < 0)
     return tn_fail(errors, TN_MISUSE, nullptr, "a product of negative size");
-  constexpr int64_t kMost = std::numeric_limits<blasint>::max();
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({p.m, p.n, p.k}) > kMost)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a product with a side of more than 2^31 - 1");
-  if (p.m > 0 && p.n > 0 && p.k > 0) use(choose_kernels(p.m, p.n, p.k, gemm.flags), &p);
+  if (p.m > 0 && p.n > 0 && p.k > 0) cut(&p);
   return TN_OK;
 }
 
@@ -316,26 +243,28 @@ void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 tn_status prepare(void*, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
                   tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
-  if (is_row_of_products(*gemm)) {
-    tn_gemm swapped = *gemm;
-    swap_factors(&swapped);
-    return bind_gemm(services, errors, swapped, &run_swapped, prepared);
-  }
-  const tn_status status = bind_gemm(services, errors, *gemm, &run, prepared);
-  if (status == TN_OK) prepared->workspace_bytes = factor_bytes(*gemm);
+  tn_gemm product = *gemm;
+  const bool swapped = is_swapped(product);
+  if (swapped) swap_factors(&product);
+  const tn_status status = bind_gemm(services, errors, product, swapped ? &run_swapped : &run, prepared);
+  if (status == TN_OK) prepared->workspace_bytes = factor_bytes(product);
   return status;
 }
 
 }  // namespace
 
-bool is_row_of_products(const tn_gemm& gemm) {
-  const bool one = gemm.m.symbol == TN_SYMBOL_NONE && tn_dim_value(&gemm.m, nullptr) == 1;
-  return one && is_transposed(gemm.flags, TN_TRANSPOSE_B) && !is_transposed(gemm.flags, TN_TRANSPOSE_A);
+bool is_swapped(const tn_gemm& gemm) {
+  const auto is_one = [](const tn_dim& side) {
+    return side.symbol == TN_SYMBOL_NONE && tn_dim_value(&side, nullptr) == 1;
+  };
+  return is_transposed(gemm.flags, TN_TRANSPOSE_B) ? is_one(gemm.m)
+                                                   : is_transposed(gemm.flags, TN_TRANSPOSE_A) && is_one(gemm.n);
 }
 
 void swap_factors(tn_gemm* gemm) {
   std::swap(gemm->m, gemm->n);
   gemm->flags = 0;
+  gemm->precision = TN_PRECISION_FULL;
 }
 
 tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const tn_gemm& gemm,
@@ -343,7 +272,8 @@ tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const 
                     tn_prepared* prepared) {
   auto* const binding = new (std::nothrow) tn_gemm(gemm);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
+  if (is_rounded(gemm)) prepared->traits &= ~uint32_t{TN_TRAIT_PORTABLE};  // AMX and vdpbf16ps have sums of their own
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = run;

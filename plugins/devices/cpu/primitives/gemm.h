@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "gemm_choice.h"
+#include "product_tiles.h"
 
 namespace tenon::cpu {
 
@@ -17,7 +17,7 @@ enum class Factors : uint8_t { kNumbers, kPairs, kMatrixPairs };
 struct Product {
   const tn_gemm* gemm;
   int64_t batch, m, n, k;
-  Kernels kernels;
+  int32_t workers;
   Tiles tiles;
   bool add;                    // the request is ADD: adds to C
   const uint8_t* a;            // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
@@ -26,19 +26,19 @@ struct Product {
   int64_t packed_columns = 0;  // above 0: B is packed (gemm_tile.h) with so many columns, and batch is 1
   int64_t packed_rows = 0;     // above 0: A is packed, too, with so many rows
   Factors factors = Factors::kNumbers;
-  // Not null, on kOwn: where the rows of the one B lie, or those of the one A if n is 1; that matrix is not transposed.
+  // Not null: where the rows of the one B lie, or those of the one A if n is 1; that matrix is not transposed.
   const void* const* list = nullptr;
   mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
-// Fills *product for the current sizes. Reports a missing operand and sizes that are negative or too large for BLAS.
+// Fills *product for the current sizes. Reports a missing operand and sizes that are negative or above 2^31 - 1.
 tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product);
 
 // Computes all of C, on several threads if it pays.
 tn_status multiply_all(const tn_execution& execution, const Product& product);
 
-// Lets a product of at least one element and one term use these kernels; others than kOwn only if A is transposed.
-void use(Kernels kernels, Product* product);
+// Cuts a product of at least one element and one term into tiles.
+void cut(Product* product);
 // Lets a product whose B is packed read it so.
 void read_packed(Product* product);
 // The same of one that a node packed: A of a product in bfloat16 is rounded into `workspace`, of rounded_rows_bytes.
@@ -50,13 +50,13 @@ void read_packed_factors(const tn_execution& execution, uint8_t* workspace, Prod
 void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, int64_t k, int64_t block,
                  const void* from, void* to);
 
-// Products of many rows on kOwn pack B once for all tiles, and a transposed A. Returns the bytes that it takes at these
+// Products of many rows pack B once for all tiles, and a transposed A. Returns the bytes that it takes at these
 // sizes, 0 if it does not pay.
 [[nodiscard]] uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k);
-// Returns the bytes that it takes at the bounds of the sizes; 0: it never pays, or other kernels compute the product.
+// Returns the bytes that it takes at the bounds of the sizes; 0: it never pays.
 [[nodiscard]] uint64_t packing_bytes(const tn_gemm& gemm);
-// Packs these factors into `workspace`, of packing_bytes, and lets the product read them so, if that pays for its sizes
-// and kernels. The bits of the result stay.
+// Packs these factors into `workspace`, of packing_bytes, and lets the product read them so, if that pays for its
+// sizes. The bits of the result stay.
 void pack_if_worthwhile(const tn_execution& execution, uint8_t* workspace, Product* product);
 // The same, of worthwhile_bytes that are not 0.
 void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
@@ -66,10 +66,11 @@ void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 // Lets a product read its factors in the form that suits it: rounded to bfloat16 (bf16_product.h), or B packed.
 void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 
-// Whether every product is one row by the columns of B that lie together, a [k] and B [n, k]: scalar products of two
-// vectors each, which the kernel of a column computes without copying B, as B a.
-[[nodiscard]] bool is_row_of_products(const tn_gemm& gemm);
-// Makes such a product that of B and a.
+// Whether a product is computed as op(B)^T op(A)^T, which has the same memory since one side of C is the constant 1: a
+// row by columns of B that lie together, m = 1 and B [n, k], so that they are scalar products of two vectors each; or
+// the turned columns of A by one column, A [k, m] and n = 1, so that vectors lie along the m. In full precision.
+[[nodiscard]] bool is_swapped(const tn_gemm& gemm);
+// Swaps the factors of such a product.
 void swap_factors(tn_gemm* gemm);
 
 // Prepares a call of `run`, whose binding is a copy of `gemm`.

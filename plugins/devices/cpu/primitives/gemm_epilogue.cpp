@@ -22,8 +22,7 @@ struct GemmEpilogue {
 };
 
 // Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
-// pay if C has many rows; of a packed B enough to read it for. If A is transposed, those of a tile, which the bits of
-// the result depend on.
+// pay if C has many rows; of a packed B enough to read it for.
 int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   constexpr double kWorthwhile = 1e6;  // multiplications
   constexpr int64_t kPackedRows = 12;
@@ -31,16 +30,15 @@ int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
   int64_t tile = packed ? kPackedRows : 1;
-  if (!packed && m > 0 && n > 0 && k > 0)
-    tile = (gemm.flags & TN_TRANSPOSE_A) != 0 && packing_bytes(gemm) == 0
-               ? choose_tiles(choose_kernels(m, n, k, gemm.flags), m, n, k).rows
-               : std::clamp<int64_t>(m / 8, 16, 96);
+  if (!packed && m > 0) tile = std::clamp<int64_t>(m / 8, 16, 96);
   return std::max({tile, least, int64_t{1}});
 }
 
 tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   const tn_gemm& gemm = *epilogue->gemm;
   if (gemm.m.bound < 0 || gemm.n.bound <= 0 || gemm.k.bound < 0 || gemm.batch.bound < 0) return TN_UNSUPPORTED;
+  // Scalar products have sums of another order.
+  if (is_swapped(gemm) && (gemm.flags & TN_TRANSPOSE_B) != 0) return TN_UNSUPPORTED;
   // Chunks of rows would read a large B again and again, which takes longer than a pass over C.
   constexpr int64_t kLarge = int64_t{1} << 20, kManyRows = 512;
   if (gemm.m.bound >= kManyRows && gemm.n.bound >= kLarge / std::max<int64_t>(gemm.k.bound, 1)) return TN_UNSUPPORTED;
@@ -93,7 +91,8 @@ tn_status prepare_epilogue(void* device, const tn_services* services, const tn_e
   both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
   prepared->workspace_bytes = both->packing + (packed ? rounded_rows_bytes(*given.gemm) : factor_bytes(*given.gemm));
   prepared->binding = both.release();
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
+  if (is_rounded(*given.gemm)) prepared->traits &= ~uint32_t{TN_TRAIT_PORTABLE};
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

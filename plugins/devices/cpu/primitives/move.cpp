@@ -249,7 +249,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   } catch (const std::exception&) {
     return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the binding of a move");
   }
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->workspace_bytes = 0;
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -30,7 +30,8 @@ uint64_t panels_bytes(const tn_gemm& gemm, int64_t n, int64_t k) {
 tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
   constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
   const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
-  if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant)
+  if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant ||
+      is_swapped(*gemm))
     return TN_UNSUPPORTED;
   const bool rounds = is_rounded(*gemm);
   if (rounds && rounded_bytes(*gemm) == 0) return TN_UNSUPPORTED;  // the product stays as it is
@@ -158,8 +159,7 @@ uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t
 
 uint64_t packing_bytes(const tn_gemm& gemm) {
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
-  const uint64_t bytes = worthwhile_bytes(gemm, gemm.batch.bound, m, n, k);
-  return bytes > 0 && choose_kernels(m, n, k, gemm.flags) == Kernels::kOwn ? bytes : 0;
+  return worthwhile_bytes(gemm, gemm.batch.bound, m, n, k);
 }
 
 void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* product) {
@@ -180,7 +180,6 @@ void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 
 void pack_if_worthwhile(const tn_execution& execution, uint8_t* workspace, Product* product) {
   Product& p = *product;
-  if (p.kernels != Kernels::kOwn) return;
   const uint64_t bytes = worthwhile_bytes(*p.gemm, p.batch, p.m, p.n, p.k);
   if (bytes > 0 && bytes <= packing_bytes(*p.gemm)) pack_factors(execution, workspace, product);
 }

@@ -43,7 +43,7 @@ tn_status prepare_checked(ProgramCaches* caches, const tn_services* services, co
   }
   if (!is_complete(**binding))
     return tn_fail(errors, TN_UNSUPPORTED, "program", "the program has an operation that the cpu does not know");
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->workspace_bytes = workspace_bytes(**binding);
   prepared->run = &run;
   prepared->destroy = &destroy;

@@ -85,7 +85,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   auto* binding = new (std::nothrow) tn_prefix_sum(*prefix_sum);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a prefix_sum binding");
   prepared->binding = binding;
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

@@ -247,7 +247,7 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
   prepared->binding = binding;
   prepared->workspace_bytes =
       segment->op == TN_SEGMENT_RANK ? static_cast<uint64_t>(segment->rows.bound) * sizeof(int64_t) : 0;
-  prepared->traits = tn_any_alignment(services);
+  prepared->traits = call_traits(services);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;

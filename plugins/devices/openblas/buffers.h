@@ -3,15 +3,15 @@
 
 #include <cstdint>
 
-namespace tenon::cpu {
+namespace tenon::openblas {
 
 // Most calls of OpenBLAS that run at the same time in the process.
 inline constexpr int kMostBlasCalls = 64;
 
-// Bytes of a packing buffer: the most that one call packs with the kernels of a known core (blas_core.h), and with any
-// others. choose_tiles (gemm_choice.h) keeps calls below the former: B is packed in blocks of at most 1 MiB, and whole
+// Bytes of a packing buffer: the most that one call packs with the kernels of a known core (core.h), and with any
+// others. choose_tiles (choice.h) keeps calls below the former: B is packed in blocks of at most 1 MiB, and whole
 // rows of A, of which a tile of 256 rows or more has at most 695,000 elements: 5.3 MiB.
-// tests/devices/blas_test.cpp measures it.
+// tests/devices/openblas_test.cpp measures it.
 inline constexpr uint64_t kKnownCoreBytes = uint64_t{8} << 20;
 inline constexpr uint64_t kAnyCoreBytes = uint64_t{128} << 20;
 
@@ -30,4 +30,4 @@ class BlasCall {
   bool has_buffer_;
 };
 
-}  // namespace tenon::cpu
+}  // namespace tenon::openblas

@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <iterator>
 
-namespace tenon::cpu {
+namespace tenon::openblas {
 
 // Terms of the sums, k, and sides of C, m and n, that are measured.
 inline constexpr int64_t kGemmTerms[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 inline constexpr int64_t kGemmSides[] = {8, 32, 128, 512, 2048};
 
 struct GemmTable {
-  const char* processor;  // gemm_choice.h
+  const char* processor;  // choice.h
   // [form][k][m][n]; form 0: B is [k, n], 1: B is [n, k]. 'o', 'b' and 'u': Kernels::kOwn, kBlas, kUnpacked.
   char kernels[2][std::size(kGemmTerms)][std::size(kGemmSides)][std::size(kGemmSides) + 1];
 };
@@ -90,4 +90,4 @@ inline constexpr GemmTable kGemmTables[] = {
       }}},
 };
 
-}  // namespace tenon::cpu
+}  // namespace tenon::openblas

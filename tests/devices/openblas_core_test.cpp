@@ -1,10 +1,10 @@
-// The device "cpu" chooses the kernels of OpenBLAS by the instructions of the processor alone.
+// The provider "openblas" chooses the kernels of OpenBLAS by the instructions of the processor alone.
 // SPDX-License-Identifier: Apache-2.0
-#include "blas_core.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include "core.h"
 
 namespace tenon_tests {
 namespace {
@@ -16,14 +16,14 @@ const char* expected_core() {
 #else
   const bool avx2 = false;
 #endif
-  return tenon::cpu::core_for(tenon::cpu::has_small_kernels(), avx2);
+  return tenon::openblas::core_for(tenon::openblas::has_small_kernels(), avx2);
 }
 
 TEST(BlasCore, FollowsTheInstructions) {
-  EXPECT_STREQ(tenon::cpu::core_for(true, true), "SkylakeX");
-  EXPECT_STREQ(tenon::cpu::core_for(false, true), "Haswell");
-  EXPECT_EQ(tenon::cpu::core_for(false, false), nullptr);
-  EXPECT_EQ(tenon::cpu::knows_core(), expected_core() != nullptr);
+  EXPECT_STREQ(tenon::openblas::core_for(true, true), "SkylakeX");
+  EXPECT_STREQ(tenon::openblas::core_for(false, true), "Haswell");
+  EXPECT_EQ(tenon::openblas::core_for(false, false), nullptr);
+  EXPECT_EQ(tenon::openblas::knows_core(), expected_core() != nullptr);
 }
 
 // OpenBLAS reads the environment through getenv, which the linker wraps.

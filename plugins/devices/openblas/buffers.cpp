@@ -4,7 +4,7 @@
 // the buffers allocated here. A call reserves its buffer before it begins, since OpenBLAS does not handle a failed
 // allocation. The buffers are shared by all hosts in the process, as the image of OpenBLAS is, and are never freed.
 // SPDX-License-Identifier: Apache-2.0
-#include "blas_buffers.h"
+#include "buffers.h"
 
 #include <openblas_config.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <thread>
 
-#include "blas_core.h"
+#include "core.h"
 
 extern "C" {
 // Names that the linker's --wrap prescribes.
@@ -23,7 +23,7 @@ void* __wrap_blas_memory_alloc(int position);  // NOLINT
 void __wrap_blas_memory_free(void* buffer);    // NOLINT
 }
 
-namespace tenon::cpu {
+namespace tenon::openblas {
 
 namespace {
 
@@ -32,7 +32,7 @@ std::atomic<void*> idle_buffers[kMostBlasCalls];
 std::atomic<int> unpromised{0};
 
 std::mutex making;
-std::atomic<int> made{0};  // buffers allocated
+std::atomic<int> allocated{0};  // buffers allocated
 
 // kKnownCoreBytes was measured with OpenBLAS 0.3.21; other versions may pack more.
 uint64_t buffer_bytes() {
@@ -82,10 +82,10 @@ bool promise_one() {
 // Allocates a buffer that is reserved for the caller. False if there are kMostBlasCalls already, or out of memory.
 bool make_one() {
   const std::lock_guard<std::mutex> lock(making);
-  if (made.load() == kMostBlasCalls) return false;
+  if (allocated.load() == kMostBlasCalls) return false;
   void* const buffer = map_buffer();
   if (buffer == nullptr) return false;
-  made.fetch_add(1);
+  allocated.fetch_add(1);
   put(buffer);
   return true;
 }
@@ -93,7 +93,7 @@ bool make_one() {
 // Reserves a buffer; waits for other calls if need be. False if not even one buffer could be allocated.
 bool promise() {
   if (promise_one() || make_one()) return true;
-  while (made.load() > 0) {  // the calls that use them will end
+  while (allocated.load() > 0) {  // the calls that use them will end
     if (promise_one()) return true;
     std::this_thread::yield();
   }
@@ -107,11 +107,11 @@ BlasCall::~BlasCall() {
   if (has_buffer_) unpromised.fetch_add(1, std::memory_order_release);
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::openblas
 
 extern "C" void* __wrap_blas_memory_alloc(int) {  // NOLINT(bugprone-reserved-identifier)
-  return tenon::cpu::get();
+  return tenon::openblas::get();
 }
 extern "C" void __wrap_blas_memory_free(void* buffer) {  // NOLINT(bugprone-reserved-identifier)
-  tenon::cpu::put(buffer);
+  tenon::openblas::put(buffer);
 }

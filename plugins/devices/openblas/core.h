@@ -1,7 +1,7 @@
-// Which of OpenBLAS's kernels this process uses (blas_core.cpp). SPDX-License-Identifier: Apache-2.0
+// Which of OpenBLAS's kernels this process uses (core.cpp). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace tenon::cpu {
+namespace tenon::openblas {
 
 // Whether products with M N K up to a million run without packing (OpenBLAS's small-matrix kernels, AVX-512 only).
 [[nodiscard]] bool has_small_kernels();
@@ -12,4 +12,4 @@ namespace tenon::cpu {
 // Whether the kernels are SkylakeX's or Haswell's, of which it is known how much they pack.
 [[nodiscard]] bool knows_core();
 
-}  // namespace tenon::cpu
+}  // namespace tenon::openblas

@@ -8,7 +8,7 @@
 // the processor's features alone, so that OPENBLAS_* variables of the application cannot change results or make
 // OpenBLAS print.
 // SPDX-License-Identifier: Apache-2.0
-#include "blas_core.h"
+#include "core.h"
 
 #include <cstring>
 
@@ -18,7 +18,7 @@ char* __real_getenv(const char* name);  // NOLINT
 char* __wrap_getenv(const char* name);  // NOLINT
 }
 
-namespace tenon::cpu {
+namespace tenon::openblas {
 
 bool has_small_kernels() {
 #if defined(__x86_64__)
@@ -39,7 +39,7 @@ char* core_for(bool avx512, bool avx2) {
   return avx2 ? haswell : nullptr;
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::openblas
 
 namespace {
 
@@ -49,12 +49,12 @@ char* core_type() {
 #else
   const bool avx2 = false;
 #endif
-  return tenon::cpu::core_for(tenon::cpu::has_small_kernels(), avx2);
+  return tenon::openblas::core_for(tenon::openblas::has_small_kernels(), avx2);
 }
 
 }  // namespace
 
-bool tenon::cpu::knows_core() { return core_type() != nullptr; }
+bool tenon::openblas::knows_core() { return core_type() != nullptr; }
 
 extern "C" char* __wrap_getenv(const char* name) {  // NOLINT(bugprone-reserved-identifier)
   if (std::strcmp(name, "OPENBLAS_CORETYPE") == 0) return core_type();

@@ -1,6 +1,6 @@
-// Calls of OpenBLAS by the device "cpu": the number of simultaneous calls, the bytes that they pack, and failures of
-// allocation. The device is linked without its choice of kernels, and its calls of cblas_sgemm and mmap are wrapped by
-// this file. ctest runs the tests once more for each set of kernels (OPENBLAS_CORETYPE).
+// Calls of OpenBLAS by the provider "openblas": the number of simultaneous calls, the bytes that they pack, and
+// failures of allocation. The plugin is linked without its choice of kernels, and its calls of cblas_sgemm and mmap are
+// wrapped by this file. ctest runs the tests once more for each set of kernels (OPENBLAS_CORETYPE).
 // SPDX-License-Identifier: Apache-2.0
 #include <cblas.h>
 #include <sys/mman.h>
@@ -8,12 +8,11 @@
 
 #include <chrono>
 
-#include "blas_buffers.h"
-#include "blas_core.h"
-#include "primitives/gemm.h"
+#include "buffers.h"
+#include "choice.h"
+#include "core.h"
+#include "products.h"
 #include "tests/devices/prepared_call.h"
-
-extern "C" const tn_plugin* tenon_plugin(void);
 
 namespace {
 
@@ -48,12 +47,14 @@ class Running {
 std::atomic<int> mappings_left{1 << 20};
 std::vector<uint8_t*> buffers;
 
-uint64_t buffer_bytes() { return tenon::cpu::knows_core() ? tenon::cpu::kKnownCoreBytes : tenon::cpu::kAnyCoreBytes; }
+uint64_t buffer_bytes() {
+  return tenon::openblas::knows_core() ? tenon::openblas::kKnownCoreBytes : tenon::openblas::kAnyCoreBytes;
+}
 
 }  // namespace
 
-bool tenon::cpu::has_small_kernels() { return core() == "SkylakeX"; }
-bool tenon::cpu::knows_core() { return !core().empty(); }
+bool tenon::openblas::has_small_kernels() { return core() == "SkylakeX"; }
+bool tenon::openblas::knows_core() { return !core().empty(); }
 
 extern "C" {  // names that the linker's --wrap prescribes
 // NOLINTBEGIN
@@ -114,36 +115,37 @@ class Kernels : public testing::Test {
   }
 };
 
-class Blas : public Kernels {
+class OpenBlas : public Kernels {
  protected:
-  tn_status prepare(tn_prepared* prepared) {
+  // Computes `batch` products of ones of the form and sizes that the tables of both sets of kernels give to OpenBLAS.
+  // Returns the status; *right: whether the results are right.
+  tn_status multiply(int64_t batch, int32_t workers, bool* right) {
     tn_gemm gemm = {};
     gemm.size = sizeof gemm;
     gemm.dtype = TN_F32;
     gemm.batch = tn_dim_symbol(TN_SYMBOL_SAMPLES);
-    gemm.m = gemm.n = gemm.k = tn_dim_constant(kSide);
+    gemm.m = tn_dim_constant(kRows);
+    gemm.n = gemm.k = tn_dim_constant(kSide);
     gemm.flags = TN_TRANSPOSE_A | TN_TRANSPOSE_B;  // this form packs for every size
     gemm.alpha = 1;
-    return device_.table<tn_gemm_table>(TN_GEMM)->prepare(device_.device(), device_.services(), device_.errors(), &gemm,
-                                                          prepared);
-  }
-  // Computes `batch` products of ones. Returns the status; *right: whether the results are right.
-  tn_status multiply(int64_t batch, int32_t workers, bool* right) {
     PreparedCall call(device_);
-    EXPECT_EQ(prepare(&call.prepared), TN_OK);
-    const std::vector<double> ones(static_cast<size_t>(batch * kSide * kSide), 1);
-    Guarded a = write_all(TN_F32, ones), b = write_all(TN_F32, ones), c = write_all(TN_F32, ones);
+    EXPECT_EQ(tenon::openblas::gemm_table.prepare(nullptr, device_.services(), device_.errors(), &gemm, &call.prepared),
+              TN_OK);
+    EXPECT_EQ(call.prepared.traits & TN_TRAIT_PORTABLE, 0U);
+    const std::vector<double> in_a(static_cast<size_t>(batch * kRows * kSide), 1);
+    const std::vector<double> in_b(static_cast<size_t>(batch * kSide * kSide), 1);
+    Guarded a = write_all(TN_F32, in_a), b = write_all(TN_F32, in_b), c = write_all(TN_F32, in_a);
     const tn_status status = call.run({&a, &b}, {&c}, {TN_REQUEST_WRITE}, {0, batch}, workers);
-    *right = read_all(TN_F32, c) == std::vector<double>(ones.size(), kSide);
+    *right = read_all(TN_F32, c) == std::vector<double>(in_a.size(), kSide);
     return status;
   }
 
-  static constexpr int64_t kSide = 40;
-  DeviceUnderTest device_{tenon_plugin()};
+  static constexpr int64_t kRows = 40, kSide = 40;
+  DeviceUnderTest device_;
 };
 
 // The first three tests need this order: the first one starts without buffers, and buffers are never freed.
-TEST_F(Blas, NoMemoryAtAllIsAStatus) {
+TEST_F(OpenBlas, NoMemoryAtAllIsAStatus) {
   mappings_left = 0;
   bool right = true;
   EXPECT_EQ(multiply(20, 4, &right), TN_OUT_OF_MEMORY);
@@ -152,7 +154,7 @@ TEST_F(Blas, NoMemoryAtAllIsAStatus) {
   EXPECT_EQ(calls.most, 0) << "OpenBLAS does not handle a failed allocation";
 }
 
-TEST_F(Blas, OneBufferServesEverybody) {
+TEST_F(OpenBlas, OneBufferServesEverybody) {
   mappings_left = 1;
   bool right = false;
   EXPECT_EQ(multiply(200, 8, &right), TN_OK) << device_.message;
@@ -161,15 +163,15 @@ TEST_F(Blas, OneBufferServesEverybody) {
   EXPECT_EQ(buffers.size(), 1U);
 }
 
-TEST_F(Blas, NoMoreCallsAtOnceThanAreAllowed) {
-  calls.gather = tenon::cpu::kMostBlasCalls;
+TEST_F(OpenBlas, NoMoreCallsAtOnceThanAreAllowed) {
+  calls.gather = tenon::openblas::kMostBlasCalls;
   bool right = false;
   alarm(60);  // a call with one more buffer than that would wait forever to put it back
   EXPECT_EQ(multiply(300, 200, &right), TN_OK) << device_.message;
   alarm(0);
   EXPECT_TRUE(right);
-  EXPECT_EQ(calls.most, tenon::cpu::kMostBlasCalls);
-  EXPECT_EQ(buffers.size(), static_cast<size_t>(tenon::cpu::kMostBlasCalls));
+  EXPECT_EQ(calls.most, tenon::openblas::kMostBlasCalls);
+  EXPECT_EQ(buffers.size(), static_cast<size_t>(tenon::openblas::kMostBlasCalls));
 }
 
 using PackingBuffer = Kernels;
@@ -190,7 +192,7 @@ void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
   constexpr int64_t kRows = 1 << 22;
   int64_t most = 0;
   for (int64_t m = kRows; m > 1; m -= m / 5 + 1)
-    most = std::max(most, tenon::cpu::choose_tiles(tenon::cpu::Kernels::kBlas, m, n, k).rows);
+    most = std::max(most, tenon::openblas::choose_tiles(tenon::openblas::Kernels::kPacked, m, n, k).rows);
   const auto element = static_cast<int64_t>(tn_dtype_bytes(dtype));
   const Zeros a(static_cast<size_t>(most * k * element)), b(static_cast<size_t>(k * n * element)),
       c(static_cast<size_t>(most * n * element));
@@ -200,7 +202,7 @@ void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
 TEST_F(PackingBuffer, HoldsWhatIsPacked) {
   const auto check = [](int64_t n, int64_t k, tn_dtype dtype) {
     multiply_tile(n, k, dtype, [&](int64_t m, uint8_t* a, uint8_t* b, uint8_t* c) {
-      const tenon::cpu::BlasCall permit;
+      const tenon::openblas::BlasCall permit;
       ASSERT_TRUE(permit);
       const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), depth = static_cast<blasint>(k);
       if (dtype == TN_F32)
@@ -218,7 +220,7 @@ TEST_F(PackingBuffer, HoldsWhatIsPacked) {
   for (const uint8_t* buffer : buffers) most = std::max(most, touched(buffer));
   RecordProperty("touched", std::to_string(most));
   EXPECT_GT(most, uint64_t{1} << 20) << "packing was not observed";
-  EXPECT_LT(most, tenon::cpu::kKnownCoreBytes * 7 / 8) << "an eighth is reserved for sizes that are not tested";
+  EXPECT_LT(most, tenon::openblas::kKnownCoreBytes * 7 / 8) << "an eighth is reserved for sizes that are not tested";
 }
 
 // A product of a matrix and a vector copies pieces of the vector into a buffer; here for a long vector.
@@ -229,7 +231,7 @@ TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
     const auto* a = reinterpret_cast<const T*>(matrix.data());
     for (const CBLAS_TRANSPOSE op : {CblasNoTrans, CblasTrans})
       for (const bool tall : {true, false}) {
-        const tenon::cpu::BlasCall permit;
+        const tenon::openblas::BlasCall permit;
         ASSERT_TRUE(permit);
         const blasint rows = tall ? kLong : kFew, columns = tall ? kFew : kLong;
         gemv(CblasRowMajor, op, rows, columns, T{1}, a, columns, reinterpret_cast<const T*>(x.data()), 1, T{1},
