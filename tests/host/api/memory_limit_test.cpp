@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "tests/support/fashion.h"
 #include "tests/support/sanitized.h"
@@ -65,7 +68,7 @@ TEST_F(MemoryLimit, ADeviceThatCannotBeMappedIsNotRefused) {
   const auto make = [&] { (void)host.machine(parameters, {model.prediction}, {}); };
   Outcome outcome;
   {
-    const AddressSpace limit(uint64_t{12} << 20);
+    const AddressSpace limit(uint64_t{2} << 20);
     outcome = outcome_of(make);
   }
   EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
@@ -75,23 +78,25 @@ TEST_F(MemoryLimit, ADeviceThatCannotBeMappedIsNotRefused) {
 }
 
 TEST_F(MemoryLimit, AProductWithoutMemoryIsAStatus) {
-  const Host host = make_host(2);
+  constexpr int64_t kSamples = 64;  // so many rows that a tile copies its columns
+  const Host host = make_host(1);
   const Perceptron model = perceptron(host, 8);
   const Parameters parameters = host.parameters({model.cost}, 1);
   MachineOptions options;
   options.training = true;
+  options.max_samples = kSamples;
   const Machine machine = host.machine(parameters, {model.cost}, options);
-  const std::vector<uint8_t> image(28 * 28, 100);
-  const uint8_t label = 3;
+  const std::vector<uint8_t> image(kSamples * 28 * 28, 100), label(kSamples, 3);
   const auto forward = [&] {
-    machine.forward({{"image", {TN_U8, {1, 28, 28}, image.data()}}, {"label", {TN_U8, {1}, &label}}});
+    machine.forward(
+        {{"image", {TN_U8, {kSamples, 28, 28}, image.data()}}, {"label", {TN_U8, {kSamples}, label.data()}}});
   };
-  forward();
   Outcome outcome;
   {
-    // The gradient of a weight is a product of OpenBLAS, which packs its matrices.
-    const AddressSpace limit(uint64_t{4} << 20);
-    outcome = outcome_of([&] { machine.backward(); });
+    const AddressSpace limit(0);
+    std::vector<std::unique_ptr<void, decltype(&std::free)>> large;  // what the heap has left of blocks for copies
+    while (void* const block = std::aligned_alloc(64, size_t{128} << 10)) large.emplace_back(block, &std::free);
+    outcome = outcome_of(forward);
   }
   EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
   EXPECT_NE(outcome.message.find("no memory to pack the matrices of a product"), std::string::npos) << outcome.message;
