@@ -26,7 +26,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "gemm_strip-inl.h"
@@ -157,15 +156,6 @@ inline bool has_many_ways() {
   return has;
 }
 
-// Whether `count` lines that are `step` elements apart have fewer sets of the first-level cache than they need: it has
-// 64 sets of at least 8 ways, of which four are left to them.
-template <class T>
-bool shares_sets(int64_t step, int64_t count) {
-  constexpr int64_t kLine = 64, kSets = 1024, kWays = 8;
-  const int64_t bytes = step * static_cast<int64_t>(sizeof(T));
-  return bytes % kLine == 0 && count > kWays * kSets / std::gcd(bytes / kLine, kSets);
-}
-
 // Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
 // that they share few sets of the first-level cache, which then are too small, or if A is transposed.
 template <class Terms, class T>
@@ -173,7 +163,7 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
   constexpr int64_t kFar = 4096 / sizeof(T);
   HWY_ALIGN T copy[kStripRows * kSumBlock<T>];
   const bool packed = all.packed >= 0;
-  const bool copies = !packed && (all.a_step != 1 ? shares_sets<T>(all.a_step, all.depth)
+  const bool copies = !packed && (all.a_step != 1 ? shares_sets(all.a_step * static_cast<int64_t>(sizeof(T)), all.depth)
                                                   : all.a_row % kFar == 0 && rows > 1 && !has_many_ways());
   Strip<T> s = all;
   for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; row < rows; --strips) {
@@ -206,7 +196,8 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   static_assert(2 * kStripRows >= 12);  // may_copy
   auto* const panels = static_cast<T*>(t.panels);
   const bool is_far = t.b_step >= kFar;
-  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > int64_t{2} * kStripRows && is_far);
+  const bool copies = t.b_column != 1 || (t.depth >= kCopiedTerms &&
+                                          (t.rows >= kCopyRows || (t.rows > int64_t{2} * kStripRows && is_far)));
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
   const T* const b = static_cast<const T*>(t.b) + first * t.b_step;
   T* const c = s.c;
@@ -353,10 +344,13 @@ GemmTile turn(const GemmTile& t) {
   return turned;
 }
 
-// Whether the columns of C fill less than most of a vector, and the rows of A lie along vectors.
+// Whether the columns of C fill less than most of a vector, and the rows of A lie along vectors. Few terms do not pay
+// for turning their sums.
 template <class T>
 bool is_narrow(const GemmTile& t) {
-  return t.packed_columns == 0 && t.a_row == 1 && t.columns < t.rows && 4 * t.columns <= 3 * kWidth<T>;
+  constexpr int64_t kTerms = 16;
+  return t.packed_columns == 0 && t.a_row == 1 && t.depth >= kTerms && t.columns < t.rows &&
+         4 * t.columns <= 3 * kWidth<T>;
 }
 
 template <class Terms, class T>

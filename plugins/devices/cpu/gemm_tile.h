@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "pointwise/kernels.h"
 
@@ -32,7 +33,10 @@ struct GemmTile {
 };
 
 // Whether tile_kernel or pairs_kernel may copy B, if it is not packed and C not a column.
-[[nodiscard]] inline bool may_copy(const GemmTile& tile) { return tile.b_column != 1 || tile.rows > 12; }
+inline constexpr int64_t kCopiedTerms = 8;  // fewer rows of B are read where they lie, if its columns are neighbours
+[[nodiscard]] inline bool may_copy(const GemmTile& tile) {
+  return tile.b_column != 1 || (tile.rows > 12 && tile.depth >= kCopiedTerms);
+}
 
 // A packed B [depth, columns] is a list of blocks of l, of `block` rows each but the last; a block is a list of panels,
 // and a panel holds panel_columns() columns, row after row. The columns are filled up to whole panels.
@@ -63,6 +67,13 @@ inline constexpr int64_t kSumBlock = sizeof(T) == 4 ? 320 : 256;
 [[nodiscard]] constexpr int64_t sum_block(int64_t depth, int64_t most, int64_t step = 1) {
   const int64_t blocks = (depth + most - 1) / most;
   return ((depth + blocks - 1) / blocks + step - 1) / step * step;
+}
+
+// Whether `count` lines that are so many bytes apart have fewer sets of the second-level cache than they need: it has
+// 1,024 sets of 8 ways at least. Then a transposed A is copied before it is multiplied.
+[[nodiscard]] constexpr bool shares_sets(int64_t bytes, int64_t count) {
+  constexpr int64_t kLine = 64, kSets = 1024, kWays = 8;
+  return bytes % kLine == 0 && count > kWays * kSets / std::gcd(bytes / kLine, kSets);
 }
 
 using TileKernel = void (*)(const GemmTile& tile);

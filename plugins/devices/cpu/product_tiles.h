@@ -15,8 +15,7 @@ struct Tiles {
 
 // Returns the tiles into which C [m, n] is cut for so many threads. Their columns are a multiple of `step` unless there
 // is one tile in a row of tiles; they have about most_rows rows at most.
-[[nodiscard]] Tiles choose_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int32_t workers,
-                                 int64_t most_rows = 128);
+[[nodiscard]] Tiles choose_tiles(int64_t m, int64_t n, int64_t k, int64_t step, int32_t workers, int64_t most_rows);
 
 // Returns the most rows of a tile whose B is packed: those of which A's part of a block of sums stays in the
 // second-level cache of this processor. A tile reads all its columns of B from farther away.

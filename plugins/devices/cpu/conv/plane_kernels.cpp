@@ -44,15 +44,13 @@ void add_planes(const PlanesBand& work, int64_t filter, int64_t term) {
 #pragma GCC unroll 8
   for (int t = 0; t < kTerms; ++t) source[t] = static_cast<const T*>(band.source) + band.segments[term + t];
   Vector<T> sums[kFilters][kTerms][kVectors];
-  const auto each_sum = [&](auto visit) HWY_ATTR {
 #pragma GCC unroll 8
-    for (int f = 0; f < kFilters; ++f)
+  for (int f = 0; f < kFilters; ++f)
 #pragma GCC unroll 8
-      for (int t = 0; t < kTerms; ++t)
+    for (int t = 0; t < kTerms; ++t)
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) visit(sums[f][t][v], at + (f * work.row + t) * kLanes<T> + v * kWidth<T>);
-  };
-  each_sum([&](Vector<T>& sum, const T* from) HWY_ATTR { sum = hn::LoadU(d, from); });
+      for (int v = 0; v < kVectors; ++v)
+        sums[f][t][v] = hn::LoadU(d, at + (f * work.row + t) * kLanes<T> + v * kWidth<T>);
   for (int64_t row = 0; row < band.rows; ++row) {
     const T* const by = static_cast<const T*>(band.target) + filter * work.plane + row * band.target_row;
     for (int64_t place = 0; place < band.columns; place += kLanes<T>) {
@@ -70,7 +68,13 @@ void add_planes(const PlanesBand& work, int64_t filter, int64_t term) {
       }
     }
   }
-  each_sum([&](const Vector<T>& sum, T* to) HWY_ATTR { hn::StoreU(sum, d, to); });
+#pragma GCC unroll 8
+  for (int f = 0; f < kFilters; ++f)
+#pragma GCC unroll 8
+    for (int t = 0; t < kTerms; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        hn::StoreU(sums[f][t][v], d, at + (f * work.row + t) * kLanes<T> + v * kWidth<T>);
 }
 
 template <class T>

@@ -35,9 +35,11 @@ void read_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 }
 
 void cut(Product* product) {
-  constexpr int64_t kVector = 32;
+  // A row of a transposed A takes no cache that the next one needs, and each tile copies its columns of B.
+  constexpr int64_t kVector = 32, kRows = 128, kTurnedRows = 512;
   Product& p = *product;
-  p.tiles = choose_tiles(p.m, p.n, p.k, kVector, p.workers);
+  const int64_t most_rows = is_transposed(p.gemm->flags, TN_TRANSPOSE_A) ? kTurnedRows : kRows;
+  p.tiles = choose_tiles(p.m, p.n, p.k, kVector, p.workers, most_rows);
 }
 
 void read_packed(Product* product) {

@@ -38,7 +38,7 @@ tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   const tn_gemm& gemm = *epilogue->gemm;
   if (gemm.m.bound < 0 || gemm.n.bound <= 0 || gemm.k.bound < 0 || gemm.batch.bound < 0) return TN_UNSUPPORTED;
   // Scalar products have sums of another order.
-  if (is_swapped(gemm) && (gemm.flags & TN_TRANSPOSE_B) != 0) return TN_UNSUPPORTED;
+  if (is_swapped(gemm) && gemm.m.symbol == TN_SYMBOL_NONE && gemm.m.offset == 1) return TN_UNSUPPORTED;
   // Chunks of rows would read a large B again and again, which takes longer than a pass over C.
   constexpr int64_t kLarge = int64_t{1} << 20, kManyRows = 512;
   if (gemm.m.bound >= kManyRows && gemm.n.bound >= kLarge / std::max<int64_t>(gemm.k.bound, 1)) return TN_UNSUPPORTED;

@@ -30,8 +30,7 @@ uint64_t panels_bytes(const tn_gemm& gemm, int64_t n, int64_t k) {
 tn_status packed_bytes(void*, const tn_errors*, const tn_gemm* gemm, uint64_t* bytes) {
   constexpr int64_t kSmall = 4096, kLarge = int64_t{1} << 40;  // elements
   const bool is_constant = gemm->n.symbol == TN_SYMBOL_NONE && gemm->k.symbol == TN_SYMBOL_NONE;
-  if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant ||
-      is_swapped(*gemm))
+  if ((gemm->dtype != TN_F32 && gemm->dtype != TN_F64) || (gemm->flags & TN_TRANSPOSE_A) != 0 || !is_constant)
     return TN_UNSUPPORTED;
   const bool rounds = is_rounded(*gemm);
   if (rounds && rounded_bytes(*gemm) == 0) return TN_UNSUPPORTED;  // the product stays as it is
@@ -148,10 +147,14 @@ void pack_matrix(const tn_execution& execution, const tn_gemm& gemm, int64_t n, 
 }
 
 // Below kRows every element is copied by one or two tiles. Larger factors than kMostBytes would need more memory than
-// it is worth.
+// it is worth. A transposed A is read where it lies beside a B that stays in the second-level cache.
 uint64_t worthwhile_bytes(const tn_gemm& gemm, int64_t batch, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kRows = 192, kElements = 16384, kMostBytes = int64_t{1} << 27;
   if (batch != 1 || m < kRows || n < 2 || k < 1 || n < kElements / k) return 0;
+  constexpr int64_t kCached = int64_t{1} << 18;  // elements of B
+  const int64_t element = tn_dtype_bytes(gemm.dtype);
+  if ((gemm.flags & TN_TRANSPOSE_A) != 0 && n <= kCached / k && !shares_sets(m * element, number_block(gemm, k)))
+    return 0;
   const int64_t most = kMostBytes / tn_dtype_bytes(gemm.dtype) / k, rows = packs_rows(gemm, n) ? whole_strips(m) : 0;
   if (matrix_of(gemm, n, k).columns > most || rows > most) return 0;
   return panels_bytes(gemm, n, k) + static_cast<uint64_t>(rows * k * tn_dtype_bytes(gemm.dtype));
