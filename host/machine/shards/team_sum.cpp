@@ -4,6 +4,7 @@
 #include <tenon/op_value.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.h"
@@ -195,8 +196,7 @@ void TeamSum::join_buffers(Terms& to, const Terms& from, double share) const {
       const auto weight = static_cast<Number>(share);
       for (uint64_t i = 0; i < buffer.count; ++i) {
         if (buffer.merge == TN_MERGE_MEAN) {
-          const Number change = weight * (other[i] - merged[i]);
-          merged[i] += change;
+          merged[i] = std::fma(weight, other[i] - merged[i], merged[i]);  // as a device rounds MUL and ADD
         } else if (buffer.merge == TN_MERGE_SUM) {
           merged[i] += other[i];
         } else if (buffer.merge == TN_MERGE_MAX) {

@@ -97,6 +97,7 @@ TEST_P(TeamModels, OfFourProcessesAreResumedByThree) {
 INSTANTIATE_TEST_SUITE_P(Of, TeamModels,
                          testing::Values(std::pair{"mlp", Job{perceptron_of_two, 7, TN_F32, kPlain, 2, add_tests}},
                                          std::pair{"lenet", Job{lenet, 7, TN_F32, kPlain, 2, add_tests}},
+                                         std::pair{"lenet_of_3_shards", Job{lenet, 3, TN_F32, kPlain, 2, add_tests}},
                                          std::pair{"transformer", Job{transformer, 7, TN_F32, kClipped, 2, add_tests}},
                                          std::pair{"lstm", Job{lstm, 8, TN_F32, kPlain, 2, add_tests}},
                                          std::pair{"ranking", Job{ranking, 7, TN_F32, kPlain, 2, add_tests}},

@@ -224,6 +224,7 @@ template <class T>
 struct Truncate {
   using I = hwy::MakeSigned<T>;
   static HWY_INLINE Vector<I> run(Vector<T> a) {
+    a = hn::IfThenElse(hn::IsNaN(a), hn::Zero(Tag<T>()), a);  // processors convert NaN to different numbers
     if constexpr (sizeof(T) == 4) return hn::ConvertTo(Tag<I>(), a);
     return lane_by_lane<I, T>(a);
   }
