@@ -64,9 +64,9 @@ def client(tmp_path_factory):
         yield running
 
 
-def run(folder, client, options, *arguments, **variables):
+def run(folder, client, options, *arguments, program=PROGRAM, **variables):
     (folder / "models.py").write_text(MODELS)
-    (folder / "train.py").write_text(PROGRAM.format(options=options))
+    (folder / "train.py").write_text(program.format(options=options) if options else program)
     environment = {**os.environ, "PYTHONPATH": str(training.BUILD / "python"), "KUBECONFIG": str(client.folder / "kubeconfig"),
                    **variables}  # fmt: skip
     return subprocess.run([str(PYTHON), "-B", "train.py", *arguments], check=False, cwd=folder, env=environment, text=True,
@@ -95,6 +95,40 @@ def test_a_token_in_a_file(tmp_path, client):
     (tmp_path / "kube.pem").write_text((client.folder / "token").read_text())
     done = run(tmp_path, client, 'k8s_user="yi", k8s_job="hello", k8s_token="kube.pem", k8s_options=["--cluster=wrong-token"]')
     assert done.returncode == 0, done.stderr
+
+
+SEED = """
+import tenon as paddle
+from tenon.config_helpers import *
+
+
+@paddle.network(input_types={"img": dense_vector(4), "label": integer_value(2)})
+def network(img, label):
+    return classification_cost(input=fc_layer(input=img, size=2, act=SoftmaxActivation()), label=label)
+
+
+@network.train_data(files="drawn")
+def provider(file):
+    for number in range(60):
+        yield [float(number >> bit & 1) for bit in range(4)], number & 1
+
+
+model = network()
+paddle.dist_train(model,
+                  k8s_user="yi",
+                  k8s_token="kube_cluster_tls.pem",
+                  k8s_job="hello",
+                  num_parameter_servers=15)
+print(sorted(model.parameters), abs(model.parameters["fc_0.weight"]).max() > 0)
+"""
+
+
+def test_the_call_of_the_design_document(tmp_path, client):
+    (tmp_path / "kube_cluster_tls.pem").write_text((client.folder / "token").read_text())
+    done = run(tmp_path, client, "", program=SEED)
+    assert done.returncode == 0, done.stderr
+    assert "num_parameter_servers is 15, and none is started" in done.stderr and "1 pod in the namespace" in done.stderr
+    assert done.stdout.endswith("True\n"), done.stdout
 
 
 @pytest.mark.parametrize(

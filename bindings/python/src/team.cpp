@@ -52,6 +52,7 @@ void leave(Team& team) {
 void bind_team(nb::module_& module) {
   nb::class_<Team>(module, "Team").def("__init__", join).def("info", info).def("leave", leave);
   module.def("launched_place", launched_place);
+  module.def("version", tn_version);
 }
 
 }  // namespace tenon_python

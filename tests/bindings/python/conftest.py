@@ -10,6 +10,18 @@ import pytest
 
 import tenon
 
+SSH = """#!/bin/sh
+echo "$*" >>"$TEST_LOG"
+while [ "$1" != -- ]; do shift; done
+case $2 in
+unknown) echo "ssh: Could not resolve hostname unknown: Name or service not known" >&2; exit 255 ;;
+bare) echo "sh: 1: exec: python3: not found" >&2; exit 127 ;;
+esac
+export TEST_NODE=$2 SSH_CONNECTION="127.0.0.1 40000 127.0.0.1 22"
+[ ! -d "$TEST_ELSEWHERE" ] || cd "$TEST_ELSEWHERE"
+exec sh -c "$3"
+"""
+
 # The variable names a file of reasons, as scripts/test-report reads it, and a skip for any other reason fails: ctest sees
 # whole files, and would count one with skipped tests as passed. Where it is not set, any reason will do.
 ALLOWED = "TENON_ALLOWED_SKIPS"
@@ -67,3 +79,14 @@ def environment(monkeypatch):
             monkeypatch.setenv(name, value)
 
     return change
+
+
+@pytest.fixture
+def ssh(tmp_path, monkeypatch):
+    """A script in place of ssh: starts what is for another machine on this one. Its log is in the folder of the test."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(SSH)
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("TEST_LOG", str(tmp_path / "log"))

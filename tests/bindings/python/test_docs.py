@@ -16,11 +16,11 @@ PAGES += ["branches.md", "generation.md", "recurrence.md", "seeds.md", "serving.
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_programs_of_a_page_run(page, tmp_path, monkeypatch):
+def test_the_programs_of_a_page_run(page, ssh, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # of the files that they write
     programs = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     assert programs
-    if page == "python-teams.md":
+    if page in ("python-teams.md", "seeds.md"):
         needs_communicator("zmq")
     before, names = tenon.host(), {}
     tenon.use(tenon.Host())  # numbers layers from 0, as in a process of its own

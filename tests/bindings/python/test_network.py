@@ -76,12 +76,6 @@ def test_a_network_is_called_with_layers_too():
 def test_what_is_missing_is_said():
     digits, _ = declared()
     network = digits()
-    for call, words in (
-        (lambda: network.createClusterTrainer("node0, node1"), "workers on other machines, .* are missing"),
-        (lambda: tenon.dist_train(network, nodes="node0,node1"), "nodes is not offered"),
-    ):
-        with pytest.raises(tenon.error.UnsupportedError, match=words):
-            call()
     with pytest.raises(tenon.error.NotFoundError, match='device "tpu" not found'):
         network.createLocalTrainer("tpu").trainOnePass()
     with pytest.raises(tenon.error.Error, match='devices "cuda:0", "cuda:1": '):

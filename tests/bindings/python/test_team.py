@@ -241,9 +241,11 @@ def refused(kind, words, **options):
         ({"processes": 2.5}, tenon.error.InvalidError, "processes is 2.5"),
         ({"processes": 2, "comm": "zqm"}, tenon.error.NotFoundError, "zqm"),
         ({"comm": 3}, tenon.error.InvalidError, "comm is 3; expected a text"),
-        ({"nodes": "node0,node1:2"}, tenon.error.UnsupportedError, 'tenon train JOB --nodes "node0,node1"'),
+        ({"nodes": "node0,node1:0"}, tenon.error.InvalidError, 'nodes is "node0,node1:0"; expected names of machines'),
+        ({"nodes": "a:3", "processes": 2}, tenon.error.InvalidError, "nodes has 3 processes, .* expected 2 that train"),
+        ({"nodes": "a", "num_parameter_servers": 1, "staleness": 2}, tenon.error.InvalidError, "expected one at least that"),
+        ({"nodes": "a", "image": "b"}, tenon.error.InvalidError, "nodes= and a cluster exclude each other"),
         ({"k8s_job": "hello"}, tenon.error.InvalidError, "which image pods have is missing: state image="),
-        ({"num_parameter_servers": 15}, tenon.error.InvalidError, "in the bounded mode: state staleness="),
         ({"num_parameter_servers": -1}, tenon.error.InvalidError, "num_parameter_servers is -1"),
         ({"passes": -1}, tenon.error.InvalidError, "passes is -1"),
         ({"sharts": 2}, TypeError, "sharts"),
@@ -263,6 +265,16 @@ def test_a_launcher_with_other_processes(environment):
 def test_an_mpi_has_its_own_launcher(environment):
     needs_communicator("mpich")
     refused(tenon.error.UnsupportedError, 'comm "mpich" .*: mpiexec.mpich -n 3 .*python', processes=3, comm="mpich")
+
+
+def test_servers_of_the_exact_mode_are_not_started(environment):
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost, model.accuracy])
+    with pytest.warns(RuntimeWarning, match="num_parameter_servers is 15, and none is started: in the exact mode") as told:
+        tenon.dist_train([model.cost, model.accuracy], parameters, ARRAYS, updater="adam", batch_size=50, shards=2,
+                         num_parameter_servers=15)  # fmt: skip
+    assert [each.filename for each in told] == [__file__]
+    assert bits(parameters) == bits(trained(shards=2)[1])
 
 
 def test_one_process_trains_alone(environment):
@@ -418,7 +430,7 @@ TOLD = {
     "stopped": "process 1 is lost: it has ended, or does not answer",
     "raises": "KeyError | 'mine' | in process 1:",
     "ends": "Error | process 1: builtins.SystemExit: 3 | in process 1:",
-    "never comes": "FileError | process 1 ended with code 0 before it came to dist_train |",
+    "never comes": "FileError | process 1 ended with code 0 before it came to the call |",
     "other job": "has another job, or another place in it, than process 0",
     "handler": "ZeroDivisionError | division by zero |",
 }

@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 from tenon import error
 from tenon import parameters as sets
 from tenon._base import check as _check
+from tenon._run import own_program
 from tenon.parameters import ParameterSet
 
 _RESULT = "TENON_POD_RESULT"  # in a pod: where process 0 leaves the trained parameters
-_LONGEST = 900 << 10  # bytes of the program and its modules
 
 
 @dataclass(frozen=True)
@@ -83,38 +83,20 @@ def _program() -> str:
     return found
 
 
-def _modules(file: Path) -> list[str]:
-    """Returns the files beside the program that it has imported."""
-    found = set()
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if path and path.endswith(".py") and Path(path).resolve().is_relative_to(file.parent) and Path(path).resolve() != file:
-            found.add(str(Path(path).resolve()))
-    return sorted(found)
-
-
 def train(asked: Request, parameters: ParameterSet | None, processes: int, servers: int) -> None:
     """Has pods run the program, and takes the trained parameters."""
-    file = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
-    if not file.is_file():
-        why = "dist_train: pods run a program in a file, and this one is in none"
-        raise error.UnsupportedError(why, "dist_train", "k8s_job")
-    file = file.resolve()
     if parameters is None:
         raise error.InvalidError(
             "dist_train: parameters is missing, which takes what the cluster has trained", "dist_train", "parameters"
         )
-    modules = _modules(file)
-    if sum(os.path.getsize(path) for path in [str(file), *modules]) > _LONGEST:
-        raise error.InvalidError(
-            f"dist_train: the program and what it imports from its folder, {len(modules)} files, have more than {_LONGEST} "
-            "bytes: put modules into the image",
-            "dist_train",
-            "image",
-        )
+    files = own_program.files("dist_train")
+    if not files:
+        why = "dist_train: pods run a program in a file, and this one is in none"
+        raise error.UnsupportedError(why, "dist_train", "k8s_job")
+    file, *modules = map(str, files)
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
         result = os.path.join(folder, "result.safetensors")
-        words = [_program(), "program", str(file), "--image", asked.image or f"{asked.user}/{asked.job}", "--save", result,
+        words = [_program(), "program", file, "--image", asked.image or f"{asked.user}/{asked.job}", "--save", result,
                  "--processes", str(processes), "--servers", str(servers)]  # fmt: skip
         words += ["--name", asked.job] if asked.job else []
         words += ["--credentials", asked.token] if asked.token else []

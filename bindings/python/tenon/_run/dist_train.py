@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shlex
-import sys
-import traceback
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Any, NoReturn
+from typing import Any
 
 from tenon import error, trainer
 from tenon._base import caller as _caller
@@ -18,32 +14,20 @@ from tenon._base import host as _host
 from tenon._base import launcher as _launcher
 from tenon._model.layer import LayerLike
 from tenon._run import cluster as _cluster
-from tenon._run.processes import Failure, Parent, Workers, interruptible
+from tenon._run import nodes as _nodes
+from tenon._run import own_program
+from tenon._run.follower import LateTeam, follow, team_options
+from tenon._run.network import Network
+from tenon._run.processes import Failure, LocalWorkers, Parent, Workers, interruptible
 from tenon._run.team import Team
 from tenon.parameters import ParameterSet
 
 _MOST = 65536  # processes
-_INTERRUPTED = 130  # the exit code after Ctrl-C
-
-
-class _LateTeam(Team):
-    """A team that is joined when the training, whose arguments are right, asks for it. options: returns the arguments of
-    Team when the other processes are about to join."""
-
-    def __init__(self, options: Callable[[], dict[str, Any]]) -> None:
-        self._options = options
-        self._core: Any = None
-
-    @property
-    def core(self) -> Any:
-        if self._core is None:
-            super().__init__(**self._options())
-        return self._core
 
 
 def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str, place: str) -> None:
     """Trains as process 0, and starts the others."""
-    command = _command()
+    command = own_program.command("dist_train")
     if "one_per_process" in _host.host().describe("comm", comm)["traits"]:
         starter = f"mpiexec.{comm}" if comm in ("mpich", "openmpi") else "mpiexec"
         raise error.UnsupportedError(
@@ -56,7 +40,7 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
     with ExitStack() as stack:
 
         def start() -> dict[str, Any]:
-            workers = Workers(command, processes, comm)
+            workers = LocalWorkers(command, processes, comm)
             stack.callback(workers.end)
             spare = range(1, processes - servers) if servers > 0 else range(0)
             stack.push(lambda kind, failure, _: _conclude(team, workers, spare, own or failure))
@@ -65,7 +49,7 @@ def _lead(train: Callable[[Team], None], processes: int, servers: int, comm: str
             return {"comm": comm, "rank": 0, "processes": processes, "servers": servers, "address": workers.address,
                     "secret": workers.secret}  # fmt: skip
 
-        team = _LateTeam(start)
+        team = LateTeam(start)
         stack.callback(team.leave)
         try:
             train(team)
@@ -88,113 +72,63 @@ def _conclude(team: Team, workers: Workers, spare: range, failure: Failure | Bas
             raise cause from None
 
 
-def _follow(train: Callable[[Team], None], start: _launcher.Start, servers: int, comm: str, place: str) -> NoReturn:
-    """Trains as another process than 0, and ends it."""
-    parent = None if start.parent < 0 else Parent(start.parent)
-    code = 1
-    try:
-
-        def meet() -> dict[str, Any]:
-            if parent is not None:
-                parent.meet(place)
-            return _options(start, servers, comm)
-
-        team = _LateTeam(meet)
-        train(team)
-        team.leave()
-        code = 0
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
-    except BaseException as failure:  # noqa: BLE001 (whatever it is, the process ends)
-        if parent is None or not parent.tell(Failure.now(failure)):
-            lines = "".join(traceback.format_exception(failure)).splitlines()
-            print("\n".join(f"[process {start.rank}] {line}" for line in lines), file=sys.stderr)
-    finally:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)  # without what the program has registered for its end, which is for process 0
-
-
-def _options(start: _launcher.Start, servers: int, comm: str) -> dict[str, Any]:
-    """Returns the arguments of Team for a process that a launcher has started."""
-    if start.by == "srun" and start.address and not start.secret:
+def _launch(
+    nodes: list[_nodes.Node], parameters: ParameterSet | None, processes: int | None, servers: int, comm: str, place: str
+) -> None:
+    """Has other machines train, and takes the parameters of process 0."""
+    total = sum(node.processes for node in nodes)
+    if parameters is None:
         raise error.InvalidError(
-            f"dist_train: srun has started {start.processes} processes without PMI: they train together if TENON_TEAM_SECRET "
-            "is the path of a file of 16 random bytes or more, which only its owner may read, and each alone with "
-            "TENON_TEAM_PROCESSES=1",
-            "dist_train",
-            "TENON_TEAM_SECRET",
+            "dist_train: parameters is missing, which takes what the nodes have trained", "dist_train", "parameters"
         )
-    given = {"comm": comm or start.comm, "rank": start.rank, "processes": start.processes, "servers": servers,
-             "address": start.address, "listen": start.listen, "secret": start.secret or None,
-             "epoch": start.epoch}  # fmt: skip
-    if start.by == "tenon" and start.rank != 0:  # programs that this process runs from now on are not of the team
-        for name in [each for each in os.environ if each.startswith(_launcher.PREFIX)]:
-            del os.environ[name]
-    return given
-
-
-def _command() -> list[str]:
-    """Returns the command that runs this program again."""
-    main = sys.modules["__main__"]
-    file = getattr(main, "__file__", None)
-    ipython = sys.modules.get("IPython")
-    reason = ""
-    if hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None):
-        reason = "an interactive session or a notebook is not a program"
-    elif multiprocessing.parent_process() is not None:
-        reason = "this process was started by multiprocessing, and is not the program"
-    elif not sys.executable or (file is None and sys.argv[:1] != ["-c"]):
-        reason = "the program is not in a file"
-    if reason:
-        raise error.UnsupportedError(
-            f"dist_train runs the program again in other processes, but {reason}: write it into a file, in a notebook by "
-            "%%writefile train.py, and run that by python train.py or python -m train",
-            "dist_train",
-            "processes",
-        )
-    arguments = sys.orig_argv[1:]
-    if file is not None and getattr(main, "__spec__", None) is None and sys.argv[0] in arguments:
-        arguments[arguments.index(sys.argv[0])] = file  # absolute: the program may have changed its working folder
-    return [sys.executable, *arguments]
-
-
-def _refuse(nodes: Any) -> None:
-    """Raises UnsupportedError for what is not offered."""
-    if nodes is not None:
-        raise error.UnsupportedError(
-            "dist_train: nodes is not offered: a program in Python is not started on other machines. `tenon train JOB "
-            '--nodes "node0,node1"` trains a job there, `mpirun -host node0,node1 python train.py` starts a program, whose '
-            "dist_train then trains in these processes, and k8s_job= does so in a cluster",
+    if (processes is not None and processes + servers != total) or servers >= total:
+        raise error.InvalidError(
+            f"dist_train: nodes has {total} processes, {servers} of them parameter servers; expected "
+            + ("one at least that trains" if processes is None else f"{processes} that train"),
             "dist_train",
             "nodes",
         )
+    with _nodes.started(nodes, servers, comm, place) as workers:
+        _nodes.take_values(parameters, workers.result())
+        workers.finish_all()
 
 
-def _require_bounded(servers: int, options: dict[str, Any]) -> None:
-    """Raises InvalidError for servers in the exact mode."""
-    if servers > 0 and not options.get("staleness"):
+def _servers(number: Any, options: dict[str, Any], is_first: bool) -> int:
+    """Returns how many parameter servers there are. is_first: of the call in the program that starts them."""
+    servers = _check.whole(number, "num_parameter_servers", "dist_train", 0, _MOST)
+    if servers == 0 or options.get("staleness"):
+        return servers
+    if is_first:
+        _caller.warn(
+            f"dist_train: num_parameter_servers is {servers}, and none is started: in the exact mode the processes that train "
+            "have the parameters between them. With staleness= servers have them, in the bounded mode; rows of tables they "
+            "own in `tenon train JOB --servers` and a program with tenon.Team(servers=)",
+            RuntimeWarning,
+        )
+    return 0
+
+
+def _require_processes(start: _launcher.Start, trainers: int | None, servers: int) -> None:
+    """Raises InvalidError if a launcher has started others than the call says."""
+    if trainers is not None and trainers + servers != start.processes:
         raise error.InvalidError(
-            f"dist_train: num_parameter_servers is {servers}, which have the parameters in the bounded mode: state staleness=. "
-            "In the exact mode servers own the rows of tables, in `tenon train JOB --servers 2` and a program with "
-            "tenon.Team(servers=2)",
+            f"dist_train: processes is {trainers}" + (f" beside {servers} parameter servers" if servers else "") +
+            f", but {start.by} has started {start.processes} processes",
             "dist_train",
-            "num_parameter_servers",
+            "processes",
         )
 
 
 @_host.follows_parameters
 def dist_train(
-    topology: LayerLike | Iterable[LayerLike],
+    topology: LayerLike | Iterable[LayerLike] | Network,
     parameters: ParameterSet | None = None,
     reader: Any = None,
     event_handler: Any = None,
     *,
     processes: int | None = None,
     comm: str = "",
-    nodes: Any = None,
+    nodes: str | None = None,
     k8s_user: Any = None,
     k8s_token: Any = None,
     k8s_job: Any = None,
@@ -207,13 +141,14 @@ def dist_train(
 
         tenon.dist_train(cost, parameters, reader, passes=3, processes=4, shards=8)
 
-    The arguments are those of tenon.train, and processes: how many, of which each computes a part of the shards of each
+    The arguments are those of tenon.train; a network of @tenon.network stands for its outputs, parameters and train_data. And
+    processes: how many, of which each computes a part of the shards of each
     minibatch. Results depend on shards= alone, one for each process if it is left out. comm: the communicator, "zmq"
     unless a launcher says otherwise.
 
         tenon.dist_train(cost, parameters, reader, passes=3, processes=4, num_parameter_servers=2, staleness=4)
 
-    num_parameter_servers: processes beside those, which have the parameters in the bounded mode, with staleness=: they
+    num_parameter_servers: with staleness=, processes beside those, which have the parameters in the bounded mode: they
     apply the gradients of the others as these arrive, so that results depend on time. A process that is lost then, other
     than this one and those, is named by a RuntimeWarning in the end, and the others go on.
 
@@ -223,6 +158,14 @@ def dist_train(
     others is dropped; what they write to standard error is passed on with "[process 2] " before each line. An error of the
     process that fails first is raised here, and names it; the others are ended then, as after Ctrl-C. A program can
     call it once. UnsupportedError in an interactive session or a notebook.
+
+        tenon.dist_train(cost, parameters, reader, nodes="node0,ann@node1:2", shards=8)
+
+    nodes: other machines, which ssh reaches without a password, and their numbers of processes. This process is none of
+    them: they run the program as above, process 0 too, on the first machine, where readers, event handlers, checkpoints
+    and other files are; its parameters are handed to this process. What it prints goes to standard error. The interpreter
+    and tenon are where they are here, or in PATH; a program that is not there is copied, with the modules that it has
+    imported from its folder.
 
         tenon.dist_train(cost, parameters, reader, processes=4, k8s_user="yi", k8s_token="kube.pem", k8s_job="hello")
 
@@ -237,38 +180,44 @@ def dist_train(
     A process that a launcher has started as one of several joins these instead: mpirun -n 4 python train.py. processes may
     then be left out. Without a launcher and processes the process trains alone.
     """
-    _refuse(nodes)
+    if isinstance(topology, Network):
+        network, topology = topology, topology.outputs
+        parameters, reader = parameters or network.parameters, reader or network.data("train_data")
     asked = _cluster.request(k8s_user, k8s_token, k8s_job, image, k8s_options)
-    servers = _check.whole(num_parameter_servers, "num_parameter_servers", "dist_train", 0, _MOST)
     trainers = None if processes is None else _check.whole(processes, "processes", "dist_train", 1, _MOST)
-    _require_bounded(servers, options)
-    count = None if trainers is None and servers == 0 else (trainers or 1) + servers
     _check.text(comm, "comm", "dist_train")
     start = _launcher.of_environment()
+    servers = _servers(num_parameter_servers, options, start is None)
+    count = None if trainers is None and servers == 0 else (trainers or 1) + servers
     place = f"{_caller.place()}, call {_host.host().joint_trainings + 1}"
+    machines = None if nodes is None else _nodes.parse(nodes, "dist_train")
+    if machines is not None and asked is not None:
+        raise error.InvalidError("dist_train: nodes= and a cluster exclude each other", "dist_train", "nodes")
 
     if asked is not None and not _cluster.is_pod():
-        _command()  # refuses what is no program
+        own_program.command("dist_train")  # refuses what is no program
         _cluster.train(asked, parameters, trainers or 1, servers)
         return
 
     def train(team: Team | None) -> None:
         trainer.train(topology, parameters, reader, event_handler, team=team, **options)  # type: ignore[arg-type]
 
+    def work(team: Team, parent: Parent | None) -> None:
+        train(team)
+        if start is not None and start.rank == 0 and parent is not None and parameters is not None:
+            parent.give(_nodes.values_of(parameters, topology))
+
     if start is not None:
-        if trainers is not None and count != start.processes:
-            raise error.InvalidError(
-                f"dist_train: processes is {trainers}" + (f" beside {servers} parameter servers" if servers else "") +
-                f", but {start.by} has started {start.processes} processes",
-                "dist_train",
-                "processes",
-            )
-        if start.rank != 0:
-            _follow(train, start, servers, comm, place)
-        with _LateTeam(lambda: _options(start, servers, comm)) as team:
+        _require_processes(start, trainers, servers)
+        if start.rank != 0 or start.parent >= 0:
+            follow(start, servers, comm, place, work)
+        with LateTeam(lambda: team_options(start, servers, comm)) as team:
             train(team)
         if _cluster.is_pod():
             _cluster.finish(parameters, topology)
+    elif machines is not None:
+        _launch(machines, parameters, trainers, servers, comm or "zmq", place)
+        _host.host().joint_trainings += 1
     elif count is None or count == 1:
         train(None)
     else:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from tenon import error, event, reader, trainer, updater
+from tenon import error, reader
 from tenon import parameters as sets
 from tenon._model import layer as layers
 from tenon._model.layer import Data, Layer, LayerLike
+from tenon._run.cluster_trainer import ClusterTrainer
+from tenon._run.pass_trainer import LocalTrainer
 from tenon.data_type import DataType
 from tenon.parameters import ParameterSet
 
@@ -84,68 +86,27 @@ class Network:
         self.outputs = [*outputs, *_accuracies(outputs)]
         self.parameters: ParameterSet = sets.create(self.outputs)
 
-    def createLocalTrainer(self, devices: str = "cpu") -> LocalTrainer:
-        """Returns a trainer on devices of this machine, such as "cpu" or "gpu0, gpu1": of several, each computes a shard
-        of every minibatch."""
+    def createLocalTrainer(self, devices: str = "cpu", shards: int = 0) -> LocalTrainer:
+        """Returns a trainer on devices of this machine, such as "cpu" or "gpu0, gpu1": of several, each computes some of the
+        shards of every minibatch; 0: one for each."""
         named = [each.strip() for each in devices.split(",")]
-        return LocalTrainer(self, [re.sub(r"^gpu(\d*)$", lambda gpu: f"cuda:{gpu[1] or 0}", each) for each in named])
+        named = [re.sub(r"^gpu(\d*)$", lambda gpu: f"cuda:{gpu[1] or 0}", each) for each in named]
+        return LocalTrainer(self, {"device": named, "shards": shards})
 
-    def createClusterTrainer(self, nodes: str = "") -> NoReturn:
-        """Raises UnsupportedError: a trainer of which other machines compute a part is not offered."""
-        raise error.UnsupportedError(
-            f'a trainer on the nodes "{nodes}" is not offered: workers on other machines, to which this program would send '
-            "its samples, are missing. tenon.dist_train(..., processes=2) trains in several processes of this machine, "
-            '`tenon train JOB --nodes "node0,node1"` trains a job on several machines, and createLocalTrainer("cpu") trains '
-            "in this process",
-            self.declaration.name,
-            "createClusterTrainer",
-        )
+    def createClusterTrainer(self, nodes: str, shards: int = 0) -> ClusterTrainer:
+        """Returns a trainer on other machines, such as "node0, ann@node1:2", which ssh reaches without a password: with one
+        process, or so many, on each.
 
-    def __repr__(self) -> str:
-        return f"<tenon network {self.declaration.name} of {', '.join(each.name for each in self.outputs)}>"
+        They run this program again, up to its first pass of this trainer, which they then train together, and all passes
+        after it. The values of `parameters` come back after each pass. Readers, their files and event handlers are those of
+        the first machine, those of the first pass. shards: of a minibatch; 0: one for each process. UnsupportedError in a
+        notebook or an interactive session, which cannot be run again.
+        """
+        return ClusterTrainer(self, nodes, shards)
 
-
-class LocalTrainer:
-    """Trains and tests a network pass by pass. The state of the updater is kept between passes."""
-
-    def __init__(self, network: Network, devices: Sequence[str]) -> None:
-        self.network = network
-        self.passes = 0
-        self._devices = devices
-        self._sgd = trainer.SGD()
-
-    def withSGDOptimizer(
-        self, learning_rate: float = 0.01, batch_size: int = trainer.BATCH, momentum: float = 0.0
-    ) -> LocalTrainer:
-        """Trains by stochastic gradient descent. Returns this trainer."""
-        return self.withOptimizer(updater.make("sgd", {"learning_rate": learning_rate, "momentum": momentum}), batch_size)
-
-    def withOptimizer(self, optimizer: Any, batch_size: int = trainer.BATCH) -> LocalTrainer:
-        """Trains with any updater. Returns this trainer."""
-        self._sgd = trainer.SGD(optimizer, batch_size)
-        return self
-
-    def trainOnePass(self, event_handler: Any = None) -> trainer.Result:
-        """Trains one pass over train_data, in an order of its own. Returns cost and metrics of the pass."""
-        done: list[event.Event] = []
-
-        def keep(each: event.Event) -> None:
-            if isinstance(each, event.EndTraining):
-                done.append(each)
-
-        handlers = [] if event_handler is None else [event_handler]
-        self._sgd.train(self.network.outputs, self.network.parameters, self._data("train_data"), [keep, *handlers],
-                        device=self._devices)  # fmt: skip
-        self.passes += 1
-        return trainer.Result(done[0].cost, done[0].metrics, done[0].samples, done[0].seconds, done[0].costs)
-
-    def testOnePass(self) -> trainer.Result:
-        """Measures cost and metrics over test_data."""
-        return self._sgd.test(self.network.outputs, self.network.parameters, self._data("test_data"),
-                              device=self._devices)  # fmt: skip
-
-    def _data(self, use: str) -> reader.Reader:
-        declaration = self.network.declaration
+    def data(self, use: str, seed: int = 0) -> reader.Reader:
+        """Returns the reader of train_data or test_data. seed: of the order."""
+        declaration = self.declaration
         if use not in declaration.readers:
             raise error.MisuseError(
                 f"{declaration.name} has no data of {use}: decorate a provider with @{declaration.name}.{use}(files=...)",
@@ -153,7 +114,10 @@ class LocalTrainer:
                 use,
             )
         samples, shuffled = declaration.readers[use]
-        return samples.shuffle(seed=self.passes) if shuffled else samples
+        return samples.shuffle(seed=seed) if shuffled else samples
+
+    def __repr__(self) -> str:
+        return f"<tenon network {self.declaration.name} of {', '.join(each.name for each in self.outputs)}>"
 
 
 def _accuracies(outputs: Sequence[Layer]) -> list[Layer]:

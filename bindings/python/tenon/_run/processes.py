@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import re
 import selectors
 import shutil
@@ -18,19 +19,23 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
-from tenon import error
+from tenon import _core, error
 from tenon._base import launcher
 from tenon._run.team import secret_pipe
 
-READY, GO, FAILED = "ready", "go", "failed"  # messages: of a process that comes to the call, its answer, and an error
+# Messages: of a process that comes to the call, its answer, an error, and what process 0 elsewhere has to give.
+READY, GO, FAILED, RESULT = "ready", "go", "failed", "result"
 PATIENCE = 2.0  # seconds, between the request to end and the end by force
-LOST = 200  # the exit code of a process that has lost process 0
+LOST = 200  # the exit code of a process that has lost the one that started it
+_OF_SSH = 255  # the exit code of an ssh that has no connection
+_SIGNALLED = 128  # and the number of a signal: the exit code on another machine
 _LONGEST = 80  # bytes of a path in which sockets can be, whose paths have 107
 _LOOK = 0.1  # seconds between two looks at what cannot be waited for
 
@@ -95,26 +100,24 @@ def from_message(rank: int, message: tuple[Any, ...]) -> Failure:
 
 
 class Worker:
-    """One other process."""
+    """One other process. begin: starts it, with the other end of a connection with it. node: the machine on which it is, if
+    that is another one."""
 
-    def __init__(self, rank: int, command: list[str], variables: dict[str, str], secret: bytes) -> None:
-        self.rank = rank
+    def __init__(self, rank: int, begin: Callable[[Connection], subprocess.Popen[bytes]], node: str = "") -> None:
+        self.rank, self.node = rank, node
         self.place: str | None = None  # of the call in the program, once it has come there
+        self.address = ""  # where it would listen for the others
+        self.version = ""  # of its package
         self.failed: Failure | None = None
+        self.results: list[Any] = []  # that it has sent, and nobody has taken
+        self.lines = _Lines(f"[process {rank}] ")  # of standard error
         self.connection, theirs = Pipe()
-        read = secret_pipe(secret)
         try:
-            variables = {**os.environ, **variables, launcher.PREFIX + "RANK": str(rank),
-                         launcher.PREFIX + "SECRET": f"fd:{read}", launcher.PARENT: f"fd:{theirs.fileno()}"}  # fmt: skip
-            # A group of its own: Ctrl-C at a terminal is for this process, which ends the others.
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                            stderr=subprocess.PIPE, pass_fds=(read, theirs.fileno()), env=variables,
-                                            process_group=0)  # fmt: skip
+            self.process = begin(theirs)
         except BaseException:
             self.connection.close()
             raise
         finally:
-            os.close(read)
             theirs.close()
 
     def look(self) -> None:
@@ -123,7 +126,9 @@ class Worker:
             while self.connection.poll():
                 message = self.connection.recv()
                 if message[0] == READY:
-                    self.place = message[1]
+                    _, self.place, self.address, self.version = message
+                elif message[0] == RESULT:
+                    self.results.append(message[1])
                 elif message[0] == FAILED and self.failed is None:
                     self.failed = from_message(self.rank, message)
         except (EOFError, OSError, pickle.UnpicklingError):  # it has ended, perhaps amid a message
@@ -134,10 +139,16 @@ class Worker:
         code = self.process.poll()
         if code is None or (code == 0 and self.place is not None):
             return None
-        before = "" if self.place is not None else " before it came to dist_train"
+        before = "" if self.place is not None else " before it came to the call"
+        if self.node and code == _OF_SSH:
+            self.lines.over.wait(PATIENCE)
+            return f"cannot be reached on {self.node}, or was lost: ssh has ended with exit code {code}: {self.lines.last}"
+        if self.node and code > _SIGNALLED:
+            code = _SIGNALLED - code
+        where = f" on {self.node}" if self.node else ""
         if code < 0:
-            return f"was ended by signal {-code} ({signal.strsignal(-code)}){before}"
-        return f"ended with code {code}{before}"
+            return f"{where} was ended by signal {-code} ({signal.strsignal(-code)}){before}".lstrip()
+        return f"{where} ended with code {code}{before}".lstrip()
 
     def send(self, number: signal.Signals) -> None:
         """Sends a signal to the process, and to those that it has started."""
@@ -147,21 +158,17 @@ class Worker:
 
 
 class Workers:
-    """The processes 1 .. processes - 1 of a training on this machine, process 0 of which is this one."""
+    """The other processes of a training, process 0 of which is this one. begin: makes each one, when it is called."""
 
-    def __init__(self, command: list[str], processes: int, comm: str) -> None:
-        long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
-        self.folder = tempfile.mkdtemp(prefix="tenon-", dir="/tmp" if long else None)
-        self.secret = os.urandom(32)
-        self.address = f"ipc://{self.folder}/team"
+    caller = "process 0"
+
+    def __init__(self, begin: Iterable[Callable[[], Worker]]) -> None:
         self.all: list[Worker] = []
         self.lost: list[Worker] = []  # without which the training went on
         self._pump: threading.Thread | None = None
-        variables = {launcher.PREFIX + name: value for name, value in (
-            ("PROCESSES", str(processes)), ("LOCAL", str(processes)), ("COMM", comm), ("ADDRESS", self.address))}  # fmt: skip
         try:
-            for rank in range(1, processes):
-                self.all.append(Worker(rank, command, variables, self.secret))
+            for each in begin:
+                self.all.append(each())
             self._pump = threading.Thread(target=_pass_on, args=[self.all], daemon=True)
             self._pump.start()
         except BaseException:
@@ -171,21 +178,33 @@ class Workers:
     def gather(self, place: str) -> None:
         """Returns when all processes have come to the call at this place, and lets them go on. Raises the error of one
         that does not come."""
+        own = os.path.basename(place)  # on another machine the program may be in another folder
         while any(each.place is None for each in self.all):
-            wait([each.connection for each in self.all if each.process.poll() is None], _LOOK)
-            self._look()
+            self.wait_for_any()
             if (failed := self.first(None)) is not None:
                 raise failed.failure
         for each in self.all:
-            if each.place != place:
+            if os.path.basename(each.place or "") != own:
                 raise error.MisuseError(
-                    f"process {each.rank} came to dist_train at {each.place}, process 0 at {place}: all processes must run "
+                    f"process {each.rank} came to dist_train at {each.place}, {self.caller} at {place}: all processes must run "
                     "the program alike up to its first dist_train, which ends the others",
                     "dist_train",
                     f"process {each.rank}",
                 )
+            if each.version != _core.version():
+                raise error.InvalidError(
+                    f"process {each.rank} on {each.node} has tenon {each.version}, {self.caller} {_core.version()}; they must "
+                    "be the same",
+                    "dist_train",
+                    f"process {each.rank}",
+                )
         for each in self.all:
-            each.connection.send((GO,))
+            each.connection.send((GO, self.all[0].address))
+
+    def wait_for_any(self) -> None:
+        """Waits a moment for messages, and takes them."""
+        wait([each.connection for each in self.all if each.process.poll() is None], _LOOK)
+        self._look()
 
     def first(self, own: Failure | None) -> Failure | None:
         """Returns the error of the process that has failed first, as far as that is known; own: of this process."""
@@ -219,17 +238,21 @@ class Workers:
             while any(each.process.poll() is None for each in awaited) and time.monotonic() < until:
                 time.sleep(_LOOK / 10)
         self._look()
-        for each in [each for each in self.all if each.rank in spare]:
-            how = "does not end" if each.process.poll() is None else each.ending()
+        self.lose(spare, True)
+        if (failed := self.first(None)) is not None:
+            raise failed.failure
+
+    def lose(self, spare: range, must_have_ended: bool = False) -> None:
+        """Goes on without those of the processes that have failed, or have not ended although they must."""
+        for each in [each for each in self.all if each.rank in spare and each not in self.lost]:
+            how = "does not end" if must_have_ended and each.process.poll() is None else each.ending()
             if how is not None or each.failed is not None:
                 why = how if each.failed is None else f"has failed: {each.failed.failure}"
                 warnings.warn(f"process {each.rank} {why}; the training went on without it", RuntimeWarning, stacklevel=2)
                 self.lost.append(each)
-        if (failed := self.first(None)) is not None:
-            raise failed.failure
 
     def end(self) -> None:
-        """Ends the processes that have not ended, and removes what was made for them."""
+        """Ends the processes that have not ended."""
         try:
             for each in self.all:
                 each.send(signal.SIGTERM)
@@ -247,11 +270,50 @@ class Workers:
             for each in self.all:
                 if each.process.stderr is not None and self._pump is not None and not self._pump.is_alive():
                     each.process.stderr.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _look(self) -> None:
         for each in self.all:
             each.look()
+
+
+class LocalWorkers(Workers):
+    """The processes 1 .. processes - 1, on this machine. command: runs the program again."""
+
+    def __init__(self, command: list[str], processes: int, comm: str) -> None:
+        long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
+        self.folder = tempfile.mkdtemp(prefix="tenon-", dir="/tmp" if long else None)
+        self.secret = os.urandom(32)
+        self.address = f"ipc://{self.folder}/team"
+        variables = {"PROCESSES": str(processes), "LOCAL": str(processes), "COMM": comm, "ADDRESS": self.address}
+
+        def worker(rank: int) -> Worker:
+            started = {**variables, "RANK": str(rank)}
+            return Worker(rank, lambda theirs: begin(command, started, self.secret, theirs, stderr=subprocess.PIPE))
+
+        super().__init__(partial(worker, rank) for rank in range(1, processes))
+
+    def end(self) -> None:
+        """Also removes what was made for them."""
+        try:
+            super().end()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def begin(
+    command: list[str], place: dict[str, str], secret: bytes, parent: Connection, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Starts a process of a team on this machine. place: in the team, by the names of the variables that say so. parent: its
+    connection with the one that has started it."""
+    read = secret_pipe(secret)
+    try:
+        variables = {**os.environ, **{launcher.PREFIX + name: value for name, value in place.items()},
+                     launcher.PREFIX + "SECRET": f"fd:{read}", launcher.PARENT: f"fd:{parent.fileno()}"}  # fmt: skip
+        # A group of its own: Ctrl-C at a terminal is for this process, which ends the others.
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(read, parent.fileno()), env=variables,
+                                process_group=0, **{"stdout": subprocess.DEVNULL, **options})  # fmt: skip
+    finally:
+        os.close(read)
 
 
 def _pass_on(workers: list[Worker]) -> None:
@@ -259,7 +321,7 @@ def _pass_on(workers: list[Worker]) -> None:
     with selectors.DefaultSelector() as selector:
         for each in workers:
             assert each.process.stderr is not None
-            selector.register(each.process.stderr, selectors.EVENT_READ, _Lines(f"[process {each.rank}] "))
+            selector.register(each.process.stderr, selectors.EVENT_READ, each.lines)
         while selector.get_map():
             for key, _ in selector.select():
                 part = os.read(key.fd, 1 << 16)
@@ -272,6 +334,8 @@ class _Lines:
     """Bytes of a process as lines."""
 
     def __init__(self, prefix: str) -> None:
+        self.last = ""
+        self.over = threading.Event()  # set at the end
         self._prefix = prefix
         self._rest = b""
 
@@ -280,6 +344,9 @@ class _Lines:
         *lines, self._rest = (self._rest + part).split(b"\n")
         if not part and self._rest:
             lines, self._rest = [self._rest], b""
+        self.last = lines[-1].decode(errors="replace").strip() if lines else self.last
+        if not part:
+            self.over.set()
         text = "".join(f"{self._prefix}{line.decode(errors='replace')}\n" for line in lines)
         try:
             sys.stderr.write(text)
@@ -289,21 +356,31 @@ class _Lines:
 
 
 class Parent:
-    """Process 0, as one of the processes that it has started sees it."""
+    """The process that has started this one, as this one sees it."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
         self._connection = Connection(descriptor)
+        self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def meet(self, place: str) -> None:
-        """Says that this process has come to the call, and returns when all have. From then on this process ends when
-        process 0 has ended."""
+    def meet(self, place: str, address: str) -> str:
+        """Says that this process has come to the call, and where it would listen, and returns when all have come, with the
+        address of process 0. From then on this process ends when the one that has started it has ended."""
         try:
-            self._connection.send((READY, place))
-            self._connection.recv()
+            self._connection.send((READY, place, address, _core.version()))
+            first: str = self._connection.recv()[1]
         except (EOFError, OSError):
             os._exit(LOST)
         threading.Thread(target=self._watch, daemon=True).start()
+        return first
+
+    def receive(self) -> Any:
+        """Returns the next message behind the answer of meet."""
+        return self._messages.get()
+
+    def give(self, result: Any) -> None:
+        """Sends what this process has to give."""
+        self._connection.send((RESULT, result))
 
     def tell(self, failed: Failure) -> bool:
         """Sends the error of this process. Returns whether process 0 is there."""
@@ -315,7 +392,8 @@ class Parent:
 
     def _watch(self) -> None:
         try:
-            self._connection.recv()
+            while True:
+                self._messages.put(self._connection.recv())
         except (EOFError, OSError):
             os._exit(LOST)
 
