@@ -227,6 +227,7 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
 }  // namespace
 
 int run_pod(const cli::Arguments& arguments) {
+  end_by_signals();  // before anything that takes time: until then they are lost
   const std::string role = arguments.empty() ? "" : arguments[0];
   const cli::Arguments words(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if ((role != "agent" || !words.empty()) && role != "launcher" && (role != "program" || words.empty()))
@@ -239,7 +240,6 @@ int run_pod(const cli::Arguments& arguments) {
   copy_job(variable("TENON_POD_JOB"), folder);
   fs::current_path(folder);
   if (role != "agent") return train(words, secret, role == "program");
-  end_by_signals();
   return serve(secret);
 }
 

@@ -102,7 +102,7 @@ class Laptop:
         """The model file that one process on this machine trains."""
         self.write("alone.toml", passes, data=str(self.data / "train.csv"))
         words = [TENON, "train", "alone.toml", "--save", "alone.safetensors", "--quiet"]
-        subprocess.run(words, check=True, cwd=self.folder, timeout=60)
+        subprocess.run(words, check=True, cwd=self.folder, timeout=60, stdout=subprocess.DEVNULL)
         return (self.folder / "alone.safetensors").read_bytes()
 
     def trained(self) -> bytes:
