@@ -7,8 +7,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "cluster/image.h"
 #include "cluster/members.h"
 #include "host/cli/cli.h"
+#include "launch/pod/image.h"
 #include "launch/texts.h"
 
 namespace tenon::cluster {
@@ -235,6 +237,14 @@ std::optional<int> ClusterTraining::ending() {
   return std::nullopt;
 }
 
+// Says once in which plugins the image differs: the training is as it should be, but its bits may be others than here.
+void ClusterTraining::compare_image() {
+  if (is_compared_ || !results_ || results_->image().is_null()) return;
+  is_compared_ = true;
+  const std::string text = differences(results_->image(), launch::image_here());
+  if (!text.empty()) tell("the image has other builds of plugins than this machine: " + text);
+}
+
 // Results that cannot be written here are fetched again, until they can or the user gives up: they are nowhere else.
 void ClusterTraining::fetch() {
   std::string why;
@@ -243,6 +253,7 @@ void ClusterTraining::fetch() {
     } catch (const Failure& failure) {
       why = std::string(failure.what()) + "; the training waits for that";
     }
+  compare_image();
   if (exec_ != nullptr && why.empty() && results_->are_whole()) return exec_->send("taken\n");
   if (exec_ != nullptr && (exec_->is_over() || !why.empty())) {
     const Reply& refusal = exec_->refusal();

@@ -51,6 +51,7 @@ class ClusterTraining : base::NotCopied {
   // Returns the exit code of a training that has ended without results.
   [[nodiscard]] std::optional<int> ending();
   void fetch();
+  void compare_image();
   void finish_log();
   void remove() noexcept;
   void remove_all();
@@ -69,9 +70,10 @@ class ClusterTraining : base::NotCopied {
   std::unique_ptr<Exec> exec_;
   std::optional<Results> results_;
   Clock::time_point began_, looked_, exec_again_;
-  int refusals_ = 0;         // of exec, one after the other
-  std::string lost_why_;     // why results could not be fetched, as it was told
-  std::optional<int> exit_;  // of the launcher's pod that has ended last, else of the first other one that has failed
+  bool is_compared_ = false;  // the image with this machine
+  int refusals_ = 0;          // of exec, one after the other
+  std::string lost_why_;      // why results could not be fetched, as it was told
+  std::optional<int> exit_;   // of the launcher's pod that has ended last, else of the first other one that has failed
 };
 
 }  // namespace tenon::cluster

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/request.h"
 
-#include <fcntl.h>
 #include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
 
-#include "base/launchers.h"
 #include "base/whole_number.h"
 #include "cluster/access.h"
 #include "cluster/members.h"
 #include "host/cli/verbs/save_path.h"
-#include "launch/child.h"
 #include "launch/job.h"
-#include "process/child.h"
+#include "launch/tenon.h"
 
 namespace tenon::cluster {
 
@@ -35,7 +31,6 @@ constexpr size_t kLongestStem =
     30;  // of a name, behind which there are those of roles, pods and their numbers: 63 letters
 constexpr int64_t kMemoryUnit = 64 << 20, kLeastMemory = 512 << 20;  // bytes
 constexpr int64_t kUnplanned = 256 << 20;                            // bytes of a machine of which no plan is known
-constexpr unsigned kPlanSeconds = 60;
 constexpr size_t kLongestLabel = 63;
 constexpr size_t kMostJob = 900 << 10;  // bytes of a ConfigMap, which may have 1 MiB
 
@@ -153,22 +148,11 @@ std::vector<cli::JobFile> files_of(const launch::LaunchedJob& job) {
 // Returns the bytes that `tenon plan` says a machine for the job takes; empty if it can say nothing, such as where the
 // data is elsewhere.
 std::optional<int64_t> planned_bytes(const TrainCommand& command) {
-  const std::string program = base::environment_text("TENON_PROGRAM");
-  std::vector<std::string> words = {program, "plan", command.options.operand(0), "--json"};
+  std::vector<std::string> words = {"plan", command.options.operand(0), "--json"};
   for (const std::string& set : command.arguments.common.sets) words.push_back("--set=" + set);
-  if (program.empty()) return std::nullopt;
-  const process::ChildEnd end = process::run_child(
-      [&](int to) {
-        const int nowhere = open("/dev/null", O_WRONLY);
-        dup2(to, STDOUT_FILENO);
-        dup2(nowhere, STDERR_FILENO);
-        execv(program.c_str(), launch::pointers_to(words).data());
-        _exit(127);
-      },
-      kPlanSeconds);
-  const json answer = parse_json(end.text);
+  const json answer = launch::answer_of_tenon(words);
   const json& bytes = member_of(answer, "bytes");
-  if (!end.well() || !bytes.is_object()) return std::nullopt;
+  if (!bytes.is_object()) return std::nullopt;
   return number_of(bytes, "machine", 0);
 }
 

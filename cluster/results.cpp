@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include "cluster/members.h"
 #include "host/cli/cli.h"
@@ -48,6 +49,10 @@ Results::~Results() {
 
 void Results::take_head(const std::string& line) {
   const json head = parse_json(line);
+  if (image_.is_null() && member_of(head, "image").is_object()) {
+    image_ = head["image"];
+    return;
+  }
   const int64_t exit = number_of(head, "exit", -1);
   if (exit < 0 || exit > kMostExit || !member_of(head, "files").is_array())
     throw Failure(cli::kIo, "the pod of the launcher gives no results");
@@ -73,13 +78,13 @@ void Results::begin(File& file) {
 }
 
 void Results::take(std::string_view bytes) {
-  if (!exit_) {
+  while (!exit_) {
     const size_t end = bytes.find('\n');
     head_ += bytes.substr(0, end == std::string_view::npos ? end : end + 1);
     if (head_.size() > kMostHead) throw Failure(cli::kIo, "the pod of the launcher gives no results");
     if (end == std::string_view::npos) return;
     crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(head_.data()), head_.size());
-    take_head(head_);
+    take_head(std::exchange(head_, ""));
     bytes.remove_prefix(end + 1);
   }
   while (file_ < files_.size()) {

@@ -15,8 +15,8 @@
 
 namespace tenon::cluster {
 
-// Reads what `tenon-launch --give` writes: a line of JSON, files, and the digest of all that. Files get their names
-// once the digest is right.
+// Reads what `tenon-launch --give` writes: two lines of JSON, of the image and of the results, files, and the digest of
+// all that. Files get their names once the digest is right.
 class Results {
  public:
   // path_of: where a file of this kind ("save") goes; empty: nowhere.
@@ -27,6 +27,8 @@ class Results {
 
   // Throws cli::Failure(kIo): a file cannot be written, or what comes is damaged.
   void take(std::string_view bytes);
+  // What the image has, as launch::image_here() has it; null as long as nothing has come.
+  [[nodiscard]] const json& image() const { return image_; }
   // Whether all has come, and files have their names.
   [[nodiscard]] bool are_whole() const { return whole_; }
   // The exit code of the training; empty as long as nothing has come.
@@ -41,6 +43,7 @@ class Results {
   const std::function<std::optional<std::string>(const std::string&)> path_of_;
   crypto_generichash_state state_;
   std::string head_, digest_;
+  json image_;
   std::optional<int> exit_;
   struct File {
     std::optional<std::string> path;

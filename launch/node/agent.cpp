@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -19,13 +18,13 @@
 #include "base/temporary.h"
 #include "base/usable_cores.h"
 #include "host/cli/cli.h"
-#include "host/cli/external.h"
 #include "launch/channel.h"
 #include "launch/events.h"
 #include "launch/node/job_place.h"
 #include "launch/node/lease.h"
 #include "launch/node/worker.h"
 #include "launch/node/world.h"
+#include "launch/tenon.h"
 #include "launch/texts.h"
 
 namespace tenon::launch {
@@ -70,7 +69,7 @@ class Agent {
     json hello = {{"version", TENON_VERSION},
                   {"host", host},
                   {"cores", base::usable_cores().count},
-                  {"program", worker_program()}};
+                  {"program", tenon_program()}};
     if (rank_) hello["rank"] = *rank_;
     channel_.send({{"hello", hello}});
     while (open_ || !workers_.empty() || world_) turn();
@@ -92,12 +91,6 @@ class Agent {
     const base::Descriptor other(file == nullptr ? dup(STDERR_FILENO) : ::open(file, O_RDONLY | O_CLOEXEC));
     dup2(other.get(), stream);
     return copy;
-  }
-
-  // Returns the program that the processes run: the one that runs this one, or the one beside it.
-  static std::string worker_program() {
-    const char* const named = std::getenv("TENON_PROGRAM");
-    return named != nullptr && *named != '\0' ? named : (cli::this_program().parent_path() / "tenon").string();
   }
 
   // Waits for something to happen, and handles it.
@@ -186,7 +179,7 @@ class Agent {
 
   // Returns what the processes of the next epoch need to know.
   json prepare(const json& plan) {
-    if (const std::string program = worker_program(); access(program.c_str(), X_OK) != 0)
+    if (const std::string program = tenon_program(); access(program.c_str(), X_OK) != 0)
       throw Failure(cli::kNotFound, "there is no program " + program);
     folder_.emplace();  // of this epoch
     json result;
@@ -228,7 +221,7 @@ class Agent {
   void start_workers(const json& plan) {
     const int64_t first = plan.at("first"), count = plan.at("count");
     WorkerStart start;
-    start.program = worker_program();
+    start.program = tenon_program();
     start.words = plan.at("words").get<std::vector<std::string>>();
     start.folder = plan.value("folder", "");
     start.secret = bytes_of(plan.at("secret").get<std::string>());

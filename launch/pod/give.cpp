@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "launch/pod/image.h"
 #include "launch/pod/pod.h"
 #include "launch/pod/results.h"
 
@@ -65,10 +66,12 @@ std::optional<std::string> read_input(int milliseconds) {
 int run_give() {
   signal(SIGPIPE, SIG_IGN);
   const Results results;
+  results.hold();
+  Giving giving;
+  giving.write(nlohmann::json{{"image", image_here()}}.dump() + "\n");
   std::optional<nlohmann::json> answer;
   while (results.hold(), !(answer = results.read()))
     if (const auto input = read_input(kHoldMs); input && input->empty()) return cli::kIo;  // who asked has ended
-  Giving giving;
   giving.write(answer->dump() + "\n");
   for (const nlohmann::json& file : answer->at("files")) giving.write_file(file.at("path"), file.at("bytes"));
   giving.finish();

@@ -22,10 +22,11 @@ constexpr int kUnheldExit = 202;  // of a training that nobody has held
 // out the results: those of the job, or the file TENON_POD_RESULT.
 int run_pod(const cli::Arguments& arguments);
 
-// Runs `tenon-launch --give` in the pod of the launcher: waits for the end of the training, and writes to standard
-// output a line of JSON, {"exit": 0, "files": [{"what": "save", "path": "model.safetensors", "bytes": 1234}]}, the
-// bytes of the files, and their BLAKE2b of 32 bytes. Then it reads a line: "taken" lets the pod end. As long as it
-// runs, somebody holds the training: once nobody has for a minute, it ends.
+// Runs `tenon-launch --give` in the pod of the launcher: writes to standard output a line of JSON, {"image": {...}}
+// with what image_here() returns, waits for the end of the training, and writes a line of JSON, {"exit": 0, "files":
+// [{"what": "save", "path": "model.safetensors", "bytes": 1234}]}, the bytes of the files, and their BLAKE2b of 32
+// bytes. Then it reads a line: "taken" lets the pod end. As long as it runs, somebody holds the training: once nobody
+// has for a minute, it ends.
 int run_give();
 
 }  // namespace tenon::launch

@@ -99,6 +99,34 @@ def test_images_without_this_tenon(laptop, tmp_path_factory):
         laptop.cluster = cluster_before
 
 
+def test_an_image_with_other_plugins(laptop, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plugins")
+    folder.chmod(0o755)
+    (folder / "other/bin").mkdir(parents=True)
+    (folder / "other/bin/fc.so").write_bytes(b"another build")
+    tenon = folder / "other/bin/tenon"
+    change = 's|"file": ".*/layers/fc.so"|"file": "/image/bin/fc.so"|; s|"id": "tenon.adam"|"id": "tenon.eve"|'
+    tenon.write_text(f"""#!/bin/sh
+[ "$1" = plugins ] || exec {training.TENON} "$@"
+{training.TENON} "$@" | sed '{change}'
+""")
+    launcher = folder / "other/bin/tenon-launch"
+    launcher.write_text(f'#!/bin/sh\nTENON_PROGRAM=/image/bin/tenon exec "{training.BUILD}/bin/tenon-launch" "$@"\n')
+    for each in (tenon, launcher):
+        each.chmod(0o755)
+    place = folder / "fake"
+    place.mkdir()
+    with fake_user.running(place, f"--image=other={folder / 'other'}") as cluster:
+        other = training.Laptop(laptop.folder, cluster)
+        other.data = laptop.data
+        code, output = other.run("--image", "other")
+    told = re.search("the image has other builds of plugins than this machine: (.*)", output)
+    assert code == 0 and told, output
+    words = r"tenon.adam is not in the image; tenon.fc is [0-9a-f]{8} in the image, [0-9a-f]{8} here"
+    assert re.fullmatch(words, told[1]), told[1]
+    assert output.count("other builds") == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
