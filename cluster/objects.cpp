@@ -144,47 +144,60 @@ json mounts_of(const Plan& plan) {
   return mounts;
 }
 
-json template_of(const Plan& plan, const std::string& role) {
-  json command = {"tenon-launch", "--pod"};
+// Adds where pods may run, as far as that is said.
+void add_scheduling(const Scheduling& scheduling, json& spec) {
+  for (const std::string& name : scheduling.pull_secrets) spec["imagePullSecrets"].push_back({{"name", name}});
+  for (const auto& [key, value] : scheduling.selector) spec["nodeSelector"][key] = value;
+  for (const json& toleration : scheduling.tolerations) spec["tolerations"].push_back(toleration);
+}
+
+std::vector<std::string> command_of(const Plan& plan, const std::string& role) {
+  std::vector<std::string> command = {"tenon-launch", "--pod"};
   if (plan.is_program) {
-    command.push_back("program");
+    command.emplace_back("program");
     for (const std::string& word : plan.words) command.push_back(unexpanded(word));
   } else if (role == "launcher") {
-    command.push_back("launcher");
+    command.emplace_back("launcher");
     for (const std::string& word : plan.words) command.push_back(unexpanded(word));
     if (plan.servers > 0) command.push_back("--servers=" + std::to_string(plan.servers));
     command.push_back("--nodes=" + nodes_of(plan));
   } else {
-    command.push_back("agent");
+    command.emplace_back("agent");
   }
+  return command;
+}
+
+json template_of(const Plan& plan, const std::string& role) {
   const json resources = {{"cpu", std::to_string(plan.threads)}, {"memory", std::to_string(plan.memory)}};
   json labels = labels_of(plan, role);
   for (const auto& [key, value] : plan.labels) labels[key] = value;
-  return {{"metadata", {{"labels", labels}}},
-          {"spec",
-           {{"restartPolicy", "Never"},
-            {"subdomain", plan.name},
-            {"automountServiceAccountToken", false},
-            {"enableServiceLinks", false},
-            {"terminationGracePeriodSeconds", kGraceSeconds},
-            {"securityContext",
-             {{"runAsNonRoot", true},
-              {"runAsUser", kUser},
-              {"runAsGroup", kUser},
-              {"fsGroup", kUser},
-              {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-            {"containers",
-             {{{"name", "tenon"},
-               {"image", plan.image},
-               {"command", command},
-               {"env", environment_of(plan, role)},
-               {"resources", {{"requests", resources}, {"limits", resources}}},
-               {"securityContext",
-                {{"allowPrivilegeEscalation", false},
-                 {"readOnlyRootFilesystem", true},
-                 {"capabilities", {{"drop", {"ALL"}}}}}},
-               {"volumeMounts", mounts_of(plan)}}}},
-            {"volumes", volumes_of(plan)}}}};
+  json result = {{"metadata", {{"labels", labels}}},
+                 {"spec",
+                  {{"restartPolicy", "Never"},
+                   {"subdomain", plan.name},
+                   {"automountServiceAccountToken", false},
+                   {"enableServiceLinks", false},
+                   {"terminationGracePeriodSeconds", kGraceSeconds},
+                   {"securityContext",
+                    {{"runAsNonRoot", true},
+                     {"runAsUser", kUser},
+                     {"runAsGroup", kUser},
+                     {"fsGroup", kUser},
+                     {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                   {"containers",
+                    {{{"name", "tenon"},
+                      {"image", plan.image},
+                      {"command", command_of(plan, role)},
+                      {"env", environment_of(plan, role)},
+                      {"resources", {{"requests", resources}, {"limits", resources}}},
+                      {"securityContext",
+                       {{"allowPrivilegeEscalation", false},
+                        {"readOnlyRootFilesystem", true},
+                        {"capabilities", {{"drop", {"ALL"}}}}}},
+                      {"volumeMounts", mounts_of(plan)}}}},
+                   {"volumes", volumes_of(plan)}}}};
+  add_scheduling(plan.scheduling, result["spec"]);
+  return result;
 }
 
 // A pod that is lost is replaced. An end that would come again ends all: of a mistake, of an image that has no tenon or

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/scheduling.h"
 #include "cluster/yaml.h"
 #include "host/cli/job/include.h"
 
@@ -33,6 +34,7 @@ struct Plan {
   int64_t memory = 0;                         // bytes of each
   int64_t restarts = 20;                      // of a pod that was lost
   std::map<std::string, std::string> labels;  // further ones, of the workload and its pods
+  Scheduling scheduling;
   bool detached = false;
   std::string drawn;         // of this start, for the annotation
   bool has_jobsets = false;  // the API serves them

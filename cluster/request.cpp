@@ -24,15 +24,15 @@ using cli::Failure;
 using cli::TrainCommand;
 
 // Options that pods do not get: those of the cluster, those that this program reads, and those about this machine.
-constexpr std::array<std::string_view, 16> kNotForPods = {
-    "cluster", "image",  "namespace", "claim",   "host-path", "memory",  "label",   "detach",
-    "dry-run", "output", "processes", "servers", "save",      "threads", "address", "nodes"};
+constexpr std::array<std::string_view, 19> kNotForPods = {
+    "cluster", "image",       "namespace",     "claim",      "host-path", "memory", "label",
+    "detach",  "pull-secret", "node-selector", "toleration", "dry-run",   "output", "processes",
+    "servers", "save",        "threads",       "address",    "nodes"};
 constexpr size_t kLongestStem =
     30;  // of a name, behind which there are those of roles, pods and their numbers: 63 letters
 constexpr int64_t kMemoryUnit = 64 << 20, kLeastMemory = 512 << 20;  // bytes
 constexpr int64_t kUnplanned = 256 << 20;                            // bytes of a machine of which no plan is known
-constexpr size_t kLongestLabel = 63;
-constexpr size_t kMostJob = 900 << 10;  // bytes of a ConfigMap, which may have 1 MiB
+constexpr size_t kMostJob = 900 << 10;                               // bytes of a ConfigMap, which may have 1 MiB
 
 // Returns a text that no other start has.
 std::string drawn_text() {
@@ -196,18 +196,14 @@ void set_pods(const cli::ClusterArguments& cluster, const std::string& name, int
     options.fail(std::string("--detach: the model stays in the folder of the job, ") + kFolder +
                  ", where no --claim is");
   plan.drawn = drawn_text();
+  plan.scheduling = scheduling_of(cluster, options);
   const std::optional<int64_t> bytes = cluster.memory.empty() ? memory : bytes_of(cluster.memory);
   if (!bytes) options.fail("--memory: expected a number of bytes such as 2Gi, got \"" + cluster.memory + "\"");
   plan.memory = *bytes;
   for (const std::string& label : cluster.labels) {
-    const size_t equals = label.find('=');
-    if (equals == std::string::npos || equals == 0) options.fail("--label: expected KEY=VALUE, got \"" + label + "\"");
-    const std::string key = label.substr(0, equals), value = label.substr(equals + 1);
+    const auto [key, value] = label_of(label, "--label", options);
     if (key.starts_with("app.kubernetes.io/") || key.starts_with("tenon.dev/"))
       options.fail("--label: " + key + " is a label of Tenon's own");
-    constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
-    if (label.find_first_not_of(std::string(kLetters) + "=") != std::string::npos || value.size() > kLongestLabel)
-      options.fail("--label: expected letters, digits, -, _ and ., got \"" + label + "\"");
     plan.labels[key] = value;
   }
 }

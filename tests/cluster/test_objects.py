@@ -14,7 +14,7 @@ import fake_user
 from fake import kinds, validation
 
 HERE = Path(__file__).parent  # objects.yaml, objects-jobset.yaml: TENON_RECORD=1 writes them anew
-FREE = {"labels", "annotations", "data", "stringData", "matchLabels", "selector", "requests", "limits"}
+FREE = {"labels", "annotations", "data", "stringData", "matchLabels", "selector", "nodeSelector", "requests", "limits"}
 OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp", "finalizers")
 KINDS = ("jobsets", "configmaps", "services", "networkpolicies", "secrets")
 LEAST = 397  # mutants
@@ -25,7 +25,8 @@ def test_the_objects_are_those_that_were_reviewed(laptop, kind, name):
     options = (f"--dry-run={kind}", "--processes", "3", "--servers", "1", "--claim", "work", "--memory", "2Gi")
     options += ("--namespace", "team")
     laptop.data = Path("/data")
-    code, output = laptop.run(*options, "--label", "kueue.x-k8s.io/queue-name=team")
+    options += ("--pull-secret", "registry", "--node-selector", "disk=ssd", "--toleration", "gpu=yes:NoSchedule")
+    code, output = laptop.run(*options, "--toleration", "spot", "--label", "kueue.x-k8s.io/queue-name=team")
     assert code == 0, output
     output = re.sub("job-[a-z0-9]{5}", "job-xxxxx", output)
     if os.environ.get("TENON_RECORD"):
@@ -37,7 +38,8 @@ def created(laptop, cluster):
     """What a training creates, as the server has it."""
     laptop.cluster = cluster
     cluster.control("unschedulable", on=True)
-    process = laptop.begin("--processes", "3", "--servers", "1", "--claim", "work", "--label", "a/b=c")
+    process = laptop.begin("--processes", "3", "--servers", "1", "--claim", "work", "--label", "a/b=c", "--pull-secret", "r",
+                           "--node-selector", "disk=ssd", "--toleration", "gpu=yes:NoExecute")  # fmt: skip
     cluster.until(f"{fake_user.ROOT}/secrets", lambda found: found["items"], seconds=20)
     return process
 

@@ -1,5 +1,6 @@
 """Trainings in a cluster: results, and what becomes of faults. SPDX-License-Identifier: Apache-2.0"""
 
+import base64
 import json
 import re
 import signal
@@ -38,6 +39,23 @@ def test_credentials(laptop, context):
     code, output = laptop.run("--dry-run", context=context)
     assert code == 0 and "kind: \"JobSet\"" not in output, output
     code, output = laptop.run(context=context)
+    assert code == 0, output
+
+
+def test_a_credential_plugin_with_a_certificate(laptop):
+    config = yaml.safe_load((laptop.cluster.folder / "kubeconfig").read_text())
+    user = fake_user.Client(laptop.cluster.folder, "certificate").user
+    texts = {name: base64.b64decode(user[f"client-{name.lower()}-data"]).decode() for name in ("Certificate", "Key")}
+    status = {f"client{name}Data": text for name, text in texts.items()}
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    (laptop.folder / "answer").write_text(json.dumps(answer))
+    plugin = {"apiVersion": version, "command": "cat", "args": [str(laptop.folder / "answer")], "interactiveMode": "Never"}
+    config["users"].append({"name": "plugin", "user": {"exec": plugin}})
+    cluster = next(each["context"]["cluster"] for each in config["contexts"] if each["name"] == "certificate")
+    config["contexts"].append({"name": "plugin", "context": {"cluster": cluster, "user": "plugin"}})
+    (laptop.folder / "kubeconfig").write_text(yaml.safe_dump(config))
+    code, output = laptop.run("--quiet", context="plugin", KUBECONFIG=str(laptop.folder / "kubeconfig"))
     assert code == 0, output
 
 
@@ -297,6 +315,11 @@ def test_dry_run_says_the_same_in_yaml_and_json(laptop):
         (("--detach",), 64, "--detach: nobody is there to fetch the model; state a --claim"),
         (("--detach", "--claim", "work:/other"), 64, "--detach: the model stays in the folder of the job, /training"),
         (("--label", "tenon.dev/role=x"), 64, "tenon.dev/role is a label of Tenon's own"),
+        (("--pull-secret", "A_B"), 64, "--pull-secret: expected lower-case letters"),
+        (("--node-selector", "ssd"), 64, "--node-selector: expected KEY=VALUE"),
+        (("--node-selector", "disk=a b"), 64, "--node-selector: expected letters, digits"),
+        (("--toleration", "=yes"), 64, "--toleration: expected KEY=VALUE"),
+        (("--toleration", "gpu:Never"), 64, '--toleration: expected NoSchedule, PreferNoSchedule or NoExecute behind ":"'),
         (("--save", "folder/"), 64, "--save: expected the path of a file"),
         (("--namespace", "A/B"), 64, "namespace: expected lower-case letters"),
         (("--plugins", "."), 64, "the image has the plugins of its pods"),

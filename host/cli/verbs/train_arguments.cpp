@@ -93,6 +93,12 @@ void ClusterArguments::add_to(Options& options) {
       "of a process in a cluster, such as 2Gi (what the plan says twice, and 512Mi)")(
       "label", po::value(&labels)->value_name("KEY=VALUE"),
       "of the workload and its pods, such as kueue.x-k8s.io/queue-name=team; may be repeated")(
+      "pull-secret", po::value(&pull_secrets)->value_name("NAME"),
+      "a Secret with credentials for the image; may be repeated")(
+      "node-selector", po::value(&node_selectors)->value_name("KEY=VALUE"),
+      "a label of the nodes that run the pods; may be repeated")(
+      "toleration", po::value(&tolerations)->value_name("KEY[=VALUE][:EFFECT]"),
+      "a taint of nodes that may run the pods; may be repeated")(
       "detach", po::bool_switch(&detach), "end once the cluster trains; `tenon dist` tells the rest")(
       "dry-run", po::value(&dry_run)->implicit_value("jobs")->value_name("KIND"),
       "print the objects for a cluster, with Jobs or, by --dry-run=jobset, with a JobSet, and create none")(
@@ -108,8 +114,8 @@ void ClusterArguments::check(const Options& options) const {
     options.fail("--detach: nobody is there to fetch the model; state a --claim, in which it stays");
   if (is_wanted) return;
   for (const GivenOption& each : options.given_options())
-    for (const char* const name :
-         {"image", "namespace", "claim", "host-path", "memory", "label", "detach", "dry-run", "output"})
+    for (const char* const name : {"image", "namespace", "claim", "host-path", "memory", "label", "pull-secret",
+                                   "node-selector", "toleration", "detach", "dry-run", "output"})
       if (each.name == name) options.fail(std::string("--") + name + " is about --cluster, which is missing");
 }
 

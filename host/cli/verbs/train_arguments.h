@@ -37,6 +37,7 @@ struct ClusterArguments {
   std::string context;  // of the kubeconfig; empty: the current one
   std::string image, space;
   std::vector<std::string> claims, host_paths, labels;
+  std::vector<std::string> pull_secrets, node_selectors, tolerations;
   std::string memory;  // of a process, such as "2Gi"; empty: by the plan
   bool detach = false;
   std::string dry_run;          // "jobs" or "jobset"; empty: none is wanted
