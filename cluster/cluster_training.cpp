@@ -150,8 +150,7 @@ void ClusterTraining::look_at_pods() {
     if (state.role == "launcher" && !state.is_leaving &&
         (!launcher_ || state.phase == "Running" || state.phase == "Pending"))
       launcher_ = state;
-    if (is_hopeless(state))
-      throw Failure(cli::kBadConfig, "pod " + state.name + " cannot begin (" + state.waits + "): " + state.message);
+    look_at_wait(state);
   }
   if (launcher_) look_at_launcher(*launcher_);
   const auto expected = static_cast<size_t>(training_.plan.processes + training_.plan.servers);
@@ -170,9 +169,22 @@ void ClusterTraining::tell_changes(const PodState& pod) {
     text += "no machine has room for it: " + pod.message;
   else
     return;
+  tell_of(pod, text);
+}
+
+// text: is told if it was not the last that was told of the pod.
+void ClusterTraining::tell_of(const PodState& pod, const std::string& text) {
   if (std::exchange(told_[pod.name], text) == text) return;
   tell(text);
   if (pod.exit && pod.role != "launcher") tell_last_words(pod);
+}
+
+void ClusterTraining::look_at_wait(const PodState& pod) {
+  const Endurance::Verdict verdict = endurance_.look(pod, Clock::now());
+  if (verdict == Endurance::Verdict::kGood) return;
+  const std::string text = "pod " + pod.name + " cannot begin (" + pod.waits + "): " + pod.message;
+  if (verdict == Endurance::Verdict::kEnds) throw Failure(cli::kBadConfig, text);
+  tell_of(pod, text + "; it is in the place of one that has run, so the training waits for it for 10 minutes");
 }
 
 // What a pod has said before it failed; the launcher's comes as it is said.

@@ -45,6 +45,9 @@ class ClusterTraining : base::NotCopied {
   void look_at_pods();
   void look_at_launcher(const PodState& pod);
   void tell_changes(const PodState& pod);
+  void tell_of(const PodState& pod, const std::string& text);
+  // Throws cli::Failure if a pod cannot begin, and no hope is left.
+  void look_at_wait(const PodState& pod);
   void tell_last_words(const PodState& pod);
   // Says why the pods that are awaited do not come. Throws cli::Failure if they never will.
   void look_at_events();
@@ -64,7 +67,8 @@ class ClusterTraining : base::NotCopied {
   Api api_;
   std::vector<std::string> created_;         // paths
   std::map<std::string, std::string> told_;  // of pods
-  std::set<std::string> events_;             // that were told
+  Endurance endurance_;
+  std::set<std::string> events_;  // that were told
   std::optional<PodState> launcher_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<Exec> exec_;

@@ -50,4 +50,16 @@ bool is_hopeless(const PodState& pod) {
   return std::find(kHopeless.begin(), kHopeless.end(), pod.waits) != kHopeless.end();
 }
 
+Endurance::Verdict Endurance::look(const PodState& pod, Clock::time_point now) {
+  constexpr std::chrono::minutes kMost(10);  // as long as the launcher waits for an agent
+  const std::string place = pod.role + " " + pod.index;
+  if (pod.is_ready) {
+    run_.insert(place);
+    since_.erase(place);
+  }
+  if (!is_hopeless(pod) || pod.is_leaving) return Verdict::kGood;
+  if (!run_.contains(place)) return Verdict::kEnds;
+  return now - since_.try_emplace(place, now).first->second > kMost ? Verdict::kEnds : Verdict::kWaits;
+}
+
 }  // namespace tenon::cluster

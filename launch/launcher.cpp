@@ -274,7 +274,8 @@ std::optional<Cause> Launcher::find_cause() {
     if (process.running || signal_ != 0) continue;
     std::optional<Cause> cause = end_of(i);
     if (cause && may_be_lost(i) && (!cause->permanent || newcomers_.contains(i))) {
-      lose(i, cause->text, !cause->permanent && !is_done && !team_.link(process.node).has_ended());
+      const bool may_come = awaits_agents_ || !team_.link(process.node).has_ended();
+      lose(i, cause->text, !cause->permanent && !is_done && may_come);
       if (!is_done) start_again(i);
       continue;
     }
@@ -310,11 +311,35 @@ void Launcher::lose(size_t process, const std::string& text, bool may_return) {
     what_next =
         ", and starts it again (restart " + std::to_string(++restarts) + " of at most " + std::to_string(most) + ")";
   output_.warn("tenon: " + text + "; the training goes on without it" + what_next);
-  if (!what_next.empty()) returning_.insert(process);
+  if (!what_next.empty()) returning_[process] = {Clock::now()};
+}
+
+bool Launcher::is_ready_again(size_t process) {
+  Return& state = returning_[process];
+  const size_t node = team_.processes()[process].node;
+  if (team_.link(node).has_ended() && !awaits_agents_) {  // it stays out, as after the loss of its machine
+    returning_.erase(process);
+    return false;
+  }
+  if (team_.link(node).has_ended()) {
+    team_.reconnect(node);
+    state.has_come = false;
+  }
+  if (team_.answers()[node]) return true;
+  const auto waited = std::chrono::floor<std::chrono::seconds>(Clock::now() - state.since);
+  if (const auto fault = fault_of(node, waited)) {
+    output_.warn(std::string("tenon: ") + fault->what() + "; the training goes on without it");
+    returning_.erase(process);
+  } else if (team_.link(node).hello() && !std::exchange(state.has_come, true)) {
+    output_.note("tenon: " + team_.nodes()[node].name + " has another pod");
+    team_.prepare(node, plan_of(node));
+  }
+  return false;
 }
 
 void Launcher::start_again(size_t process) {
-  if (returning_.erase(process) == 0) return;
+  if (!returning_.contains(process) || !is_ready_again(process)) return;
+  returning_.erase(process);
   lost_.erase(process);
   newcomers_.insert(process);
   const size_t node = team_.processes()[process].node;

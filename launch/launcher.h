@@ -53,6 +53,8 @@ class Launcher : base::NotCopied {
   // Goes on without a process, and starts it again when it has ended.
   void lose(size_t process, const std::string& text, bool may_return);
   void start_again(size_t process);
+  // Whether the node of a process can start it: with the agent that it has, or with that of another pod in its place.
+  [[nodiscard]] bool is_ready_again(size_t process);
   [[nodiscard]] std::optional<Cause> end_of(size_t process) const;
   [[nodiscard]] std::optional<Cause> fault_now() const;
   // Returns what a message says of the processes that wait for one that is stuck.
@@ -87,9 +89,13 @@ class Launcher : base::NotCopied {
   std::optional<Cause> weak_;
   Clock::time_point weak_until_;
   int64_t stuck_at_ = -1;
-  std::set<size_t> lost_;       // processes of this epoch without which the training goes on
-  std::set<size_t> returning_;  // of these, the ones that are to start again
-  std::set<size_t> newcomers_;  // that have done so
+  std::set<size_t> lost_;  // processes of this epoch without which the training goes on
+  struct Return {
+    Clock::time_point since;
+    bool has_come = false;  // another agent, which was asked to prepare
+  };
+  std::map<size_t, Return> returning_;  // of these, the ones that are to start again
+  std::set<size_t> newcomers_;          // that have done so
   std::map<size_t, int64_t> restarts_of_;
   std::string secret_;  // of this epoch
 };

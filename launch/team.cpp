@@ -47,16 +47,20 @@ std::string Team::name(size_t process) const {
 
 void Team::connect() {
   for (size_t i = 0; i < nodes_.size(); ++i)
-    if (!links_[i] || links_[i]->has_ended()) {
-      links_[i].reset();
-      auto handle_line = [this, name = nodes_[i].name](const json& line) {
-        const auto at = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.name == name; });
-        handle(static_cast<size_t>(at - nodes_.begin()), line);
-      };
-      links_[i] = meeting_ != nullptr && !nodes_[i].is_here
-                      ? std::make_unique<Link>(nodes_[i], meeting_->expect(nodes_[i].name), handle_line)
-                      : std::make_unique<Link>(nodes_[i], signals_, handle_line);
-    }
+    if (!links_[i] || links_[i]->has_ended()) reconnect(i);
+}
+
+void Team::reconnect(size_t node) {
+  const Node& there = nodes_[node];
+  links_[node].reset();
+  answers_[node].reset();
+  auto handle_line = [this, name = there.name](const json& line) {
+    const auto at = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& each) { return each.name == name; });
+    handle(static_cast<size_t>(at - nodes_.begin()), line);
+  };
+  links_[node] = meeting_ != nullptr && !there.is_here
+                     ? std::make_unique<Link>(there, meeting_->expect(there.name), handle_line)
+                     : std::make_unique<Link>(there, signals_, handle_line);
 }
 
 bool Team::has_answer() const {
@@ -72,11 +76,13 @@ void Team::remove(size_t node) {
 }
 
 void Team::prepare(const std::function<json(size_t)>& plan) {
-  answers_.assign(nodes_.size(), std::nullopt);
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    nodes_[i].cores = member<int64_t>(*links_[i]->hello(), "cores").value_or(1);
-    links_[i]->send({{"prepare", plan(i)}});
-  }
+  for (size_t i = 0; i < nodes_.size(); ++i) prepare(i, plan(i));
+}
+
+void Team::prepare(size_t node, const json& plan) {
+  answers_[node].reset();
+  nodes_[node].cores = member<int64_t>(*links_[node]->hello(), "cores").value_or(1);
+  links_[node]->send({{"prepare", plan}});
 }
 
 void Team::start(const std::function<json(size_t)>& plan) {

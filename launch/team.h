@@ -48,12 +48,16 @@ class Team : base::NotCopied {
 
   // Starts the agents of the nodes that have none.
   void connect();
+  // Starts the agent of a node anew, whose connection has ended, or awaits one that comes; it has answered nothing.
+  void reconnect(size_t node);
   // Whether an agent has said something of itself.
   [[nodiscard]] bool has_answer() const;
   // Removes a node, whose agent has ended or does not answer; processes are numbered anew.
   void remove(size_t node);
   // Sends {"prepare": plan(node)} to each agent; answers() has what they answer.
   void prepare(const std::function<json(size_t)>& plan);
+  // Likewise for one node, whose answer is forgotten.
+  void prepare(size_t node, const json& plan);
   [[nodiscard]] const std::vector<std::optional<Answer>>& answers() const { return answers_; }
   // Sends {"start": plan(node)} to each agent.
   void start(const std::function<json(size_t)>& plan);

@@ -187,6 +187,25 @@ def test_a_lost_pod_is_replaced(laptop, role):
     assert re.search("starts again|resumed from", output), output
 
 
+BOUNDED = '[checkpoint]\nfolder = "bounded"\nevery_batches = 200\n'
+
+
+def test_a_trainer_of_the_bounded_mode_comes_back(laptop):
+    laptop.write("job.toml", passes=500, more=BOUNDED)
+    options = ("--processes", "3", "--servers", "1", "--claim", "work", "--set", "staleness=3")
+    process = laptop.begin(*options)
+    output = laptop.wait_for(process, r"pass +5/500")
+    laptop.cluster.control("pull", image=training.IMAGE)
+    laptop.cluster.control("lose", pod=laptop.pods("trainer")[0])
+    output += laptop.wait_for(process, r"pod \S+-trainer\S+ cannot begin \(ImagePullBackOff\): .*the training waits for it")
+    laptop.cluster.control("pull", image=training.IMAGE, folder=str(training.BUILD))
+    output += laptop.wait_for(process, "-trainer-\\S+ has another pod")
+    output += process.communicate(timeout=200)[0]
+    assert process.returncode == 0, output
+    assert "the training goes on without it, and starts it again (restart 1 of at most 20)" in output
+    assert "starts again from" not in output and "has ended with" not in output, "the others have gone on"
+
+
 def test_two_trainings_that_save_to_one_file(laptop):
     laptop.write("other.toml", passes=4)
     both = [laptop.begin("--processes", "2", job=job) for job in ("job.toml", "other.toml")]

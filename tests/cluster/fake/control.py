@@ -76,6 +76,10 @@ class Control:
         """Forbids nothing more."""
         self.cluster.authority.rules.clear()
 
+    def pull(self, image: str, folder: str = "") -> None:
+        """Has an image in a folder from now on; without one it cannot be pulled for new containers."""
+        self.cluster.kubelet.settings.images[image] = folder
+
     def unschedulable(self, on: bool = True, selector: str = "") -> None:
         """Gives new pods, or those with some labels, no node."""
         self.cluster.kubelet.unschedulable = selector if on else None
