@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -76,6 +77,16 @@ Pipe make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "cannot create a pipe");
   return {base::Descriptor(ends[0]), base::Descriptor(ends[1])};
+}
+
+base::Descriptor make_secret_pipe(const std::string& secret) {
+  Pipe pipe = make_pipe();
+  base::write_all(pipe.to.get(), secret);
+  return std::move(pipe.from);
+}
+
+void name_inherited(const char* variable, int descriptor) {
+  setenv(variable, ("fd:" + std::to_string(dup(descriptor))).c_str(), 1);
 }
 
 }  // namespace tenon::launch

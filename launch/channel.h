@@ -54,4 +54,9 @@ struct Pipe {
 };
 [[nodiscard]] Pipe make_pipe();
 
+// Returns the end of a pipe from which a secret can be read, of fewer bytes than a pipe holds.
+[[nodiscard]] base::Descriptor make_secret_pipe(const std::string& secret);
+// In a child, before it becomes another program: has that find a copy of a descriptor by a variable of its environment.
+void name_inherited(const char* variable, int descriptor);
+
 }  // namespace tenon::launch

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "process/control.h"
+
 namespace tenon::launch {
 
 namespace {
@@ -11,7 +13,6 @@ namespace {
 constexpr size_t kSteps = 100;  // whose slowest counts
 constexpr int kTimesSlower = 10;
 constexpr std::chrono::seconds kLeastPatience(30);
-constexpr const char *kStart = "start", *kTrain = "train";
 
 }  // namespace
 
@@ -36,7 +37,7 @@ void Watch::beat(size_t process, const Progress& progress, Clock::time_point now
   state.heard = now;
   if (state.progress.call.empty()) state.progress.call = progress.call;  // that becomes known is no move
   if (state.spoke && progress == state.progress) return;
-  if (state.spoke && progress.step != state.progress.step && state.progress.phase == kTrain) {
+  if (state.spoke && progress.step != state.progress.step && state.progress.phase == process::kTrainPhase) {
     state.steps.push_back(now - state.placed);
     if (state.steps.size() > kSteps) state.steps.pop_front();
   }
@@ -58,13 +59,13 @@ void Watch::forgive(Clock::duration time) {
 Progress Watch::progress(size_t process) const {
   Progress result = states_[process].progress;
   const bool both = states_[process].watched && states_[0].watched && states_[0].spoke;
-  if (result.phase == kTrain && both) result.phase = states_[0].progress.phase;
+  if (result.phase == process::kTrainPhase && both) result.phase = states_[0].progress.phase;
   return result;
 }
 
 bool Watch::have_joined() const {
   return std::all_of(states_.begin(), states_.end(),
-                     [](const State& state) { return state.spoke && state.progress.phase != kStart; });
+                     [](const State& state) { return state.spoke && state.progress.phase != process::kStartPhase; });
 }
 
 std::vector<size_t> Watch::waiting_for(size_t process) const {
@@ -86,7 +87,8 @@ bool Watch::waits_for_a_running_one(size_t process) const {
 
 Clock::duration Watch::patience(size_t process) const {
   const State& state = states_[process];
-  if (!state.spoke || this->progress(process).phase != kTrain) return std::max(options_.start, options_.stall);
+  if (!state.spoke || this->progress(process).phase != process::kTrainPhase)
+    return std::max(options_.start, options_.stall);
   if (options_.stall > Clock::duration::zero()) return options_.stall;
   if (state.steps.empty()) return options_.start;  // the first one may read, compile and fill caches
   return std::max<Clock::duration>(kLeastPatience,

@@ -30,7 +30,6 @@ using ControlClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBeat(500);
 constexpr std::chrono::seconds kPatience(3);  // after the launcher is lost
 constexpr size_t kLongestLine = 1 << 16;
-constexpr const char* kStart = "start";
 
 // Returns the number after `before` at the end of a text, -1 without one: 7 of "fd:7".
 int number_after(std::string_view text, std::string_view before) {
@@ -73,9 +72,9 @@ Control::~Control() { leave(); }
 
 void Control::change(const Change& change) {
   const std::scoped_lock lock(mutex_);
-  const bool was_start = state_.phase == kStart;
+  const bool was_start = state_.phase == kStartPhase;
   change(state_);
-  if (was_start && state_.phase != kStart) base::write_all(wake_.get(), "1");
+  if (was_start && state_.phase != kStartPhase) base::write_all(wake_.get(), "1");
 }
 
 void Control::set_refresh(Change refresh) {

@@ -19,6 +19,10 @@ namespace tenon::process {
 constexpr int kLostExit = 200;   // another process, or the launcher, is lost
 constexpr int kStuckExit = 201;  // no step was done for too long
 
+// Phases that the launcher knows; of others it knows the name alone.
+constexpr const char* kStartPhase = "start";  // until the process has joined the others
+constexpr const char* kTrainPhase = "train";  // while steps are done
+
 // Tells the launcher twice a second, and behind the phase "start", what the training does, on a thread of its own,
 // which blocks all signals but those of crashes. Each line of the channel is a JSON object:
 // {"step":3,"phase":"train","call":"","waits_for":1} and, at the end, {"done":0} to the launcher; {"stop":"signal 2"}
@@ -48,7 +52,7 @@ class Control : base::NotCopied {
     // "start" until the process has joined the others, then "preparation"; "train" while steps are done, which then
     // may not take too long; else "test", "checkpoint", "save". Of processes above 0 "train" may be a test or a
     // checkpoint, too: the phase of process 0 counts.
-    std::string phase = "start";
+    std::string phase = kStartPhase;
     std::string call;        // of a plugin, that takes long: "layer \"hidden\" of plugin ..."; empty: unknown
     int64_t waits_for = -1;  // the process whose bytes this one waits for; -1: none
   };

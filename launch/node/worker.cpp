@@ -35,23 +35,19 @@ constexpr size_t kLongestOutput = 1 << 16;   // longer lines are cut into severa
   _exit(127);
 }
 
-// Returns the text by which an environment names an inherited copy of a descriptor.
-std::string inherited(int descriptor) { return "fd:" + std::to_string(dup(descriptor)); }
-
 }  // namespace
 
 Worker::Worker(const WorkerStart& start, const Signals& signals, Handlers handlers)
     : handlers_(std::move(handlers)), streams_{{"out", base::Descriptor(), ""}, {"err", base::Descriptor(), ""}} {
   SocketPair control = make_socket_pair();
-  Pipe out = make_pipe(), err = make_pipe(), secret = make_pipe();
-  base::write_all(secret.to.get(), start.secret);  // fewer bytes than a pipe holds
-  secret.to.close();
+  Pipe out = make_pipe(), err = make_pipe();
+  const base::Descriptor secret = make_secret_pipe(start.secret);
   const pid_t agent = getpid();
   child_.emplace([&] {
     begin_child_of_agent(agent, signals, out.to.get(), err.to.get());
     for (const auto& [name, value] : start.environment) setenv(name.c_str(), value.c_str(), 1);
-    setenv("TENON_TEAM_SECRET", inherited(secret.from.get()).c_str(), 1);
-    setenv("TENON_TEAM_CONTROL", inherited(control.theirs.get()).c_str(), 1);
+    name_inherited("TENON_TEAM_SECRET", secret.get());
+    name_inherited("TENON_TEAM_CONTROL", control.theirs.get());
     become(start);
   });
   setpgid(child_->id(), child_->id());  // on both sides: whoever is first

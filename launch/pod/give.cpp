@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/files.h"
+#include "launch/pod/handover.h"
 #include "launch/pod/image.h"
 #include "launch/pod/pod.h"
-#include "launch/pod/results.h"
 
 namespace tenon::launch {
 
@@ -65,22 +65,22 @@ std::optional<std::string> read_input(int milliseconds) {
 
 int run_give() {
   signal(SIGPIPE, SIG_IGN);
-  const Results results;
-  results.hold();
+  const Handover handover;
+  handover.hold();
   Giving giving;
   giving.write(nlohmann::json{{"image", image_here()}}.dump() + "\n");
   std::optional<nlohmann::json> answer;
-  while (results.hold(), !(answer = results.read()))
+  while (handover.hold(), !(answer = handover.read()))
     if (const auto input = read_input(kHoldMs); input && input->empty()) return cli::kIo;  // who asked has ended
   giving.write(answer->dump() + "\n");
   for (const nlohmann::json& file : answer->at("files")) giving.write_file(file.at("path"), file.at("bytes"));
   giving.finish();
-  for (std::string said; said.find("taken") == std::string::npos; results.hold())
+  for (std::string said; said.find("taken") == std::string::npos; handover.hold())
     if (const auto input = read_input(kHoldMs)) {
       if (input->empty()) return cli::kIo;
       said += *input;
     }
-  results.take();
+  handover.take();
   return cli::kDone;
 }
 

@@ -2,6 +2,7 @@
 #include "launch/pod/image.h"
 
 #include <sodium.h>
+#include <tenon/tenon_base.h>
 
 #include <fstream>
 #include <string>

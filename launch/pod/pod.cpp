@@ -23,8 +23,8 @@
 #include "launch/launcher.h"
 #include "launch/node/agent.h"
 #include "launch/pod/dial.h"
+#include "launch/pod/handover.h"
 #include "launch/pod/result_files.h"
-#include "launch/pod/results.h"
 #include "process/child.h"
 #include "process/control.h"
 
@@ -128,11 +128,7 @@ int launch_here(cli::Arguments words, const std::string& secret) {
 
 // Becomes a program that finds its team by its environment.
 [[noreturn]] void become_program(cli::Arguments words, const std::string& secret, int64_t rank) {
-  int ends[2];
-  if (pipe(ends) == 0 && base::write_all(ends[1], secret)) {
-    close(ends[1]);
-    setenv("TENON_TEAM_SECRET", ("fd:" + std::to_string(ends[0])).c_str(), 1);
-  }
+  name_inherited("TENON_TEAM_SECRET", make_secret_pipe(secret).get());
   const std::pair<const char*, std::string> variables[] = {{"PROCESSES", variable("TENON_POD_PROCESSES")},
                                                            {"RANK", std::to_string(rank)},
                                                            {"LOCAL", "1"},
@@ -156,9 +152,9 @@ void collect_orphans(const process::Child& child) {
 
 // How the first process of a pod looks after the one that works.
 struct Supervision {
-  const Results* results = nullptr;  // of a training that ends once nobody holds it; null: it does not
-  bool was_asked = false;            // a signal has asked the pod to end
-  bool is_unheld = false;            // nobody holds the training any more
+  const Handover* handover = nullptr;  // of a training that ends once nobody holds it; null: it does not
+  bool was_asked = false;              // a signal has asked the pod to end
+  bool is_unheld = false;              // nobody holds the training any more
 };
 
 // Waits for the child. Returns its exit code.
@@ -172,8 +168,8 @@ int supervise(process::Child& child, const Signals& signals, Supervision& superv
                }}},
              Clock::now() + std::chrono::milliseconds(500));
     collect_orphans(child);
-    if (supervision.results == nullptr || supervision.is_unheld) continue;
-    const auto held = supervision.results->held();
+    if (supervision.handover == nullptr || supervision.is_unheld) continue;
+    const auto held = supervision.handover->held();
     if (held ? *held <= kHeld : Clock::now() - began < kFirstHeld) continue;
     std::cerr << "tenon: nobody holds the training: it ends" << std::endl;
     child.send(SIGTERM);
@@ -185,10 +181,10 @@ int supervise(process::Child& child, const Signals& signals, Supervision& superv
 }
 
 // Waits for somebody who takes the results, or for a signal.
-void wait_until_taken(const Results& results, const Signals& signals) {
+void wait_until_taken(const Handover& handover, const Signals& signals) {
   const Clock::time_point until = Clock::now() + kUntilTaken;
-  while (!results.are_taken()) {
-    const auto held = results.held();
+  while (!handover.are_taken()) {
+    const auto held = handover.held();
     if (held ? *held > kHeld : Clock::now() > until) return;
     for (int signal = 0; (signal = signals.next()) != 0;)
       if (signal != SIGCHLD) return;
@@ -201,7 +197,7 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
   const int64_t rank =
       is_program ? base::environment_number("TENON_POD_FIRST", 0) + base::environment_number("TENON_POD_INDEX", 0) : 0;
   const bool detached = !base::environment_text("TENON_POD_DETACHED").empty();
-  const Results results;
+  const Handover handover;
   ResultFiles files;
   cli::TrainCommand command;
   if (is_program)
@@ -215,12 +211,12 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
     _exit(cli::guarded([&] { return launch_here(words, secret); }));
   });
   Supervision supervision;
-  if (!detached && rank == 0) supervision.results = &results;
+  if (!detached && rank == 0) supervision.handover = &handover;
   const int exit = supervise(child, signals, supervision);
   if (rank != 0) return exit;
-  results.write({{"exit", exit}, {"files", files.written()}});
+  handover.write({{"exit", exit}, {"files", files.written()}});
   if (supervision.is_unheld && exit != cli::kDone) return kUnheldExit;
-  if (!detached && !supervision.was_asked) wait_until_taken(results, signals);
+  if (!detached && !supervision.was_asked) wait_until_taken(handover, signals);
   return exit;
 }
 

@@ -235,8 +235,8 @@ class Training : base::NotCopied {
     if (still_ > 0 && still_ % kLong == 0) state.call = probe_->ask();
     if (leads_) return;
     if (info.step >= 0)
-      state.phase = "train";
-    else if (state.phase == "train")
+      state.phase = process::kTrainPhase;
+    else if (state.phase == process::kTrainPhase)
       state.phase = "save";
   }
   [[nodiscard]] int64_t samples_of_pass() const {
@@ -297,7 +297,7 @@ class Training : base::NotCopied {
   // A step has a deadline, a test and what follows the last step have none.
   void tell_phase(int32_t event) const {
     control_->change([event](process::Control::State& state) {
-      if (event == TN_BEGIN_ITERATION) state.phase = "train";
+      if (event == TN_BEGIN_ITERATION) state.phase = process::kTrainPhase;
       if (event == TN_END_ITERATION || event == TN_END_PASS) state.phase = "between steps";
       if (event == TN_END_TRAINING) state.phase = "save";
     });

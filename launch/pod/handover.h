@@ -9,10 +9,10 @@
 
 namespace tenon::launch {
 
-class Results {
+class Handover {
  public:
   // Creates the folder.
-  Results();
+  Handover();
 
   // {"exit", "files"} after the training. Throws std::runtime_error if the disk is full.
   void write(const nlohmann::json& results) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/pod/results.h"
+#include "launch/pod/handover.h"
 
 #include <fstream>
 #include <iterator>
@@ -21,27 +21,27 @@ void write_file(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-Results::Results() : folder_(fs::temp_directory_path() / "tenon-pod") { fs::create_directories(folder_); }
+Handover::Handover() : folder_(fs::temp_directory_path() / "tenon-pod") { fs::create_directories(folder_); }
 
-void Results::write(const nlohmann::json& results) const { write_file(folder_ / "results", results.dump()); }
+void Handover::write(const nlohmann::json& results) const { write_file(folder_ / "results", results.dump()); }
 
-std::optional<nlohmann::json> Results::read() const {
+std::optional<nlohmann::json> Handover::read() const {
   std::ifstream file(folder_ / "results", std::ios::binary);
   if (!file) return std::nullopt;
   return nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
 }
 
-void Results::hold() const { write_file(folder_ / "held", ""); }
+void Handover::hold() const { write_file(folder_ / "held", ""); }
 
-std::optional<std::chrono::seconds> Results::held() const {
+std::optional<std::chrono::seconds> Handover::held() const {
   std::error_code error;
   const auto time = fs::last_write_time(folder_ / "held", error);
   if (error) return std::nullopt;
   return std::chrono::duration_cast<std::chrono::seconds>(fs::file_time_type::clock::now() - time);
 }
 
-void Results::take() const { write_file(folder_ / "taken", ""); }
+void Handover::take() const { write_file(folder_ / "taken", ""); }
 
-bool Results::are_taken() const { return fs::exists(folder_ / "taken"); }
+bool Handover::are_taken() const { return fs::exists(folder_ / "taken"); }
 
 }  // namespace tenon::launch
