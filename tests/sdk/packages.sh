@@ -45,7 +45,9 @@ if [[ -s "$work/twice" ]]; then
   cat "$work/twice"
   exit 1
 fi
-for file in libtenon0:usr/lib/libtenon.so.0 libtenon0:usr/lib/libtenon_arrow.so.0 tenon:usr/bin/tenon tenon:usr/share/doc/tenon/README.md \
+cluster=()
+[[ ! -x "$build/bin/tenon-dist" ]] || cluster=(tenon:usr/bin/tenon-dist tenon:usr/bin/tenon-dist-image)
+for file in "${cluster[@]}" tenon:usr/bin/tenon-launch libtenon0:usr/lib/libtenon.so.0 libtenon0:usr/lib/libtenon_arrow.so.0 tenon:usr/bin/tenon tenon:usr/share/doc/tenon/README.md \
   tenon-plugins:usr/lib/tenon/plugins/layers/fc.so libtenon-dev:usr/include/tenon/tenon.h \
   libtenon-dev:usr/lib/pkgconfig/tenon.pc tenon-sdk:usr/include/tenon/plugin.h \
   tenon-sdk:usr/share/tenon/sdk/rust/tenon_plugin.rs; do

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -15,6 +16,21 @@ from pathlib import Path
 import numpy as np
 
 import tenon
+from tenon._run import cluster
+
+JOB = """outputs = ["cost"]
+
+[[layer]]
+name = "cost"
+type = "square_error"
+inputs = ["x", "y"]
+
+[reader.train]
+type = "csv"
+files = ["/nowhere/train.csv"]
+columns = ["x = a: f32", "y = b: f32"]
+batch = 16
+"""
 
 # What manylinux promises, and what Python's own modules load.
 SYSTEM = {"ld-linux-x86-64", "libc", "libdl", "libexpat", "libgcc_s", "libm", "libpthread", "librt", "libstdc++",
@@ -66,6 +82,23 @@ def run_program(environment: Path) -> None:
         assert subprocess.run([*command, "no-such-verb"], check=False, capture_output=True).returncode != 0
 
 
+def start_in_a_cluster() -> None:
+    """Where it was built, the program that does so is in the wheel, and found by the two ways to it."""
+    if not (Path(tenon.__file__).parent / "bin/tenon-dist").exists():
+        print("without tenon-dist, which needs libcurl and yaml-cpp when the wheel is built")
+        return
+    assert cluster._program() == str(Path(tenon.__file__).parent / "bin/tenon-dist")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "job.toml").write_text(JOB)
+        words = [sys.executable, "-m", "tenon", "train", "job.toml", "--cluster", "--image", "any", "--dry-run"]
+        objects = subprocess.run(words, check=True, capture_output=True, text=True, cwd=folder).stdout
+        words = [*words[:-1], "--quiet"]
+        environment = {**os.environ, "HOME": folder, "KUBECONFIG": ""}
+        refused = subprocess.run(words, check=False, capture_output=True, text=True, cwd=folder, env=environment)
+    assert objects.count("kind:") > 4, objects
+    assert refused.returncode == 66 and "there is no kubeconfig" in refused.stderr, refused.stderr
+
+
 if __name__ == "__main__":
     root = Path(sys.prefix)
     assert root in Path(tenon.__file__).parents, tenon.__file__
@@ -75,4 +108,5 @@ if __name__ == "__main__":
     read_images()
     check_libraries(root)
     run_program(root)
+    start_in_a_cluster()
     print(f"{len(tenon.host().plugins())} plugins in {root}")
