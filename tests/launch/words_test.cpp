@@ -25,8 +25,9 @@ WordsOptions plain_options() {
 
 TEST(Words, HaveEveryOptionOfATraining) {
   const std::set<std::string> of_launcher = {"processes", "nodes", "comm", "address", "stall", "silence", "restarts"};
-  const std::set<std::string> of_cluster = {"cluster", "image", "namespace", "claim",   "host-path",
-                                            "memory",  "label", "detach",    "dry-run", "output"};
+  const std::set<std::string> of_cluster = {"cluster", "image",   "namespace",   "claim",         "host-path",
+                                            "memory",  "label",   "pull-secret", "node-selector", "toleration",
+                                            "detach",  "dry-run", "output"};
   const TrainCommand described;
   for (const auto& option : described.options.list.options()) {
     const std::string name = option->long_name();
