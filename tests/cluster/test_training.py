@@ -191,15 +191,15 @@ BOUNDED = '[checkpoint]\nfolder = "bounded"\nevery_batches = 200\n'
 
 
 def test_a_trainer_of_the_bounded_mode_comes_back(laptop):
-    laptop.write("job.toml", passes=500, more=BOUNDED)
+    laptop.write("job.toml", passes=800, more=BOUNDED)
     options = ("--processes", "3", "--servers", "1", "--claim", "work", "--set", "staleness=3")
     process = laptop.begin(*options)
-    output = laptop.wait_for(process, r"pass +5/500")
+    output = laptop.wait_for(process, r"pass +5/800")
     laptop.cluster.control("pull", image=training.IMAGE)
     laptop.cluster.control("lose", pod=laptop.pods("trainer")[0])
-    output += laptop.wait_for(process, r"pod \S+-trainer\S+ cannot begin \(ImagePullBackOff\): .*the training waits for it")
+    output += laptop.wait_for(process, r"pod \S+-trainer\S+ cannot begin \(ImagePullBackOff\): .*the training waits for it", 90)
     laptop.cluster.control("pull", image=training.IMAGE, folder=str(training.BUILD))
-    output += laptop.wait_for(process, "-trainer-\\S+ has another pod")
+    output += laptop.wait_for(process, "-trainer-\\S+ has another pod", 90)
     output += process.communicate(timeout=200)[0]
     assert process.returncode == 0, output
     assert "the training goes on without it, and starts it again (restart 1 of at most 20)" in output

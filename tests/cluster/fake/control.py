@@ -23,6 +23,7 @@ class Control:
     def __init__(self, cluster: Cluster, front: Front):
         self.cluster = cluster
         self.front = front
+        self.images = dict(cluster.settings.images)  # of the beginning
 
     def _pod(self, name: str, namespace: str) -> dict:
         found = self.cluster.store.get("pods", namespace, name)
@@ -78,7 +79,7 @@ class Control:
 
     def pull(self, image: str, folder: str = "") -> None:
         """Has an image in a folder from now on; without one it cannot be pulled for new containers."""
-        self.cluster.kubelet.settings.images[image] = folder
+        self.cluster.settings.images[image] = folder
 
     def unschedulable(self, on: bool = True, selector: str = "") -> None:
         """Gives new pods, or those with some labels, no node."""
@@ -100,6 +101,7 @@ class Control:
         self.allow()
         self.quota()
         self.unschedulable(False)
+        self.cluster.settings.images.update(self.images)
 
     def counts(self) -> dict:
         """Objects by kind, but for namespaces and nodes; processes of pods; requests that came without TLS."""
