@@ -199,8 +199,9 @@ inline Outcome expect_bits_of_one(const Job& job) {
   EXPECT_NE(one.model, "");
   for (const int32_t ranks : {1, 2, 3, 4, 7})
     for (const int threads : {1, 2})
-      expect_same(together(job, ranks, disordered(static_cast<uint64_t>(2 * ranks + threads)), threads), one,
-                  std::to_string(ranks) + " processes, threads: " + std::to_string(threads));
+      if (ranks <= static_cast<int32_t>(job.shards))
+        expect_same(together(job, ranks, disordered(static_cast<uint64_t>(2 * ranks + threads)), threads), one,
+                    std::to_string(ranks) + " processes, threads: " + std::to_string(threads));
   return one;
 }
 
@@ -223,7 +224,8 @@ inline void expect_resumes(Job job) {
     };
   };
   checkpointed(TN_START_FRESH);
-  for (const Outcome& each : together(job, 4, disordered(1))) EXPECT_EQ(each.error, "");
+  const auto most = std::min(4, static_cast<int32_t>(job.shards));
+  for (const Outcome& each : together(job, most, disordered(1))) EXPECT_EQ(each.error, "");
   EXPECT_NE(content(folder.file("kept/checkpoint-1-1.safetensors")), "");
   checkpointed(TN_START_RESUME);
   for (const Outcome& each : together(job, 3, disordered(2))) {
