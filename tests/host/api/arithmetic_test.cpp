@@ -49,6 +49,37 @@ std::set<std::string> reasons_of(const json& plan, const std::string& provider) 
   return reasons;
 }
 
+// The gradients of `samples` images in a machine for up to max_samples.
+std::vector<float> gradients_of(int64_t samples, int64_t max_samples) {
+  const Host host = host_of(TN_ARITHMETIC_DEFAULT);
+  const Perceptron model = perceptron(host);
+  MachineOptions options;
+  options.training = true;
+  options.max_samples = max_samples;
+  const Machine machine = host.machine(host.parameters({model.cost}, 1), {model.cost}, options);
+  std::vector<uint8_t> images(static_cast<size_t>(samples) * 28 * 28), labels(static_cast<size_t>(samples));
+  for (size_t i = 0; i < images.size(); ++i) images[i] = static_cast<uint8_t>(i * 2654435761U >> 24U);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 10);
+  machine.forward({{"image", {TN_U8, {samples, 28, 28}, images.data()}}, {"label", {TN_U8, {samples}, labels.data()}}});
+  machine.backward();
+  std::vector<float> all;
+  for (const char* name : {"hidden.weight", "hidden.bias", "prediction.weight", "prediction.bias"}) {
+    const Array gradient = machine.gradient(name);
+    size_t count = 1;
+    for (const int64_t side : gradient.shape) count *= static_cast<size_t>(side);
+    const auto* const values = static_cast<const float*>(gradient.data);
+    all.insert(all.end(), values, values + count);
+  }
+  return all;
+}
+
+TEST(Arithmetic, DoesNotFollowFromTheBoundsOfAMachine) {
+  for (const int64_t samples : {7, 40, 130})
+    for (const int64_t max_samples : {131, 300, 2000})
+      EXPECT_TRUE(gradients_of(samples, max_samples) == gradients_of(samples, samples))
+          << samples << " samples of at most " << max_samples;
+}
+
 TEST(Arithmetic, OfAHostIsOneOfThree) {
   try {
     (void)host_of(3);

@@ -96,6 +96,13 @@ struct Reduction {
   int64_t partial;      // offset in the shared memory: [chunks] of 8 bytes, or [row chunks, columns] lanes
 };
 
+// The chunks of the first pass over the whole grid, where another primitive computes the rows of a chunk just before.
+struct Chunks {
+  int64_t rows = 0;        // of a chunk at least; 0: chosen by cost
+  bool exact = false;      // a chunk is `rows` rows, or several times as many
+  bool is_eighth = false;  // at least an eighth of all rows, from 16 to 96
+};
+
 // The code of one pass.
 struct Code {
   Grid grid = Grid::kScalar;
@@ -107,10 +114,11 @@ struct Code {
   int64_t tile_columns = 0;     // most columns of a tile
   int64_t stream_bytes = 0;     // of FULL tensors, per element of the grid
   int64_t cost = 1;             // of an element, in simple operations
-  int64_t chunk_rows = 0;       // rows of a chunk if Chunks prescribe them, else 0
+  Chunks chunks;                // chunks.rows above 0: they are prescribed
   int64_t block_rows = 1;       // rows whose PER_ROW values are computed together
   int64_t most_chunks = 1;      // of the grid at its bounds
   int64_t most_row_chunks = 1;  // most chunks along the rows
+  int64_t partial_chunks = 0;   // above 0: so many row chunks at most have partial results, by column
   int64_t scratch_bytes = 0;    // of the registers; the cursors' pointers follow: cursor_bytes
   int64_t shared_bytes = 0;     // end of the shared memory that the pass uses
   std::vector<Cursor> cursors;
@@ -178,14 +186,10 @@ struct Walk {
   int64_t chunk_rows, chunk_columns;  // of a chunk
   int64_t row_chunks, column_chunks;
   int64_t tile_columns;
+  int64_t made_rows;  // of a chunk, if they are prescribed
 };
 // Chunks along the columns of a grid that is not flat.
 [[nodiscard]] int64_t column_chunks(const Code& code);
-// The chunks of the first pass over the whole grid, where another primitive computes the rows of a chunk just before.
-struct Chunks {
-  int64_t rows = 0;    // of a chunk at least; 0: chosen by cost
-  bool exact = false;  // a chunk is `rows` rows, or several times as many
-};
 // Sets the members of `code` that describe tiles and chunks. by_column: the pass reduces to PER_COLUMN.
 void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, const Chunks& chunks, Code& code);
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);

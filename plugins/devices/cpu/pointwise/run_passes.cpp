@@ -34,7 +34,7 @@ void execute(const std::vector<Call>& calls, const Address* cursors, const Count
 // The walk of a grid of one tile.
 Walk one_tile(const Code& code, int64_t rows, int64_t columns) {
   const int64_t r = code.flat ? 1 : rows, c = code.flat ? rows * columns : columns;
-  return {r, c, r, c, 1, 1, c};
+  return {r, c, r, c, 1, 1, c, r};
 }
 
 // One run of one pass.
@@ -236,7 +236,7 @@ void PassRun::run_block(Chunk& chunk, int64_t last) const {
 
 // Like run_chunk, for a grid of one tile: no cursor moves, and all begin at their bases.
 void PassRun::run_one_tile() const {
-  if (maker_ != nullptr && code_.chunk_rows > 0) maker_->make(maker_->self, 0, rows_, 0);
+  if (maker_ != nullptr && code_.chunks.rows > 0) maker_->make(maker_->self, 0, rows_, 0);
   Chunk chunk = {};
   chunk.scratch = scratch_;
   chunk.cursors = reinterpret_cast<Address*>(scratch_ + code_.scratch_bytes);
@@ -256,8 +256,8 @@ void PassRun::run_one_tile() const {
 }
 
 void PassRun::run_chunk(int64_t index, int32_t worker) const {
-  if (maker_ != nullptr && code_.chunk_rows > 0)
-    maker_->make(maker_->self, index * code_.chunk_rows, std::min((index + 1) * code_.chunk_rows, rows_), worker);
+  if (maker_ != nullptr && code_.chunks.rows > 0)
+    maker_->make(maker_->self, index * walk_.made_rows, std::min((index + 1) * walk_.made_rows, rows_), worker);
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);
@@ -401,7 +401,7 @@ tn_status run_pointwise(const Binding& binding, const tn_execution& execution, c
   mark_direct(binding, call);
   set_memories(binding, call);
   for (const Code& code : binding.passes) {
-    if (!is_wanted(code, call) && (maker == nullptr || code.chunk_rows == 0)) continue;
+    if (!is_wanted(code, call) && (maker == nullptr || code.chunks.rows == 0)) continue;
     int64_t r = rows, c = columns;
     if (code.grid == Grid::kRows) c = 1;
     if (code.grid == Grid::kColumns) r = 1;

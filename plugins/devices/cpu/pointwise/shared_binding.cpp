@@ -12,7 +12,7 @@ std::string key_of(const tn_pointwise_site& site, Isa isa, const Chunks& chunks)
   const auto add = [&](auto... numbers) { append(key, numbers...); };
   const auto add_dim = [&](const tn_dim& dim) { add(dim.symbol, dim.coefficient, dim.offset, dim.bound); };
   key.reserve(128 + 32 * size_t{program.instructions_count});
-  add(isa, site.compute, chunks.rows, chunks.exact);
+  add(isa, site.compute, chunks.rows, chunks.exact, chunks.is_eighth);
   add_dim(site.rows);
   add_dim(site.columns);
   add(program.instructions_count, program.inputs_count, program.outputs_count);

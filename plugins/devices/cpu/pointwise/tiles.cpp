@@ -51,10 +51,11 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   const int64_t most_columns = pass.grid == Grid::kRows ? 1 : site.columns.bound;
   code.most_chunks = most_rows < 0 || most_columns < 0 ? kMostChunks : chunks_for(most_rows, most_columns, code);
   code.most_row_chunks = code.most_chunks;
-  const bool prescribed = chunks.rows > 0;
-  if (prescribed) {
-    code.chunk_rows = chunks.exact ? chunks.rows : std::max(chunks.rows, (most_rows + kMostChunks - 1) / kMostChunks);
-    code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
+  code.chunks = chunks;
+  if (chunks.rows > 0) {
+    code.most_chunks = (most_rows + chunks.rows - 1) / chunks.rows;
+    if (!chunks.exact) code.most_chunks = std::min(code.most_chunks, kMostChunks);
+    code.most_row_chunks = code.most_chunks;
   }
   if (pass.flat) {
     code.tile_columns = kTileElements;
@@ -70,31 +71,46 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   // Each row chunk has a row of partial results of a column reduction: at most 2^18 elements in all, or 8 rows.
   constexpr int64_t kPartials = int64_t{1} << 18;
   const int64_t affordable = std::max<int64_t>(kPartials / std::max<int64_t>(columns, 1), 8);
-  if (by_column && !prescribed) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
-  if (prescribed) {
-    const int64_t fewest = by_column ? (most_rows + affordable - 1) / affordable : 1;
-    code.chunk_rows = round_up(std::max(code.chunk_rows, fewest), chunks.exact ? chunks.rows : code.tile_rows);
-    code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
-  }
+  if (!by_column) return;
+  code.partial_chunks = affordable;
+  code.most_row_chunks = std::min(code.most_row_chunks, affordable);
 }
 
+namespace {
+
+// Returns the rows of a chunk that is prescribed, for so many rows: sums along columns follow from them, so the bounds
+// of the grid must not enter.
+int64_t prescribed_rows(const Code& code, int64_t rows) {
+  const Chunks& chunks = code.chunks;
+  const auto share = [&](int64_t count) { return (rows + count - 1) / count; };
+  int64_t least = chunks.rows;
+  if (chunks.is_eighth) least = std::max(least, std::clamp<int64_t>(rows / 8, 16, 96));
+  if (!chunks.exact) least = std::max(least, share(kMostChunks));
+  if (code.flat) return least;
+  if (code.partial_chunks > 0) least = std::max(least, share(code.partial_chunks));
+  return round_up(least, chunks.exact ? chunks.rows : code.tile_rows);
+}
+
+}  // namespace
+
 bool is_one_tile(const Code& code, int64_t rows, int64_t columns) {
-  if (rows <= 0 || columns <= 0 || (code.chunk_rows > 0 && rows > code.chunk_rows)) return false;
+  if (rows <= 0 || columns <= 0 || (code.chunks.rows > 0 && rows > prescribed_rows(code, rows))) return false;
   if (code.flat) return rows * columns <= kTileElements;
   return rows <= code.tile_rows && (code.whole_rows || columns <= kTileElements);
 }
 
 namespace {
 
-// A walk in chunks of code.chunk_rows whole rows.
+// A walk in prescribed chunks of whole rows.
 Walk walk_rows(const Code& code, int64_t rows, int64_t columns, int64_t tile_columns) {
   Walk w = {};
   w.tile_columns = tile_columns;
-  const int64_t chunks = (rows + code.chunk_rows - 1) / code.chunk_rows;
+  w.made_rows = prescribed_rows(code, rows);
+  const int64_t chunks = (rows + w.made_rows - 1) / w.made_rows;
   w.rows = code.flat ? 1 : rows;
   w.columns = code.flat ? rows * columns : columns;
-  w.chunk_rows = code.flat ? 1 : code.chunk_rows;
-  w.chunk_columns = code.flat ? code.chunk_rows * columns : columns;
+  w.chunk_rows = code.flat ? 1 : w.made_rows;
+  w.chunk_columns = code.flat ? w.made_rows * columns : columns;
   w.row_chunks = code.flat ? 1 : chunks;
   w.column_chunks = code.flat ? chunks : 1;
   return w;
@@ -109,7 +125,7 @@ Walk walk(const Code& code, int64_t rows, int64_t columns) {
   const int64_t chunks = std::min(chunks_for(rows, columns, code), code.most_chunks);
   w.tile_columns = code.tile_columns;
   if (!code.whole_rows && rows * columns * code.stream_bytes > kCached) w.tile_columns = kTileElementsInMemory;
-  if (code.chunk_rows > 0) return walk_rows(code, rows, columns, w.tile_columns);
+  if (code.chunks.rows > 0) return walk_rows(code, rows, columns, w.tile_columns);
   if (code.flat) {
     w.rows = 1;
     w.columns = rows * columns;

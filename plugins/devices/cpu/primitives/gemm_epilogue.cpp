@@ -21,17 +21,18 @@ struct GemmEpilogue {
   uint64_t packing;  // where in the workspace B is packed if that pays: behind what the program needs
 };
 
-// Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
-// pay if C has many rows; of a packed B enough to read it for.
-int64_t chunk_rows(const tn_gemm& gemm, bool packed) {
-  constexpr double kWorthwhile = 1e6;  // multiplications
-  constexpr int64_t kPackedRows = 12;
-  const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
-  const auto row = static_cast<double>(n) * static_cast<double>(k);
+// Returns the chunks of rows of C: of rows that give work for a few microseconds, and enough for a copy of B to pay if
+// C has many rows; of a packed B enough to read it for. They follow from the constant sides, and not from bounds: sums
+// along the columns of C have an order.
+Chunks chunks_of(const tn_gemm& gemm, bool packed) {
+  constexpr double kWorthwhile = 1e6;                  // multiplications
+  constexpr int64_t kPackedRows = 12, kVarying = 128;  // a side that varies counts as kVarying
+  const auto side = [](const tn_dim& dim) {
+    return static_cast<double>(dim.symbol == TN_SYMBOL_NONE ? dim.offset : kVarying);
+  };
+  const double row = side(gemm.n) * side(gemm.k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
-  int64_t tile = packed ? kPackedRows : 1;
-  if (!packed && m > 0) tile = std::clamp<int64_t>(m / 8, 16, 96);
-  return std::max({tile, least, int64_t{1}});
+  return {std::max({packed ? kPackedRows : int64_t{1}, least, int64_t{1}}), false, !packed};
 }
 
 tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
@@ -85,7 +86,7 @@ tn_status prepare_epilogue(void* device, const tn_services* services, const tn_e
   std::unique_ptr<GemmEpilogue> both(new (std::nothrow) GemmEpilogue{*given.gemm, packed, {}, 0});
   if (both == nullptr) return refuse_epilogue(errors, TN_OUT_OF_MEMORY);
   const tn_status status = make_epilogue(caches_of(device), errors, *given.site, given.product,
-                                         {chunk_rows(*given.gemm, packed), false}, &both->epilogue);
+                                         chunks_of(*given.gemm, packed), &both->epilogue);
   if (status != TN_OK) return status;
   constexpr uint64_t kAlignment = 64;
   both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
