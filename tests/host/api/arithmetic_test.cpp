@@ -49,26 +49,34 @@ std::set<std::string> reasons_of(const json& plan, const std::string& provider) 
   return reasons;
 }
 
-// The gradients of `samples` images in a machine for up to max_samples.
+// The gradients of `samples` samples in a machine for up to max_samples. The layers are so wide that chunks of a few
+// rows pay, whose sums are the gradients of biases.
 std::vector<float> gradients_of(int64_t samples, int64_t max_samples) {
   const Host host = host_of(TN_ARITHMETIC_DEFAULT);
-  const Perceptron model = perceptron(host);
+  DataOptions data, label;
+  data.name = "x", data.shape = {64};
+  label.name = "label", label.dtype = TN_U8;
+  Layer layer = host.data(data);
+  for (const char* name : {"first", "second", "third"})
+    layer = host.layer("fc", {layer}, {{"size", 256}, {"act", "relu"}}, name);
+  const Layer cost = host.layer("cross_entropy", {layer, host.data(label)}, {{"from_logits", true}}, "cost");
   MachineOptions options;
   options.training = true;
   options.max_samples = max_samples;
-  const Machine machine = host.machine(host.parameters({model.cost}, 1), {model.cost}, options);
-  std::vector<uint8_t> images(static_cast<size_t>(samples) * 28 * 28), labels(static_cast<size_t>(samples));
-  for (size_t i = 0; i < images.size(); ++i) images[i] = static_cast<uint8_t>(i * 2654435761U >> 24U);
+  const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+  std::vector<float> values(static_cast<size_t>(samples) * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 2654435761U % 1000) / 1000;
+  std::vector<uint8_t> labels(static_cast<size_t>(samples));
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 10);
-  machine.forward({{"image", {TN_U8, {samples, 28, 28}, images.data()}}, {"label", {TN_U8, {samples}, labels.data()}}});
+  machine.forward({{"x", {TN_F32, {samples, 64}, values.data()}}, {"label", {TN_U8, {samples}, labels.data()}}});
   machine.backward();
   std::vector<float> all;
-  for (const char* name : {"hidden.weight", "hidden.bias", "prediction.weight", "prediction.bias"}) {
+  for (const char* name : {"first.weight", "first.bias", "second.weight", "second.bias", "third.bias"}) {
     const Array gradient = machine.gradient(name);
     size_t count = 1;
     for (const int64_t side : gradient.shape) count *= static_cast<size_t>(side);
-    const auto* const values = static_cast<const float*>(gradient.data);
-    all.insert(all.end(), values, values + count);
+    const auto* const numbers = static_cast<const float*>(gradient.data);
+    all.insert(all.end(), numbers, numbers + count);
   }
   return all;
 }
