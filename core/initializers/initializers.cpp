@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/initializers/initializers.h"
 
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -57,10 +59,10 @@ void initialize_plainly(const tn_initializer& initializer, const Philox& philox,
     const double v = unit_interval(block[2], block[3]);
     float drawn[2] = {uniform(u), uniform(v)};
     if (initializer.kind == TN_INIT_NORMAL) {  // Box and Muller, 1958; 1 - u is never 0
-      const double radius = b * std::sqrt(-2 * std::log(1 - u));
+      const double radius = b * std::sqrt(-2 * tn_math_log(1 - u));
       const double angle = 2 * std::numbers::pi * v;
-      drawn[0] = static_cast<float>(a + radius * std::cos(angle));
-      drawn[1] = static_cast<float>(a + radius * std::sin(angle));
+      drawn[0] = static_cast<float>(a + radius * tn_math_cos(angle));
+      drawn[1] = static_cast<float>(a + radius * tn_math_sin(angle));
     }
     for (const uint64_t i : {2 * pair, 2 * pair + 1})
       if (i >= elements.first && i < end) values[i - elements.first] = drawn[i - 2 * pair];
@@ -81,9 +83,9 @@ void draw_truncated_normal(double deviation, double bound, const Philox& philox,
       const double u = unit_interval(block[0], block[1]), v = unit_interval(block[2], block[3]);
       if (bound < 1) {
         x = bound * (2 * u - 1);
-        accepted = v < std::exp(-0.5 * x * x);
+        accepted = v < tn_math_exp(-0.5 * x * x);
       } else {
-        x = std::sqrt(-2 * std::log(1 - u)) * std::cos(2 * std::numbers::pi * v);
+        x = std::sqrt(-2 * tn_math_log(1 - u)) * tn_math_cos(2 * std::numbers::pi * v);
         accepted = std::abs(x) <= bound;
       }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/generation/decoding.h"
 
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -75,7 +77,7 @@ void check(const DecodingOptions& options, int64_t vocabulary) {
 }
 
 double length_divisor(double strength, int64_t length) {
-  return strength == 0 ? 1 : std::pow((5 + static_cast<double>(length)) / 6, strength);
+  return strength == 0 ? 1 : tn_math_pow((5 + static_cast<double>(length)) / 6, strength);
 }
 
 bool log_probabilities(const ArrayView& scores, int64_t row, bool from_logits, int64_t vocabulary,
@@ -96,13 +98,13 @@ bool log_probabilities(const ArrayView& scores, int64_t row, bool from_logits, i
   if (!std::isfinite(most)) return false;
   if (from_logits) {
     double sum = 0;
-    for (double& each : to) sum += std::exp(each -= most);
-    const double log_sum = std::log(sum);  // of at least 1
+    for (double& each : to) sum += tn_math_exp(each -= most);
+    const double log_sum = tn_math_log(sum);  // of at least 1
     for (double& each : to) each -= log_sum;
   } else {
     constexpr double kRounding = 1e-3;  // of a sum of float32
     if (std::abs(total - 1) > kRounding) return false;
-    for (double& each : to) each = std::min(0.0, std::log(each));
+    for (double& each : to) each = std::min(0.0, tn_math_log(each));
   }
   to.resize(static_cast<size_t>(vocabulary));
   return std::any_of(to.begin(), to.end(), [](double each) { return each != kImpossible; });
@@ -142,7 +144,7 @@ Candidate Search::draw(const std::vector<Candidate>& from, int64_t number) const
   std::vector<double> weights;
   double total = 0;
   for (const Candidate& each : from) {
-    weights.push_back(std::exp((each.log_p - most) / options_.temperature));
+    weights.push_back(tn_math_exp((each.log_p - most) / options_.temperature));
     total += weights.back();
   }
   if (options_.top_p < 1) {

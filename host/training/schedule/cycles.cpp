@@ -11,6 +11,8 @@
 //                    first is of `steps`, each other `multiplier` times as long as the one before (I. Loshchilov and
 //                    F. Hutter, "SGDR", 2017, equation 5)
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -26,7 +28,7 @@ constexpr const char* kAnneal[] = {"cosine", "linear"};
 constexpr const char* kModes[] = {"triangular", "triangular2", "exponential"};
 
 // 0 at v = 0 and 1 at v = 1, as half a cosine.
-double half_cosine(double v) { return 0.5 * (1 - std::cos(std::numbers::pi * v)); }
+double half_cosine(double v) { return 0.5 * (1 - tn_math_cos(std::numbers::pi * v)); }
 
 Rule one_cycle(UpdaterAttributes& reader) {
   const double steps = reader.number("steps", {1});
@@ -57,7 +59,7 @@ Rule cyclic(UpdaterAttributes& reader) {
   return [=](double u) {
     const double cycle = std::floor(u / steps), v = u / steps - cycle;
     const double height = v < rise ? v / rise : rise < 1 ? (1 - v) / (1 - rise) : 1;
-    return start + (1 - start) * height * std::pow(rate, exponential ? u / steps : cycle);
+    return start + (1 - start) * height * tn_math_pow(rate, exponential ? u / steps : cycle);
   };
 }
 

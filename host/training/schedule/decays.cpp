@@ -8,6 +8,8 @@
 //   polynomial   end + (1 - end) (1 - v) ^ power
 //   cosine       end + (1 - end) (1 + cos(pi v)) / 2     (Loshchilov and Hutter, "SGDR", 2017, equation 5)
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -30,7 +32,8 @@ Rule constant(UpdaterAttributes& /*reader*/) {
 }
 
 Rule step(UpdaterAttributes& reader) {
-  return [steps = steps_of(reader), rate = rate_of(reader)](double u) { return std::pow(rate, std::floor(u / steps)); };
+  return
+      [steps = steps_of(reader), rate = rate_of(reader)](double u) { return tn_math_pow(rate, std::floor(u / steps)); };
 }
 
 Rule multi_step(UpdaterAttributes& reader) {
@@ -46,7 +49,7 @@ Rule multi_step(UpdaterAttributes& reader) {
                          [u](int64_t each) { return static_cast<double>(each) <= u; });
   };
   if (!reader.has("factors"))
-    return [passed, rate = rate_of(reader)](double u) { return std::pow(rate, static_cast<double>(passed(u))); };
+    return [passed, rate = rate_of(reader)](double u) { return tn_math_pow(rate, static_cast<double>(passed(u))); };
   if (reader.has("rate")) reader.bad("rate", text("\"", reader.name("factors"), "\" replaces it"));
   std::vector<double> factors = reader.numbers("factors", 0);
   if (factors.size() != milestones.size())
@@ -57,11 +60,11 @@ Rule multi_step(UpdaterAttributes& reader) {
 }
 
 Rule exponential(UpdaterAttributes& reader) {
-  return [steps = steps_of(reader), rate = rate_of(reader)](double u) { return std::pow(rate, u / steps); };
+  return [steps = steps_of(reader), rate = rate_of(reader)](double u) { return tn_math_pow(rate, u / steps); };
 }
 
 Rule inverse(UpdaterAttributes& reader) {
-  return [steps = steps_of(reader), power = power_of(reader)](double u) { return std::pow(1 + u / steps, -power); };
+  return [steps = steps_of(reader), power = power_of(reader)](double u) { return tn_math_pow(1 + u / steps, -power); };
 }
 
 Rule linear(UpdaterAttributes& reader) {
@@ -71,12 +74,12 @@ Rule linear(UpdaterAttributes& reader) {
 
 Rule polynomial(UpdaterAttributes& reader) {
   const double steps = steps_of(reader), power = power_of(reader), end = end_of(reader);
-  return [=](double u) { return end + (1 - end) * std::pow(1 - part(u, steps), power); };
+  return [=](double u) { return end + (1 - end) * tn_math_pow(1 - part(u, steps), power); };
 }
 
 Rule cosine(UpdaterAttributes& reader) {
   const double steps = steps_of(reader), end = end_of(reader);
-  return [=](double u) { return end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * part(u, steps))); };
+  return [=](double u) { return end + (1 - end) * 0.5 * (1 + tn_math_cos(std::numbers::pi * part(u, steps))); };
 }
 
 constexpr ScheduleKind kDecays[] = {{"constant", {}, constant},

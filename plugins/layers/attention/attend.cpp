@@ -17,9 +17,9 @@
 // clang-format on
 
 #include <hwy/contrib/math/math-inl.h>
+#include <tenon/elementary.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -190,7 +190,7 @@ T finish(T* output, int64_t width, T most, T sum) {
     return kInf<T>;
   }
   scale(output, width, 1 / sum);
-  return most + std::log(sum);
+  return most + static_cast<T>(tn_math_log(static_cast<double>(sum)));
 }
 
 #if HWY_TARGET != HWY_SCALAR

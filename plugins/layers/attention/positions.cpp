@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "positions.h"
 
-#include <cmath>
+#include <tenon/elementary.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,7 +73,7 @@ struct PositionalEncoding {
     for (int64_t d = 0; d < features; ++d) {
       const int64_t even = d - d % 2;
       frequencies.push_back(
-          std::pow(attributes.number("base"), -static_cast<double>(even) / static_cast<double>(features)));
+          tn_math_pow(attributes.number("base"), -static_cast<double>(even) / static_cast<double>(features)));
     }
     tn::Program add;
     const Float x = add.full();
@@ -88,7 +89,7 @@ struct PositionalEncoding {
     for (int64_t position = 0; position < shape[1].offset; ++position)
       for (int64_t d = 0; d < features; ++d) {
         const double angle = static_cast<double>(position) * frequencies[static_cast<size_t>(d)];
-        encoding.push_back(d % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        encoding.push_back(d % 2 == 0 ? tn_math_sin(angle) : tn_math_cos(angle));
       }
     add.output(x + add.per_column());
     body.output(0, body.pointwise(add, {input, body.constant(tn::Spec({shape[1], features}), encoding)}).front());

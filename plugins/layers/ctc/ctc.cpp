@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctc.h"
 
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -62,33 +64,17 @@ struct Ctc {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// Logarithms are added in fp64; what is added to the larger one, a number in [0, log 3], has the precision of T, in
-// which exp and log take less time.
-template <typename T>
-double exp_of(double x) {
-  return static_cast<double>(std::exp(static_cast<T>(x)));
-}
-// log(1 + x).
-template <typename T>
-double log_of_more(double x) {
-  return static_cast<double>(std::log(static_cast<T>(1 + x)));
-}
 // exp(x) of x <= 0, or 0 where 1 + exp(x) is 1.
-template <typename T>
-double small_exp(double x) {
-  return x <= -40 ? 0 : exp_of<T>(x);
-}
+double small_exp(double x) { return x <= -40 ? 0 : tn_math_exp(x); }
 // log(exp(a) + exp(b)), and of three.
-template <typename T>
 double log_sum(double a, double b) {
   if (a < b) std::swap(a, b);
-  return a == kNever ? b : a + log_of_more<T>(small_exp<T>(b - a));
+  return a == kNever ? b : a + tn_math_log(1 + small_exp(b - a));
 }
-template <typename T>
 double log_sum(double a, double b, double c) {
   if (a < b) std::swap(a, b);
   if (a < c) std::swap(a, c);
-  return a == kNever ? b + c : a + log_of_more<T>(small_exp<T>(b - a) + small_exp<T>(c - a));
+  return a == kNever ? b + c : a + tn_math_log(1 + small_exp(b - a) + small_exp(c - a));
 }
 
 // The states of one sequence: blank, label 1, blank, label 2, ..., blank. A row is in one of them; the next row is in
@@ -118,9 +104,8 @@ struct States {
   void advance(int64_t row, const double* before, double* now) const {
     now[0] = at(row, 0) + before[0];
     for (int64_t state = 1; state < count; ++state)
-      now[state] =
-          at(row, state) + (is_skipped_to(state) ? log_sum<T>(before[state], before[state - 1], before[state - 2])
-                                                 : log_sum<T>(before[state], before[state - 1]));
+      now[state] = at(row, state) + (is_skipped_to(state) ? log_sum(before[state], before[state - 1], before[state - 2])
+                                                          : log_sum(before[state], before[state - 1]));
   }
   // now[s]: the same of the rows after the last row, or after `row`, if that is in state s. Overwrites `after`.
   void end(double* now) const {
@@ -132,12 +117,12 @@ struct States {
     now[count - 1] = after[count - 1];
     for (int64_t state = 0; state + 1 < count; ++state)
       now[state] = state + 2 < count && is_skipped_to(state + 2)
-                       ? log_sum<T>(after[state], after[state + 1], after[state + 2])
-                       : log_sum<T>(after[state], after[state + 1]);
+                       ? log_sum(after[state], after[state + 1], after[state + 2])
+                       : log_sum(after[state], after[state + 1]);
   }
   // Logarithm of the probability of the labels; `last`: of the last row.
   [[nodiscard]] double total(const double* last) const {
-    return log_sum<T>(last[count - 1], count > 1 ? last[count - 2] : kNever);
+    return log_sum(last[count - 1], count > 1 ? last[count - 2] : kNever);
   }
 };
 
@@ -145,8 +130,8 @@ template <typename T>
 double norm_of(const T* row, int64_t classes) {
   const auto most = static_cast<double>(*std::max_element(row, row + classes));
   double sum = 0;
-  for (int64_t k = 0; k < classes; ++k) sum += exp_of<T>(static_cast<double>(row[k]) - most);
-  return most + std::log(sum);
+  for (int64_t k = 0; k < classes; ++k) sum += tn_math_exp(static_cast<double>(row[k]) - most);
+  return most + tn_math_log(sum);
 }
 
 // The states of a sequence take `levels` times their number of the workspace, and their symbols one more. Forward has
@@ -325,10 +310,10 @@ class Alignments {
     T* const into = to + row * states.classes;
     const T* const from = states.input + row * states.classes;
     for (int64_t k = 0; k < states.classes; ++k)
-      into[k] = static_cast<T>(given * exp_of<T>(static_cast<double>(from[k]) - states.norm[row]));
+      into[k] = static_cast<T>(given * tn_math_exp(static_cast<double>(from[k]) - states.norm[row]));
     double blanks = 0;
     for (int64_t state = 0; state < states.count; ++state) {
-      const double share = exp_of<T>(up_to[state] + behind[state] - total);
+      const double share = tn_math_exp(up_to[state] + behind[state] - total);
       if (state % 2 == 0)
         blanks += share;
       else

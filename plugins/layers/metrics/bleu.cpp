@@ -1,7 +1,8 @@
 // How many runs of ids translations have in common with the right ones. Runs are sorted, so this is a native kernel.
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/elementary.h>
+
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <tenon/kernel.hpp>
 
@@ -56,10 +57,10 @@ struct Bleu {
       return ratio(runs[0] + added, runs[1] + added);
     };
     double logarithms = 0;
-    for (int64_t n = 1; n <= order; ++n) logarithms += std::log(precision(n)) / static_cast<double>(order);
+    for (int64_t n = 1; n <= order; ++n) logarithms += tn_math_log(precision(n)) / static_cast<double>(order);
     const double ids = state[kIds], labels = state[kLabels];
-    const double penalty = ids == 0 ? 0 : ids >= labels ? 1 : std::exp(1 - labels / ids);
-    results.add("bleu", penalty * std::exp(logarithms));
+    const double penalty = ids == 0 ? 0 : ids >= labels ? 1 : tn_math_exp(1 - labels / ids);
+    results.add("bleu", penalty * tn_math_exp(logarithms));
     results.add("brevity_penalty", penalty);
     for (int64_t n = 1; n <= order; ++n) results.add(("precision_" + std::to_string(n)).c_str(), precision(n));
   }

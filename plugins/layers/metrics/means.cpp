@@ -1,6 +1,6 @@
 // Metrics that are means: of numbers, of errors, and of the cost of a model of language.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <tenon/elementary.h>
 
 #include "metrics.h"
 
@@ -93,7 +93,7 @@ struct Perplexity {
       "of whole samples, unless the cost is an average of positions: cross_entropy with average = \"weights\". Without "
       "samples it is 1.";
   static constexpr const char* kInput = "[samples, ...]: the cross-entropy of each word, in nats";
-  static double of(double mean) { return std::exp(mean); }
+  static double of(double mean) { return tn_math_exp(mean); }
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // LambdaRank: a cost for every pair of a list, weighted by the change of NDCG if the two change places. No primitive
 // loops over pairs, so this is a native kernel. SPDX-License-Identifier: Apache-2.0
+#include <tenon/elementary.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -55,9 +57,11 @@ struct Run {
 };
 
 // Gain of a row, discount of a place from 0, and log(1 + exp(x)) without overflow.
-double gain(double relevance) { return std::exp2(relevance) - 1; }
-double discount(int64_t place, int64_t top) { return place < top ? 1 / std::log2(static_cast<double>(place) + 2) : 0; }
-double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+double gain(double relevance) { return tn_math_exp2(relevance) - 1; }
+double discount(int64_t place, int64_t top) {
+  return place < top ? 1 / tn_math_log2(static_cast<double>(place) + 2) : 0;
+}
+double softplus(double x) { return x > 0 ? x + tn_math_log1p(tn_math_exp(-x)) : tn_math_log1p(tn_math_exp(x)); }
 
 // order[first, last) = the rows [first, last) sorted from the largest value, equal values in their order, NaN last.
 void sort(int64_t* order, int64_t first, int64_t last, const Floats& value) {
@@ -117,7 +121,7 @@ void gradient_of_list(void* argument, int64_t list, int32_t) {
   if (!run.add)
     for (int64_t row = run.offsets[list]; row < run.offsets[list + 1]; ++row) put(*run.to, row, 0, false);
   each_pair(run, run.offsets[list], run.offsets[list + 1], [&](int64_t high, int64_t low, double change) {
-    const double push = given * change * sigma / (1 + std::exp(sigma * (run.score[high] - run.score[low])));
+    const double push = given * change * sigma / (1 + tn_math_exp(sigma * (run.score[high] - run.score[low])));
     put(*run.to, high, -push, true);
     put(*run.to, low, push, true);
   });

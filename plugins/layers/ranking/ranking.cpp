@@ -1,6 +1,8 @@
 // Costs and metrics of lists that are ranked by scores. SPDX-License-Identifier: Apache-2.0
 #include "ranking.h"
 
+#include <tenon/elementary.h>
+
 #include <limits>
 
 namespace tenon::ranking {
@@ -60,7 +62,7 @@ struct Ndcg : tn::DeclaresNumbers<Ndcg> {
                          const tn::Tensor& relevance) {
     const tn::Dim rows = score.spec()[0];
     const int64_t top = attributes.has("top") ? attributes.integer("top") : std::numeric_limits<int32_t>::max();
-    const double log2 = std::log(2.0);
+    const double log2 = tn_math_log(2.0);
     tn::Program program;
     const Float grade = program.full();
     const Int place = program.full<Int>();

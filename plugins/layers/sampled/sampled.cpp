@@ -1,6 +1,8 @@
 // Costs of classification among very many classes, which compute a few scores of each sample instead of all: those of
 // the label and of drawn classes, or those of the nodes on the way to a leaf of a tree.
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/elementary.h>
+
 #include <cmath>
 #include <string>
 #include <tenon/plugin.hpp>
@@ -90,7 +92,7 @@ struct Nce : OfRows {
 
   static void plan(tn::Planner& planner) {
     const int64_t classes = planner.attributes().integer("num_classes");
-    plan_rows(planner, classes, classes, -std::log(static_cast<double>(classes)));
+    plan_rows(planner, classes, classes, -tn_math_log(static_cast<double>(classes)));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -117,7 +119,7 @@ struct Nce : OfRows {
     tn::Program program;
     const Int label = program.full<Int>();
     const Float u = program.uniform(0);
-    const Float drawn = is_uniform(attributes) ? u * classes : expm1(u * std::log(classes + 1));
+    const Float drawn = is_uniform(attributes) ? u * classes : expm1(u * tn_math_log(classes + 1));
     const Int noise = min(to_int(drawn), attributes.integer("num_classes") - 1);  // a product may round up
     program.output(select(program.column() == 0, label, noise));
     return body.pointwise(program, {grid(body, 1 + attributes.integer("num_negative"))}).front();
@@ -128,8 +130,8 @@ struct Nce : OfRows {
     const auto classes = static_cast<double>(attributes.integer("num_classes"));
     const auto negative = static_cast<double>(attributes.integer("num_negative"));
     const Float s = is_uniform(attributes)
-                        ? score - std::log(negative / classes)
-                        : score - log(negative / std::log(classes + 1) * log1p(1 / (to_float(id) + 1)));
+                        ? score - tn_math_log(negative / classes)
+                        : score - log(negative / tn_math_log(classes + 1) * log1p(1 / (to_float(id) + 1)));
     return select(program.column() == 0, -s, s);
   }
 };

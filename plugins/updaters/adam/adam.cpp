@@ -1,5 +1,6 @@
 // Adam and AdamW. SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <tenon/elementary.h>
+
 #include <tenon/plugin.hpp>
 
 namespace {
@@ -7,7 +8,7 @@ namespace {
 // 1 - beta^t for t of at least 1, without cancellation for beta near 1.
 tn::Float correction(double beta, const tn::Float& t) {
   if (beta == 0) return min(t, 1);  // 1, since t is at least 1
-  return -expm1(std::log(beta) * t);
+  return -expm1(tn_math_log(beta) * t);
 }
 
 struct Adam {

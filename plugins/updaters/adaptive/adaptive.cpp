@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adaptive.h"
 
-#include <cmath>
+#include <tenon/elementary.h>
+
 #include <tenon/plugin.hpp>
 
 namespace tenon::adaptive {
@@ -160,7 +161,7 @@ struct Adamax {
     update.state_next(u, u_next);
     const Float direction = m_next / u_next;
     // 1 - beta1^t without cancellation for beta1 near 1: a scalar, computed once for the whole update.
-    step(update, beta1 == 0 ? direction : 1 / -expm1(std::log(beta1) * update.step()) * direction);
+    step(update, beta1 == 0 ? direction : 1 / -expm1(tn_math_log(beta1) * update.step()) * direction);
   }
 };
 

@@ -1,5 +1,5 @@
 // Lion, NAdam and RAdam, which steer by moments of the gradient, and FTRL. SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <tenon/elementary.h>
 
 #include "adaptive.h"
 
@@ -13,7 +13,7 @@ void declare_betas(tn::UpdaterDescription& d, double beta2, const char* second) 
 }
 
 // 1 - beta^t without cancellation for beta near 1: a scalar, computed once for the whole update.
-Float missing(double beta, const Float& t) { return beta == 0 ? 1 + 0 * t : -expm1(std::log(beta) * t); }
+Float missing(double beta, const Float& t) { return beta == 0 ? 1 + 0 * t : -expm1(tn_math_log(beta) * t); }
 
 struct Lion {
   static void describe(tn::UpdaterDescription& d) {

@@ -1,5 +1,6 @@
 // LAMB. SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include <tenon/elementary.h>
+
 #include <tenon/plugin.hpp>
 
 namespace {
@@ -16,7 +17,7 @@ double below_one(const Attributes& attributes, const char* name) {
 // 1 - beta^t for t of at least 1, without cancellation for beta near 1.
 Float correction(double beta, const Float& t) {
   if (beta == 0) return min(t, 1);  // 1, since t is at least 1
-  return -expm1(std::log(beta) * t);
+  return -expm1(tn_math_log(beta) * t);
 }
 
 // The Euclidean norm of the whole tensor.

@@ -17,8 +17,8 @@
 // clang-format on
 
 #include <hwy/contrib/math/math-inl.h>
+#include <tenon/elementary.h>
 
-#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -115,12 +115,12 @@ HWY_INLINE Vector<T> polynomial(Vector<T> x, const double (&coefficients)[kCount
 }
 
 // Highway has no erf. f32: x * P(x^2) below 1 and Q((|x| - 2.5) / 1.5) from 1 to 4, interpolated at Chebyshev nodes in
-// 40 digits (relative error 1.3e-9 and 1.1e-8). f64, the type of checks, calls the C library.
+// 40 digits (relative error 1.3e-9 and 1.1e-8). f64, the type of checks, calls tenon/elementary.h.
 template <class T>
 struct ErrorFunction {
   static HWY_INLINE Vector<T> run(Vector<T> x) {
     if constexpr (sizeof(T) == 8) {
-      return lane_by_lane<T>([](T each) { return std::erf(each); }, x);
+      return lane_by_lane<T>([](T each) { return tn_math_erf(each); }, x);
     } else {
       constexpr double kSmall[] = {1.128379166,    -0.3761262667,    0.1128359472,  -0.02685421201,
                                    0.005189087423, -0.0008016864287, 7.875875063e-5};
@@ -138,8 +138,8 @@ struct ErrorFunction {
   }
 };
 
-// Sine or cosine. Highway's are for arguments up to 39000; the C library's, whose range is not limited, compute the
-// lanes with larger ones. Of tiny arguments sin(x) is x and cos(x) is 1, which Highway's miss at -0 and 0.
+// Sine or cosine. Highway's are for arguments up to 39000; those of tenon/elementary.h, whose range is not limited,
+// compute the lanes with larger ones. Of tiny arguments sin(x) is x and cos(x) is 1, which Highway's miss at -0 and 0.
 template <class T, bool kSine>
 struct Wave {
   static HWY_INLINE Vector<T> run(Vector<T> x) {
@@ -152,7 +152,8 @@ struct Wave {
     return hn::IfThenElse(within, near, far(x));
   }
   static HWY_NOINLINE Vector<T> far(Vector<T> x) {
-    return lane_by_lane<T>([](T each) { return kSine ? std::sin(each) : std::cos(each); }, x);
+    return lane_by_lane<T>([](double each) { return static_cast<T>(kSine ? tn_math_sin(each) : tn_math_cos(each)); },
+                           x);
   }
 };
 template <class T>
@@ -160,15 +161,16 @@ using Sine = Wave<T, true>;
 template <class T>
 using Cosine = Wave<T, false>;
 
-// a ^ b. f64 and single lanes call the C library. f32: 2 ^ (b log2 |a|) in f64 with polynomials (relative error 1e-10),
-// then the cases of C99, F.9.4.4. Not inlined into the four vectors of the loop: it would not be faster.
+// a ^ b. f64 and single lanes call tenon/elementary.h. f32: 2 ^ (b log2 |a|) in f64 with polynomials (relative error
+// 1e-10), then the cases of C99, F.9.4.4. Not inlined into the four vectors of the loop: it would not be faster.
 template <class T>
 struct Power {
   static HWY_NOINLINE Vector<T> run(Vector<T> a, Vector<T> b) {
 #if HWY_TARGET != HWY_SCALAR
     if constexpr (sizeof(T) == 4) return with_ends(a, b, of_size(hn::Abs(a), b));
 #endif
-    return lane_by_lane<T>([](T base, T exponent) { return std::pow(base, exponent); }, a, b);
+    return lane_by_lane<T>([](double base, double exponent) { return static_cast<T>(tn_math_pow(base, exponent)); }, a,
+                           b);
   }
 
  private:
