@@ -192,7 +192,7 @@ def check_front(root):
 
 def check(root, build):
     """All complaints about the documents below root, as texts."""
-    complaints = [*rules.check_licences(root), *lengths.check(root), *check_front(root)]
+    complaints = [*rules.check_licences(root), *rules.check_elementary(root), *lengths.check(root), *check_front(root)]
     paths = document_paths(root)
     others = [path.read_text(encoding="utf-8") for path in paths if path.name != "glossary.md"]
     for path in paths:

@@ -1,5 +1,5 @@
-"""Rules of the repository, checked without a compiler: the licence of each source file, the terms of the glossary, and
-the lists of files that a new component touches.
+"""Rules of the repository, checked without a compiler: the licence of each source file, calls of functions whose results
+depend on the C library, the terms of the glossary, and the lists of files that a new component touches.
 SPDX-License-Identifier: Apache-2.0"""
 import itertools
 import pathlib
@@ -48,6 +48,36 @@ def check_licences(root):
         lines = [line for line in path.read_text(encoding="utf-8").splitlines()[:60] if IDENTIFIER in line]
         if not any(re.search(whole, line) for line in lines):
             yield f"{name}: no line ends with \"{IDENTIFIER} {licence}\""
+
+
+# Sums, products, quotients, square roots and fused multiply-adds are the same everywhere; these are not.
+ELEMENTARY = (r"(?:exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sinh|cosh|tanh|asin|acos|atan|atan2|erf|erfc|cbrt|"
+              r"hypot|lgamma|tgamma)[fl]?\b")
+OF_LIBRARY = {"C++": re.compile(rf"\bstd::{ELEMENTARY}"), "C": re.compile(rf"(?<![\w.>])(?:std::)?{ELEMENTARY}(?=\()")}
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+COMPUTING_ROOMS = ("base", "core", "host", "plugins", "sdk")
+LIBRARY_CALLERS = {
+    "sdk/include/tenon/op_value.h",  # the definition that tests compare with: independent of tenon/elementary.h
+}
+
+
+def library_calls(path, text):
+    """(line number, name) of each elementary function of the C library that a source calls or names."""
+    code = COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    pattern = OF_LIBRARY["C" if path.suffix == ".c" or (path.suffix == ".h" and path.parts[0] == "sdk") else "C++"]
+    for match in pattern.finditer(code):
+        yield code.count("\n", 0, match.start()) + 1, match[0]
+
+
+def check_elementary(root):
+    """Checks that what computes results calls the elementary functions of the SDK, not those of the C library."""
+    for path in sources(root):
+        name = path.relative_to(root)
+        if (path.suffix not in (".c", ".cpp", ".h", ".hpp") or name.parts[0] not in COMPUTING_ROOMS
+                or name.parts[:2] == ("host", "cli") or name.as_posix() in LIBRARY_CALLERS):
+            continue
+        for line, function in library_calls(name, path.read_text(encoding="utf-8")):
+            yield f"{name}:{line}: {function} depends on the C library and the processor; expected that of tenon/elementary.h"
 
 
 def terms(rows):
