@@ -10,7 +10,8 @@ import struct
 import sys
 import zlib
 
-WORDS = "the cat dog bird sees hears a small red old house sings under over never and finds its way home".split()
+WORDS = ["the", "cat", "dog", "bird", "sees", "hears", "a", "small", "red", "old", "house", "sings", "under", "over", "never",
+         "and", "finds", "its", "way", "home"]  # fmt: skip
 
 
 class Draws:
@@ -31,7 +32,8 @@ class Draws:
 
 def write_table(folder, draws):
     """96 rows: numbers of four decimals, of many digits, of exponents; categories, classes, weights, dates and lists."""
-    rows = ["key,day,city,tags,review," + ",".join(f"x{i}" for i in range(1, 17)) + ",fine,tiny,y,share,positive,class,flag,sign"]
+    columns = ",".join(f"x{i}" for i in range(1, 17))
+    rows = [f"key,day,city,tags,review,{columns},fine,tiny,y,share,positive,class,flag,sign"]
     for i in range(96):
         numbers = [draws.decimal(-2, 2) for _ in range(16)]
         fine = draws.decimal(-1, 1, 17)
@@ -132,8 +134,9 @@ def write_sparse(folder, draws):
     for _ in range(80):
         columns = sorted({1 + draws.below(500) for _ in range(draws.below(12))})
         sparse.append(f"{draws.below(2)} " + " ".join(f"{column}:{draws.decimal(0, 1)}" for column in columns))
+    limits = (300, 40, 7)
     clicks = ["user,item,shop,price,clicked"]
-    clicks += [f"{draws.below(300)},{draws.below(40)},{draws.below(7)},{draws.decimal(0, 3)},{draws.below(2)}" for _ in range(200)]
+    clicks += [",".join(map(str, [*map(draws.below, limits), draws.decimal(0, 3), draws.below(2)])) for _ in range(200)]
     for name, lines in {"lists.svm": lists, "sparse.svm": sparse, "clicks.csv": clicks}.items():
         (folder / name).write_text("\n".join(lines) + "\n")
 

@@ -1,7 +1,8 @@
 """Trains small jobs on several kinds of processor and with several numbers of threads, and compares the bits of what they
 save and print. SPDX-License-Identifier: Apache-2.0
     run.py [--tenon [PROCESSOR=]PATH] [--processors LIST] [--threads LIST] [--jobs LIST] [--kills N] [--parallel N]
-Prints a row for each job: a digest of its model files, events and answers where all are equal, else each and what differs.
+Prints a row for each job: by processor and threads a digest of its model files and answers, and which of the models, the
+events of the training (without their times) and the answers are not the same everywhere.
 Ends with 0 if all are equal, 1 if any differ, 77 if an emulator is missing.
 """
 
@@ -34,7 +35,7 @@ PROCESSORS = {  # the command before that of tenon
     "arm64": ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"],
 }
 PARTS = ("model", "events", "answers")
-UPDATES = 24  # of a training that is killed, at least
+UPDATES = 31  # of a training that is killed, at least: three between two kills
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Case:
     processor: str
     threads: int
     kills: int = 0
+
+    def name(self):
+        return f"{self.job} {self.column()}"
 
     def column(self):
         return f"{self.processor}/{self.threads}" + (f"/kills{self.kills}" if self.kills else "")
@@ -68,7 +72,7 @@ class Training:
         self.case, self.folder = case, folder
         self.program = [*PROCESSORS[case.processor], options.tenon[case.processor]]
         self.draws = random.Random(f"{options.seed} {case}")
-        self.thread_counts = options.threads
+        self.thread_counts, self.kills_any = options.threads, options.kills > 0
         (folder / "data").symlink_to(inputs)
         source = HERE / "jobs" / f"{case.job}.toml"
         shutil.copy(source, folder / "job.toml")
@@ -82,23 +86,24 @@ class Training:
         ended = subprocess.run(self.command(verb, *arguments), cwd=self.folder, capture_output=True, text=True, check=False)
         if ended.returncode != 0:
             errors = [line for line in ended.stderr.splitlines() if not line.startswith("qemu-")]
-            raise Failed(f"{self.case.job} {self.case.column()}: {verb} ended with {ended.returncode}: {' '.join(errors)[-600:]}")
+            raise Failed(f"{self.case.name()}: {verb} ended with {ended.returncode}: {' '.join(errors)[-600:]}")
         return ended.stdout
 
     def train(self, *arguments):
         return self.output("train", "--log-format", "json", "--save", "model.safetensors", *arguments)
 
-    def train_and_kill(self, arguments):
+    def train_and_kill(self, *arguments):
         """Kills the training after one to three checkpoints, again and again, and ends it. Returns the kills."""
         kills = 0
         while kills < self.case.kills:
             left, threads = self.draws.randint(1, 3), self.draws.choice(self.thread_counts)
             command = self.command("train", "--log-format", "json", "--no-save", "--resume", *arguments, threads=threads)
-            with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
-                for line in run.stdout:
+            streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+            with subprocess.Popen(command, cwd=self.folder, **streams) as training:
+                for line in training.stdout:
                     left -= json.loads(line)["event"] == "checkpoint"
                     if left == 0:
-                        run.kill()
+                        training.kill()
                         break
             if left > 0:
                 break  # it came to its end
@@ -116,15 +121,15 @@ class Training:
 
     def run(self):
         began = time.monotonic()
-        kills, events = 0, ""
-        if self.case.kills:
-            kept = ["--set", "checkpoint.folder=kept", "--set", "checkpoint.every_batches=1", "--passes", str(self.passes())]
-            kills = self.train_and_kill(kept)
+        passes = ["--passes", str(self.passes())] if self.kills_any else []
+        kills, texts = 0, {}
+        if self.case.kills:  # it prints the events of some minibatches twice
+            kills = self.train_and_kill("--set", "checkpoint.folder=kept", "--set", "checkpoint.every_batches=1", *passes)
         else:
-            events = self.train()
-        models = b"".join(file.read_bytes() for file in sorted(self.folder.glob("*.safetensors")))
-        texts = (models, stable(events).encode(), self.answers().encode())
-        digests = {part: hashlib.sha256(text).hexdigest()[:8] for part, text in zip(PARTS, texts)}
+            texts["events"] = stable(self.train(*passes)).encode()
+        texts["model"] = b"".join(file.read_bytes() for file in sorted(self.folder.glob("*.safetensors")))
+        texts["answers"] = self.answers().encode()
+        digests = {part: hashlib.sha256(text).hexdigest()[:8] for part, text in texts.items()}
         return Outcome(digests, time.monotonic() - began, kills)
 
     def passes(self):
@@ -155,13 +160,13 @@ def run_cases(cases, options):
                 return failure
 
     with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
-        return dict(zip(cases, pool.map(outcome, cases)))
+        return dict(zip(cases, pool.map(outcome, cases), strict=True))
 
 
 def different(outcomes):
-    """Returns the parts in which the outcomes of a job differ; of killed ones the model and the answers alone."""
-    values = [o for o in outcomes if isinstance(o, Outcome)]
-    return [part for part in PARTS if len({o.digests[part] for o in values}) > 1]
+    """Returns the parts in which the outcomes of a job differ."""
+    values = [o.digests for o in outcomes if isinstance(o, Outcome)]
+    return [part for part in PARTS if len({digests[part] for digests in values if part in digests}) > 1]
 
 
 def report(outcomes, options):
@@ -179,23 +184,27 @@ def report(outcomes, options):
         print(f"{job:20}", *cells, " " + ", ".join(parts))
         for failure in failures:
             print(f"  {failure}")
-    ended = [(outcome.seconds, f"{case.job} {case.column()}") for case, outcome in outcomes.items() if isinstance(outcome, Outcome)]
+    ended = {case: outcome for case, outcome in outcomes.items() if isinstance(outcome, Outcome)}
     if options.kills:
-        print(f"{sum(o.kills for o in outcomes.values() if isinstance(o, Outcome))} kills")
-    print(f"{len(jobs)} jobs, {bad} of them differ; {sum(s for s, _ in ended):.0f} s, the longest {max(ended, default=(0, '-'))}")
+        print(f"{sum(outcome.kills for outcome in ended.values())} kills")
+    slowest = max(ended, key=lambda case: ended[case].seconds, default=None)
+    if slowest:
+        total = sum(outcome.seconds for outcome in ended.values())
+        print(f"the longest is {slowest.name()}: {ended[slowest].seconds:.1f} s of {total:.0f}")
+    print(f"{len(jobs)} jobs, {bad} of them differ")
     return bad
 
 
 def _cell(outcome):
     if isinstance(outcome, Failed):
         return "failed"
-    whole = hashlib.sha256("".join(outcome.digests.values()).encode()).hexdigest()[:8]
+    whole = hashlib.sha256((outcome.digests["model"] + outcome.digests["answers"]).encode()).hexdigest()[:8]
     return f"{whole}{f' ({outcome.kills})' if outcome.kills else ''}"
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tenon", action="append", default=[], metavar="[PROCESSOR=]PATH", help="the program (build/bin/tenon)")
+    parser.add_argument("--tenon", action="append", default=[], metavar="[PROCESSOR=]PATH", help="default: build/bin/tenon")
     parser.add_argument("--processors", default="native", help=f"of {', '.join(PROCESSORS)}; with commas between them")
     parser.add_argument("--threads", default="1", help="numbers with commas between them")
     parser.add_argument("--jobs", default="", help="names with commas between them; all")
