@@ -32,7 +32,7 @@ PROCESSORS = {  # the command before that of tenon
     "haswell": [X86, "-cpu", "Haswell"],
     "epyc": [X86, "-cpu", "EPYC"],
     "nehalem": [X86, "-cpu", "Nehalem"],
-    "arm64": ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"],
+    "arm64": ["qemu-aarch64-static", "-L", str(HERE.parents[1] / "build-arm64/sysroot")],
 }
 PARTS = ("model", "events", "answers")
 UPDATES = 31  # of a training that is killed, at least: three between two kills
