@@ -17,7 +17,8 @@ constexpr auto kIdle = std::chrono::milliseconds(200);  // between two looks at 
 constexpr std::chrono::microseconds kEager{200};        // that a caller looks without sleeping
 constexpr std::chrono::microseconds kPolling{1000};     // likewise the thread, for events that a caller waits for
 constexpr uint64_t kFewBytes = 4096;                    // that a communicator takes without their receiver
-constexpr uint64_t kPiece = uint64_t{4} << 20U;         // bytes of a message at most: others overtake what is long
+// Bytes of a message at most. Others overtake what is long, and a communicator copies what is still in a cache.
+constexpr uint64_t kPiece = uint64_t{256} << 10U;
 
 }  // namespace
 

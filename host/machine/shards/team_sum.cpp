@@ -104,21 +104,23 @@ void TeamSum::read_own(const std::map<size_t, ShardValues*>& own) {
     HostAccess& access = values.machine().access();
     Terms& terms = terms_[node.first];
     terms.counts.clear();
-    terms.rows.clear();
+    terms.rows.resize(row_sparse_.size());
     terms.buffers.resize(buffer_bytes_);
     std::byte* buffer_at = terms.buffers.data();
     for (const MergedBuffer& buffer : machine_.merged_buffers()) {
       access.read(buffer_at, values.next_value(buffer.number), buffer.bytes);
       buffer_at += buffer.bytes;
     }
-    for (const size_t number : row_sparse_) {
-      const SparseGradient& gradient = values.sparse_gradient(number);
+    for (size_t i = 0; i < row_sparse_.size(); ++i) {
+      const SparseGradient& gradient = values.sparse_gradient(row_sparse_[i]);
       const SparseGradientView view = gradient.view();
       const auto* const ids = static_cast<const int64_t*>(view.ids.data);
       const auto* const rows = static_cast<const std::byte*>(view.values.data);
       const auto count = static_cast<size_t>(view.ids.shape[0]);
       terms.counts.push_back(view.ids.shape[0]);
-      terms.rows.push_back({{ids, ids + count}, {rows, rows + count * gradient.row_bytes()}});
+      RowTerms& copy = terms.rows[i];
+      copy.ids.assign(ids, ids + count);
+      std::copy_n(rows, count * gradient.row_bytes(), copy.allocate(count * gradient.row_bytes()));
     }
   }
 }
@@ -160,9 +162,9 @@ void TeamSum::exchange_rows() {
           fail(TN_BAD_DATA, "process ", node.process, " has a gradient of ", terms.counts[i],
                " rows; expected at most ", gradient.height());
         rows.ids.resize(static_cast<size_t>(terms.counts[i]));
-        rows.values.resize(rows.ids.size() * gradient.row_bytes());
         incoming.push_back({node.process, rows.ids.data(), rows.ids.size() * sizeof(int64_t)});
-        incoming.push_back({node.process, rows.values.data(), rows.values.size()});
+        const uint64_t bytes = rows.ids.size() * gradient.row_bytes();
+        incoming.push_back({node.process, rows.allocate(bytes), bytes});
       }
       for (int64_t other = 0; is_own(node) && other < team_.processes(); ++other) {
         if (other == team_.rank()) continue;

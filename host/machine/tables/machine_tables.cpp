@@ -67,7 +67,8 @@ void SourcedTables::add_up(const ShardTree& /*tree*/, const std::map<size_t, Sha
     const int64_t count = view.ids.shape[0];
     RowTerms gradient;
     for (int64_t i = 0; i < count; ++i) gradient.ids.push_back(source.rows->ids[static_cast<size_t>(places[i])]);
-    gradient.values.assign(values, values + static_cast<size_t>(count * source.table->width) * sizeof(float));
+    const auto bytes = static_cast<size_t>(count * source.table->width) * sizeof(float);
+    std::copy_n(values, bytes, gradient.allocate(bytes));
     source_.take(static_cast<size_t>(source.table - model().tables.data()), std::move(gradient));
   }
 }

@@ -180,7 +180,13 @@ void TableFetch::exchange_late(Request& now, const Request* next) {
 
 uint64_t TableFetch::bytes(const Share& share, bool is_early) const {
   uint64_t elements = 0;
-  share.each(is_early, [&](size_t table, int64_t) { elements += static_cast<uint64_t>(tables_[table].width); });
+  auto flag = share.early.begin();
+  for (size_t table = 0; table < share.rows.size(); ++table) {
+    const auto rows = static_cast<int64_t>(share.rows[table].size());
+    const int64_t late = std::count(flag, flag + rows, uint8_t{0});
+    elements += static_cast<uint64_t>((is_early ? rows - late : late) * tables_[table].width);
+    flag += rows;
+  }
   return elements * sizeof(float);
 }
 

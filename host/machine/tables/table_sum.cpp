@@ -2,7 +2,6 @@
 #include "host/machine/tables/table_sum.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/floating_point_mode.h"
 
@@ -22,11 +21,14 @@ TableSum::TableSum(const TableOwners& owners, size_t shards)
 // Fills the messages to the owners: of each node, of each table, the ids of its rows and their values.
 void TableSum::divide(const std::map<size_t, ShardValues*>& own, const std::vector<Source>& sources) {
   const auto processes = static_cast<size_t>(owners_.processes());
-  std::vector<std::vector<Part>> parts;    // by node and source, by owner
   std::vector<uint64_t> bytes(processes);  // of the messages
+  parts_.resize(own.size() * sources.size());
+  auto parts = parts_.begin();
   for (const auto& node : own)
     for (const Source& source : sources) {
-      std::vector<Part>& by_owner = parts.emplace_back(processes);
+      std::vector<Part>& by_owner = *parts++;
+      by_owner.resize(processes);
+      for (Part& part : by_owner) part.rows.clear(), part.ids.clear();
       const SparseGradientView view = node.second->sparse_gradient(source.gradient).view();
       const auto* const places = static_cast<const int64_t*>(view.ids.data);
       for (int64_t i = 0; i < view.ids.shape[0]; ++i) {
@@ -40,7 +42,7 @@ void TableSum::divide(const std::map<size_t, ShardValues*>& own, const std::vect
     }
   for (size_t process = 0; process < processes; ++process) {
     MessageWriter writer(messages_.to(static_cast<int64_t>(process)), bytes[process]);
-    auto by_owner = parts.begin();
+    auto by_owner = parts_.begin();
     for (const auto& node : own)
       for (const Source& source : sources) {
         const Part& part = (*by_owner++)[process];
@@ -73,9 +75,7 @@ void TableSum::take(const ShardTree& tree, const std::vector<Source>& sources) {
       reader.read(rows.ids, reader.length(owners_.blocks().rows(table.height)));
       for (const int64_t id : rows.ids) owners_.require_owned(table, id, node.process, "has a gradient of");
       const uint64_t bytes = rows.ids.size() * row_bytes(sources[i]);
-      const std::byte* const values = reader.bytes(bytes);
-      rows.values.resize(bytes);
-      if (bytes > 0) std::memcpy(rows.values.data(), values, bytes);
+      rows.values = {reader.bytes(bytes), bytes};
     }
   }
 }

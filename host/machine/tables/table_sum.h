@@ -45,6 +45,7 @@ class TableSum {
 
   const TableOwners& owners_;
   size_t shards_;
+  std::vector<std::vector<Part>> parts_;  // scratch, by node and source, by owner
   Messages messages_;
   std::map<size_t, Terms> terms_;  // by the first shard of the node
 };

@@ -239,8 +239,7 @@ void BoundedServer::apply(Trainer& trainer, const Message& body) {
     for (const int64_t row : gradient.ids)
       require_owned(*machine_.set(), tables[table], row, trainer.rank, "has a gradient of");
     const uint64_t bytes = gradient.ids.size() * static_cast<size_t>(tables[table].width) * sizeof(float);
-    const std::byte* const values = reader.bytes(bytes);
-    gradient.values.assign(values, values + bytes);
+    gradient.values = {reader.bytes(bytes), bytes};
     machine_.set_row_gradient(table, gradient);
   }
   if (is_first()) values_.read_gradients(reader);

@@ -105,8 +105,7 @@ void StepValues::read_gradients(MessageReader& from) {
       if (id < 0 || id >= entry.shape[0])
         fail(TN_BAD_DATA, "a gradient of row ", id, " of parameter \"", entry.name, "\", which has ", entry.shape[0]);
     const uint64_t bytes = rows.ids.size() * (entry.count / static_cast<uint64_t>(entry.shape[0])) * sizeof(float);
-    const std::byte* const values = from.bytes(bytes);
-    rows.values.assign(values, values + bytes);
+    rows.values = {from.bytes(bytes), bytes};
     machine_.step().set_rows(entry.name, rows);
   }
   for (const size_t number : dense_) {

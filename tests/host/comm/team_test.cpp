@@ -40,7 +40,7 @@ TEST(Team, KnowsItsPlace) {
 TEST(Team, ExchangesBytesInTheirOrderWhateverOvertakes) {
   LoopTeam ranks(3, disordered());
   EXPECT_THAT(ranks.run([&](Team& team) {
-    for (const uint64_t bytes : {0UL, 1UL, 5000UL, (9UL << 20U) + 7}) {
+    for (const uint64_t bytes : {0UL, 1UL, 5000UL, 256UL << 10U, (256UL << 10U) + 1, (9UL << 20U) + 7}) {
       std::vector<std::vector<unsigned char>> first(3), second(3), sent(3);
       std::vector<Team::Outgoing> outgoing;
       std::vector<Team::Incoming> incoming;
