@@ -30,7 +30,7 @@ class Line {
  public:
   void append(const char* text) {
     for (; *text != '\0' && length_ + 1 < sizeof text_; ++text)
-      text_[length_++] = *text >= ' ' || *text < 0 ? *text : '?';
+      text_[length_++] = *text >= ' ' || static_cast<signed char>(*text) < 0 ? *text : '?';
   }
   void print() {
     text_[length_++] = '\n';

@@ -15,7 +15,7 @@ inline uint32_t portable_trait(const tn_services* services) {
 #else
   constexpr bool fuses = true;
 #endif
-  return fuses && tn_any_alignment(services) != 0 ? uint32_t{TN_TRAIT_PORTABLE} : 0U;
+  return fuses ? tn_portable(services) : 0U;
 }
 // The same of a call that takes operands of any alignment.
 inline uint32_t call_traits(const tn_services* services) {

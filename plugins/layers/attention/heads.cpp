@@ -6,6 +6,7 @@
 
 #include "attend.h"
 #include "positions.h"
+#include "targets.h"
 
 namespace tenon::attention {
 
@@ -24,6 +25,7 @@ void Heads::describe(tn::KernelDescription& d, const char* type, const char* nam
   d.kernel(type, "cpu", name, 10);
   d.compute(TN_F32);
   d.compute(TN_F64);
+  if (fuses()) d.portable();
 }
 
 bool Heads::supports(const tn::KernelSite& site, int32_t&) { return site.input(kQuery).dtype() == site->compute; }

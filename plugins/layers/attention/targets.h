@@ -4,7 +4,7 @@
 #pragma once
 
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 
 #include <hwy/detect_targets.h>
@@ -34,6 +34,14 @@ inline bool has_avx512() {
 #else
 #define TENON_CHOOSE_AVX512(call)
 #endif
+// Whether sums are those of docs/arithmetic.md: the processor multiplies and adds with one rounding.
+inline bool fuses() {
+#if HWY_TARGETS & HWY_AVX2
+  return has_avx2();
+#else
+  return true;
+#endif
+}
 // Returns `call` from the namespace compiled for the best instruction set of this processor.
 #define TENON_CHOOSE(call)  \
   TENON_CHOOSE_AVX512(call) \

@@ -70,6 +70,7 @@ class ChooseRowsKernel {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("choose_rows", "cpu", "choose_rows", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }
@@ -145,6 +146,7 @@ class ChooseSequencesKernel {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("choose_sequences", "cpu", "choose_sequences", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }

@@ -141,6 +141,7 @@ class Alignments {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("ctc", "cpu", "ctc_alignments", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }

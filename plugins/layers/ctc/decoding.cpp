@@ -32,6 +32,7 @@ class BestPath {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("ctc_decoding", "cpu", "ctc_best_path", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }

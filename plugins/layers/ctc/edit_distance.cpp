@@ -46,6 +46,7 @@ class Distances {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("edit_distance", "cpu", "edit_distances", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }

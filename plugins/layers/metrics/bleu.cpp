@@ -70,6 +70,7 @@ class CommonRuns {
  public:
   static void describe(tn::KernelDescription& d) {
     d.kernel("bleu", "cpu", "bleu_common_runs", 10);
+    d.portable();
     d.compute(TN_F32);
     d.compute(TN_F64);
   }

@@ -124,7 +124,10 @@ struct SequenceUnpad {
 // All rows of each sample, for sequence_unpad without "like".
 class AllRows {
  public:
-  static void describe(tn::KernelDescription& d) { d.kernel("sequence_unpad", "cpu", "sequence_rows", 10); }
+  static void describe(tn::KernelDescription& d) {
+    d.kernel("sequence_unpad", "cpu", "sequence_rows", 10);
+    d.portable();
+  }
   static bool supports(const tn::KernelSite& site) { return !site.has_input(1); }
 
   explicit AllRows(const tn::KernelSite& site) : samples_(site.input(0)[0]), length_(site.input(0)[1].offset) {}

@@ -77,7 +77,10 @@ struct SequenceSlice {
 // The ranges of starts and lengths.
 class Slices {
  public:
-  static void describe(tn::KernelDescription& d) { d.kernel("sequence_slice", "cpu", "sequence_slices", 10); }
+  static void describe(tn::KernelDescription& d) {
+    d.kernel("sequence_slice", "cpu", "sequence_slices", 10);
+    d.portable();
+  }
   static bool supports(const tn::KernelSite& site) { return site.has_input(kStart) || site.has_input(kLength); }
 
   explicit Slices(const tn::KernelSite& site)

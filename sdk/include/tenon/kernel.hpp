@@ -63,6 +63,9 @@ class KernelDescription {
     table_.parameters_known = parameters;
   }
 #endif
+  // Its calls have the bits of docs/arithmetic.md on every processor: TN_TRAIT_PORTABLE, on hosts that know it.
+  void portable() { portable_ = true; }
+  bool is_portable() const { return portable_; }
   void fusion(const tn_fusion_pattern* pattern) { table_.fusion = pattern; }
   void shared(const tn_shared* shared) { table_.shared = shared; }
 
@@ -79,6 +82,7 @@ class KernelDescription {
   tn_dtype dtypes_[8] = {};
   const char* attributes_[kMostAttributes] = {};
   uint32_t count_ = 0;
+  bool portable_ = false;
   tn_kernel table_ = {};
 };
 
@@ -231,6 +235,7 @@ class KernelTable {
       auto binding = std::make_unique<T>(KernelSite(*site), direction);
       if constexpr (HasWorkspace<T>::value) prepared->workspace_bytes = binding->workspace_bytes();
       if constexpr (HasTraits<T>::value) prepared->traits = binding->traits();
+      if (instance().description_.is_portable()) prepared->traits |= tn_portable(site->services);
       prepared->run = &run;
       prepared->destroy = &destroy;
       prepared->binding = binding.release();

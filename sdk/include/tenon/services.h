@@ -74,6 +74,11 @@ static inline uint32_t tn_any_alignment(const tn_services* services) {
   return services->abi_major > 0 || services->abi_minor >= 4 ? 64u : 0u;
 }
 
+/* TN_TRAIT_PORTABLE, likewise: 0 on hosts that do not know it. */
+static inline uint32_t tn_portable(const tn_services* services) {
+  return services->abi_major > 0 || services->abi_minor >= 4 ? 128u : 0u;
+}
+
 /* "tenon.log/1": lines for the application's log. */
 #define TN_LOG "tenon.log/1"
 typedef struct tn_log {

@@ -23,6 +23,7 @@
 #endif
 // Returns `call` from the namespace compiled for `isa`, or the best one below it.
 #define TENON_CHOOSE(isa, call)  \
+  static_cast<void>(isa);        \
   TENON_CHOOSE_AVX512(isa, call) \
   TENON_CHOOSE_AVX2(isa, call)   \
   return HWY_STATIC_DISPATCH(call)

@@ -1,4 +1,5 @@
 // Selects instructions. SPDX-License-Identifier: Apache-2.0
+#ifdef TENON_CPU_ASSEMBLES
 #include "pointwise/vector_code.h"
 
 #include <tenon/program.h>
@@ -355,3 +356,4 @@ Lanes VectorCode::compute(const KernelKey& key, Lanes& a, Lanes& b, Lanes& c) {
 }
 
 }  // namespace tenon::cpu
+#endif
