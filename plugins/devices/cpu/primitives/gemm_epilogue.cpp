@@ -21,16 +21,23 @@ struct GemmEpilogue {
   uint64_t packing;  // where in the workspace B is packed if that pays: behind what the program needs
 };
 
+// Returns the multiplications of a row of C. A side that varies counts as 128, whatever its bound: machines of all
+// sizes have the same calls, and chunks of as many rows.
+double row_work(const tn_gemm& gemm) {
+  constexpr int64_t kVarying = 128;
+  const auto side = [](const tn_dim& dim) {
+    return static_cast<double>(dim.symbol == TN_SYMBOL_NONE ? dim.offset : kVarying);
+  };
+  return side(gemm.n) * side(gemm.k);
+}
+
 // Returns the chunks of rows of C: of rows that give work for a few microseconds, and enough for a copy of B to pay if
 // C has many rows; of a packed B enough to read it for. They follow from the constant sides, and not from bounds: sums
 // along the columns of C have an order.
 Chunks chunks_of(const tn_gemm& gemm, bool packed) {
-  constexpr double kWorthwhile = 1e6;                  // multiplications
-  constexpr int64_t kPackedRows = 12, kVarying = 128;  // a side that varies counts as kVarying
-  const auto side = [](const tn_dim& dim) {
-    return static_cast<double>(dim.symbol == TN_SYMBOL_NONE ? dim.offset : kVarying);
-  };
-  const double row = side(gemm.n) * side(gemm.k);
+  constexpr double kWorthwhile = 1e6;  // multiplications
+  constexpr int64_t kPackedRows = 12;
+  const double row = row_work(gemm);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
   return {std::max({packed ? kPackedRows : int64_t{1}, least, int64_t{1}}), false, !packed};
 }
@@ -41,8 +48,8 @@ tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   // Scalar products have sums of another order.
   if (is_swapped(gemm) && gemm.m.symbol == TN_SYMBOL_NONE && gemm.m.offset == 1) return TN_UNSUPPORTED;
   // Chunks of rows would read a large B again and again, which takes longer than a pass over C.
-  constexpr int64_t kLarge = int64_t{1} << 20, kManyRows = 512;
-  if (gemm.m.bound >= kManyRows && gemm.n.bound >= kLarge / std::max<int64_t>(gemm.k.bound, 1)) return TN_UNSUPPORTED;
+  constexpr double kLarge = 1 << 20;
+  if (row_work(gemm) >= kLarge) return TN_UNSUPPORTED;
   // A second pass over the whole grid would read C from memory again.
   return check_epilogue(*epilogue->site, epilogue->product, gemm.dtype, Passes::kOne);
 }
