@@ -6,12 +6,12 @@
 #include <unordered_set>
 
 #include "base/nearest.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "core/attribute.h"
 #include "core/error.h"
 #include "core/files/model_header.h"
-#include "core/files/sha256.h"
 #include "core/shape.h"
 
 namespace tenon::core {
@@ -38,7 +38,7 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
   if (texts.empty()) return nullptr;
   auto names = std::make_shared<Names>();
   names->count = static_cast<int64_t>(texts.size());
-  Sha256 hash;
+  base::Sha256 hash;
   uint64_t bytes = 0;
   bool whole = names->count <= kMostNames;
   for (const std::string_view text : texts) {

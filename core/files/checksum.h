@@ -1,43 +1,20 @@
 // The checksum of a model file. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <variant>
 
-#include "core/files/sha256.h"
+#include "base/sha256.h"
+#include "base/xxh3.h"
 
 namespace tenon::core {
-
-// XXH3 with 128 bits and seed 0 (xxhash.com): detects damage at the speed of memory.
-class Xxh3 {
- public:
-  Xxh3() { XXH3_128bits_reset(&state_); }
-  void update(const void* data, uint64_t bytes) {
-    if (bytes != 0) XXH3_128bits_update(&state_, data, bytes);
-  }
-  // In lower-case hex, the high half first. Called once.
-  [[nodiscard]] std::string finish() {
-    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
-    char hex[33];
-    static_cast<void>(std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                                    static_cast<unsigned long long>(hash.low64)));
-    return hex;
-  }
-
- private:
-  XXH3_state_t state_;
-};
 
 // The hash by which a file states its checksum: SHA-256 in files of earlier versions.
 class Checksum {
  public:
-  static Checksum xxh3() { return Checksum(Xxh3()); }
-  static Checksum sha256() { return Checksum(Sha256()); }
+  static Checksum xxh3() { return Checksum(base::Xxh3()); }
+  static Checksum sha256() { return Checksum(base::Sha256()); }
   void update(const void* data, uint64_t bytes) {
     std::visit([&](auto& hash) { hash.update(data, bytes); }, hash_);
   }
@@ -46,8 +23,8 @@ class Checksum {
   }
 
  private:
-  explicit Checksum(std::variant<Xxh3, Sha256> hash) : hash_(hash) {}
-  std::variant<Xxh3, Sha256> hash_;
+  explicit Checksum(std::variant<base::Xxh3, base::Sha256> hash) : hash_(hash) {}
+  std::variant<base::Xxh3, base::Sha256> hash_;
 };
 
 }  // namespace tenon::core

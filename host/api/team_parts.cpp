@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/processor.h"
-#include "core/files/checksum.h"
+#include "base/xxh3.h"
 
 namespace tenon::host {
 
@@ -15,7 +15,7 @@ namespace {
 std::string digest_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);
-  Xxh3 hash;
+  base::Xxh3 hash;
   while (file.read(part.data(), static_cast<std::streamsize>(part.size())), file.gcount() > 0)
     hash.update(part.data(), static_cast<uint64_t>(file.gcount()));
   return hash.finish();

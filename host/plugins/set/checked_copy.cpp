@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "core/files/file_limit.h"
-#include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
 
 namespace tenon::host {
@@ -156,7 +156,7 @@ bool seal(int file) {
 // "/" for 0 state the first bits of a digest.
 std::string memory_prefix(const std::string& digest, const fs::path& place) {
   constexpr size_t kBytes = 8;
-  Sha256 hash;
+  base::Sha256 hash;
   const std::string text = digest + '\0' + place.string();
   hash.update(text.data(), text.size());
   std::string result = kMemory;
@@ -211,7 +211,7 @@ Bundle::Bundle(const SetPlugin& entry, const fs::path& plugin, const std::string
   files_.push_back({plugin, plugin.lexically_relative(folder), sha256});
   for (const SetLibrary& library : entry.libraries)
     files_.push_back({library.file, library.file.lexically_relative(folder), library.sha256});
-  Sha256 hash;
+  base::Sha256 hash;
   for (const File& file : files_) {
     const std::string line = file.place.string() + '\0' + file.sha256;
     hash.update(line.data(), line.size());
@@ -305,7 +305,7 @@ void CheckedCopy::copy(const Bundle::File& file, int to, FileSystem& files) cons
   const char* const what = root_ ? "cannot write the file" : "cannot be copied to memory";
   if (const std::string fault = file_limit_fault(input->size()); !fault.empty())
     fail(TN_IO, SubjectName{subject.string()}, subject.string(), ": ", what, ": ", fault);
-  Sha256 hash;
+  base::Sha256 hash;
   std::vector<char> part(std::min(kPart, input->size()));
   for (uint64_t at = 0; at < input->size(); at += part.size()) {
     const auto bytes = static_cast<size_t>(std::min<uint64_t>(part.size(), input->size() - at));

@@ -15,8 +15,8 @@
 
 #include "base/files.h"
 #include "base/not_copied.h"
+#include "base/sha256.h"
 #include "core/error.h"
-#include "core/files/sha256.h"
 #include "host/plugins/set/hex.h"
 
 namespace tenon::host {
@@ -162,7 +162,7 @@ bool is_signed(const std::string& sha256, const std::string& signature, const st
 
 std::string digest_of(InputFile& file) {
   constexpr uint64_t kPart = uint64_t{1} << 20;
-  Sha256 hash;
+  base::Sha256 hash;
   std::vector<char> part(std::min(kPart, file.size()));
   for (uint64_t at = 0; at < file.size(); at += part.size()) {
     const uint64_t bytes = std::min<uint64_t>(part.size(), file.size() - at);

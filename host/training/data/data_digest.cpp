@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "base/xxh3.h"
 #include "core/error.h"
-#include "core/files/checksum.h"
 
 namespace tenon::host {
 
 std::string digest_of(const SampleBlock& samples) {
-  Xxh3 hash;
+  base::Xxh3 hash;
   for (const Column& column : samples.columns()) {
     const ArrayView view = column.view();
     const auto add = [&](const void* data, int64_t count, uint64_t element) {
@@ -33,19 +33,19 @@ std::string digest_of(const SampleBlock& samples) {
 }
 
 std::string digest_of(const std::string& text) {
-  Xxh3 hash;
+  base::Xxh3 hash;
   hash.update(text.data(), text.size());
   return hash.finish();
 }
 
 std::string digest_of(const ParameterSet& set, const ParameterEntry& entry) {
-  Xxh3 hash;
+  base::Xxh3 hash;
   if (!entry.table) hash.update(set.values(entry), entry.count * sizeof(float));
   return hash.finish();
 }
 
 std::string digest_of(const ParameterSet& set) {
-  Xxh3 hash;
+  base::Xxh3 hash;
   for (const ParameterEntry& entry : set.entries())
     if (!entry.table) hash.update(set.values(entry), entry.count * sizeof(float));
   return hash.finish();

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/files/checksum.h"
 #include "host/training/data/data_digest.h"
 
 namespace tenon::host {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files/checksum.h"
+#include "base/xxh3.h"
 #include "tests/support/fuzz/mutations.h"
 #include "tests/support/fuzz/source_files.h"
 
@@ -36,7 +36,7 @@ inline std::string checked_model(nlohmann::json header, const std::string& data)
   if (metadata.is_object()) {
     metadata.erase("tenon.sha256");
     metadata.erase("tenon.xxh3_128");
-    tenon::core::Xxh3 hash;
+    tenon::base::Xxh3 hash;
     const std::string canonical = json_text(header);
     hash.update(canonical.data(), canonical.size());
     hash.update(data.data(), data.size());

@@ -1,4 +1,4 @@
-// SHA-256, as model files and lists of names state it. SPDX-License-Identifier: Apache-2.0
+// SHA-256, as lists of names, plugin sets and records of trainings state it. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sodium/crypto_hash_sha256.h>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tenon::core {
+namespace tenon::base {
 
 // libsodium's hash is a pure function and needs no sodium_init, which would touch process-wide state.
 class Sha256 {
@@ -31,4 +31,4 @@ class Sha256 {
   crypto_hash_sha256_state state_;
 };
 
-}  // namespace tenon::core
+}  // namespace tenon::base
