@@ -79,7 +79,7 @@ LaunchedJob read_job(const cli::TrainCommand& command) {
   LaunchedJob result;
   result.path = absolute(named);
   const Job job = command.load();
-  (void)cli::parse_with_includes(cli::read_job_file(named, named), named, &result.files);
+  result.files = job.files;
   for (cli::JobFile& file : result.files) file.path = absolute(file.path);
   if (job.checkpoint) result.folder = absolute(job.checkpoint->folder);
   result.shards = job.shards;

@@ -50,7 +50,7 @@ Console::Console(LogFormat format, bool quiet)
       next_bar_(Clock::now() + kBarEvery) {}
 
 void Console::line(const std::string& text) {
-  if (json()) return;
+  if (format_ != LogFormat::kText) return;
   clear_bar();
   if (!(std::cout << plain(text) << std::endl)) throw Failure(kIo, "cannot write to standard output");
 }

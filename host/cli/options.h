@@ -50,7 +50,7 @@ class Options {
   bool help_ = false;
 };
 
-enum class LogFormat { kText, kJson };
+enum class LogFormat { kText, kJson, kNone };
 
 // Which plugins the program may use.
 struct PluginOptions {

@@ -44,12 +44,13 @@ void merge(Node& to, Node&& from, const std::string& prefix) {
 // Reads the files of one job.
 class Inclusion {
  public:
-  Inclusion(const std::string& job, std::vector<JobFile>* files) : job_(job), files_(files) {}
+  Inclusion(const std::string& job, std::vector<JobFile>* files, const std::vector<JobFile>* included)
+      : job_(job), files_(files), included_(included) {}
 
   // Returns the file joined with those that it includes, in the order in which it names them.
   Node load(std::string_view text, const std::string& path) {
     bytes_ += text.size();
-    if (files_ != nullptr) files_->push_back({path, std::string(text)});
+    files_->push_back({path, std::string(text)});
     Node own = parse_toml(text, path);
     auto& members = *own.get<Node::Members>();
     auto include = members.extract("include");
@@ -121,13 +122,20 @@ class Inclusion {
   }
 
   // file: what is read, after all links were followed; path: its name in messages.
-  static std::string read(const fs::path& file, const std::string& path) {
+  [[nodiscard]] std::string read(const fs::path& file, const std::string& path) const {
+    if (included_ != nullptr) {
+      const auto at =
+          std::find_if(included_->begin(), included_->end(), [&](const JobFile& one) { return one.path == path; });
+      if (at == included_->end()) throw Failure(kNotFound, "there is no text of \"" + path + "\"");
+      return at->text;
+    }
     std::error_code error;
     return read_job_file(fs::exists(file, error) ? file.string() : path, path);
   }
 
   const std::string& job_;
-  std::vector<JobFile>* const files_;  // null: not asked for
+  std::vector<JobFile>* const files_;
+  const std::vector<JobFile>* const included_;  // null: those on disk
   size_t bytes_ = 0;
   std::set<fs::path> done_;
   std::vector<Open> open_;  // files that are being read, each included by the one before
@@ -160,8 +168,9 @@ std::string read_job_file(const std::string& path, const std::string& name) {
   return text;
 }
 
-Node parse_with_includes(std::string_view text, const std::string& path, std::vector<JobFile>* files) {
-  return Inclusion(path, files).load(text, path);
+Node parse_with_includes(std::string_view text, const std::string& path, std::vector<JobFile>* files,
+                         const std::vector<JobFile>* included) {
+  return Inclusion(path, files, included).load(text, path);
 }
 
 }  // namespace tenon::cli

@@ -26,9 +26,9 @@ struct JobFile {
 };
 
 // Parses the job file `path` of this text, and joins it with all files that it includes; see docs/formats.md. The
-// result has no key "include". files: gets all files, the job first. Throws Failure with the place of the [include] at
-// fault.
-[[nodiscard]] Node parse_with_includes(std::string_view text, const std::string& path,
-                                       std::vector<JobFile>* files = nullptr);
+// result has no key "include". files: gets all files, the job first. included: as of parse_job. Throws Failure with the
+// place of the [include] at fault.
+[[nodiscard]] Node parse_with_includes(std::string_view text, const std::string& path, std::vector<JobFile>* files,
+                                       const std::vector<JobFile>* included = nullptr);
 
 }  // namespace tenon::cli

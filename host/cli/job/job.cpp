@@ -312,8 +312,10 @@ void read_names(Section& top, Job& job) {
 
 }  // namespace
 
-Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
-  Node tree = parse_with_includes(text, path);
+Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets,
+              const std::vector<JobFile>* included) {
+  Job job;
+  Node tree = parse_with_includes(text, path, &job.files, included);
   std::vector<std::string> later;  // for layers of blocks
   for (const std::string& argument : sets) {
     if (names_unknown_layer(tree, argument))
@@ -321,7 +323,6 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
     else
       apply_set(tree, argument);
   }
-  Job job;
   job.blocks = expand_blocks(tree);
   for (const std::string& argument : later) apply_set(tree, argument);
   job.path = path;

@@ -11,6 +11,7 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
+#include "host/cli/job/include.h"
 #include "host/toml/node.h"
 
 namespace tenon::cli {
@@ -191,10 +192,11 @@ struct JobGeneration {
 };
 
 struct Job {
-  std::string path;        // of the file, as given
-  std::string directory;   // the base of relative paths in the job
-  TrainOptions training;   // its options that have a key of their own, but for the tables below
-  int64_t test_every = 0;  // passes; 0: only at the end
+  std::string path;            // of the file, as given
+  std::string directory;       // the base of relative paths in the job
+  std::vector<JobFile> files;  // its own, then those that are included
+  TrainOptions training;       // its options that have a key of their own, but for the tables below
+  int64_t test_every = 0;      // passes; 0: only at the end
   int64_t seed = 0;
   int64_t threads = 0;
   std::string device;                           // empty: cpu
@@ -236,7 +238,9 @@ inline constexpr const char* kDataPlaces[] = {"files", "file", "folders", "folde
 // Both throw Failure: kBadConfig naming place and key, kNotFound or kIo for the file itself, kUsage for a malformed
 // --set. `sets` are the arguments of --set, applied in order.
 [[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& sets);
-[[nodiscard]] Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets);
+// included: the files that the job may include, in place of those on disk; null: these.
+[[nodiscard]] Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets,
+                            const std::vector<JobFile>* included = nullptr);
 
 // Returns a job with [reader.test] alone, from the text of the model file at `path` that says how its data is read
 // (reader_metadata.h). Paths in it are relative to the folder of the file. Throws as parse_job.

@@ -152,7 +152,14 @@ void TrainCommand::add_saving() {
       "where to save the model, instead of the job's key \"save\"")("no-save", po::bool_switch(&arguments.no_save),
                                                                     "save nothing")(
       "test-every", po::value(&arguments.test_every)->value_name("N")->notifier(at_least_0),
-      "also test after every N passes, instead of the job's key \"test_every\"");
+      "also test after every N passes, instead of the job's key \"test_every\"")(
+      "run",
+      po::value(&arguments.run)->value_name("FOLDER")->notifier(not_empty(options, "--run", "the name of a folder")),
+      "write a record of the training into this folder, from which `tenon rerun` repeats it (docs/rerun.md)")(
+      "run-every", po::value(&arguments.run_every)->value_name("N")->notifier([this](int64_t updates) {
+        if (updates < 1) options.fail("--run-every: expected at least 1, got " + std::to_string(updates));
+      }),
+      "keep a digest of the parameters every N updates in the record; default: about a thousand in all");
 }
 
 void TrainCommand::add_resuming() {
@@ -170,6 +177,7 @@ void TrainCommand::add_resuming() {
 
 bool TrainCommand::parse(const Arguments& words) {
   if (!options.parse(words)) return false;
+  if (arguments.run_every > 0 && arguments.run.empty()) options.fail("--run-every is about --run, which is missing");
   if (arguments.no_save && !arguments.save.empty()) options.fail("--save and --no-save exclude each other");
   for (const std::string& change : changes_) {
     const std::string name = change.substr(0, change.find('=')), key = job_key_of(name);

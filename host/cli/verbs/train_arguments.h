@@ -56,6 +56,8 @@ struct TrainArguments {
   bool resume = false, resume_inexact = false;
   std::string resume_from;
   std::vector<std::string> resume_with;  // names of tn_checkpoint_options.resume_with
+  std::string run;                       // the folder of the record; empty: none is kept
+  int64_t run_every = 0;                 // updates between digests; 0: chosen
   LaunchArguments launch;
   ClusterArguments cluster;
 

@@ -27,11 +27,13 @@
 #include "host/cli/job/topology.h"
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
+#include "host/cli/record/recorder.h"
 #include "host/cli/report.h"
 #include "host/cli/team.h"
 #include "host/cli/training.h"
 #include "host/cli/verbs/save_path.h"
 #include "host/cli/verbs/train_arguments.h"
+#include "host/cli/verbs/train_job.h"
 #include "host/cli/verbs/verbs.h"
 #include "process/thread_probe.h"
 
@@ -85,12 +87,14 @@ std::string repeated_text(uint64_t repeated, uint64_t torn) {
 
 class Training : base::NotCopied {
  public:
-  // team: in which this process was started, if it was. control: of its launcher; null: there is none.
+  // team: in which this process was started, if it was. control: of its launcher; null: there is none. recorder: null:
+  // no record is kept.
   Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team,
-           process::Control* control)
+           process::Control* control, Recorder* recorder)
       : arguments_(arguments),
         job_(std::move(job)),
         control_(control),
+        recorder_(recorder),
         leads_(!team || team->leads()),
         console_(format, arguments.common.quiet || !leads_),
         save_(save_path()),
@@ -148,9 +152,23 @@ class Training : base::NotCopied {
   }
 
   int run() {
+    if (recorder_ == nullptr) return train_and_save();
+    RecordedTraining recorded = {job_, host_, options_.parameters};
+    if (options_.team) recorded.processes = options_.team.info().processes;
+    if (options_.team) recorded.trainers = recorded.processes - options_.team.info().servers;
+    recorded.is_whole = !rows_are_shared();
+    recorder_->begin(recorded);
+    const int exit = train_and_save();
+    recorder_->end(exit, models_, tested_);
+    return exit;
+  }
+
+ private:
+  int train_and_save() {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
+      if (recorder_ != nullptr) recorder_->tell(event);
       if (control_ != nullptr) tell_phase(event.kind());
       best_ = event.best();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
@@ -188,14 +206,12 @@ class Training : base::NotCopied {
       console_.note("not tested: the rows of tables lie with several processes; save the model, or set test_every");
       return exit;
     }
-    const TestResult tested = is_tested ? *tested_ : test();
-    report_.test(tested, report_.passes_done(), "test");
-    if (std::isfinite(tested.cost)) return exit;
+    if (!is_tested) tested_ = test();
+    report_.test(*tested_, report_.passes_done(), "test");
+    if (std::isfinite(tested_->cost)) return exit;
     console_.warn("the cost on [reader.test] is not a finite number" + (save_ ? "; " + *save_ + " is saved" : ""));
     return kBadConfig;
   }
-
- private:
   // Makes the sets of the averages and of the best values, if the job wants them. make_set: returns a new one.
   template <typename MakeSet>
   void keep_values(const MakeSet& make_set) {
@@ -365,6 +381,7 @@ class Training : base::NotCopied {
       throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
     }
     report_.saved(path, best_, watched());
+    models_.push_back({path == save_ ? "save" : "average.save", path});
   }
 
   // Other data must bring the lists that the file cannot hold (docs/model-file.md).
@@ -407,6 +424,7 @@ class Training : base::NotCopied {
   const TrainArguments& arguments_;
   Job job_;
   process::Control* const control_;
+  Recorder* const recorder_;
   const bool leads_;  // whether this process is alone or number 0 of its team: the one that reports and saves
   Console console_;
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
@@ -423,6 +441,7 @@ class Training : base::NotCopied {
   int still_ = 0;                              // lines with the same step, while nobody is waited for
   std::optional<TestResult> tested_;           // of the parameters as they are
   std::optional<BestMeasurement> best_;
+  std::vector<RecordedModel> models_;  // that were saved
   Layers outputs_;
   TrainOptions options_;
 };
@@ -437,6 +456,10 @@ class Training : base::NotCopied {
 }
 
 }  // namespace
+
+int train_job(const TrainArguments& arguments, Job job, Recorder& recorder) {
+  return Training(arguments, std::move(job), LogFormat::kNone, std::nullopt, nullptr, &recorder).run();
+}
 
 int run_train(const Arguments& arguments) {
   TrainCommand command;
@@ -457,7 +480,11 @@ int run_train(const Arguments& arguments) {
                         "mode, with the key \"staleness\", they have all parameters");
     if (team) team->options.servers = servers;
     if (team && job.threads == 0) job.threads = threads_among(team->local);
-    return Training(command.arguments, std::move(job), format, team, control).run();
+    std::optional<FileRecorder> recorder;
+    if (!command.arguments.run.empty() && (!team || team->leads()))
+      recorder.emplace(command.arguments.run, command.arguments.run_every, command.arguments.common.sets,
+                       command.arguments.resumes());
+    return Training(command.arguments, std::move(job), format, team, control, recorder ? &*recorder : nullptr).run();
   });
 }
 

@@ -38,6 +38,7 @@ inline constexpr Verb kVerbs[] = {
     {"new job", nullptr, "write a commented job for a table or for folders of pictures"},
     {"train", run_train, "train the model of a job file"},
     {"launch", nullptr, "start and supervise several processes of 'train'"},
+    {"rerun", nullptr, "train again from the record of a training, and compare"},
     {"test", run_test, "measure a saved model on the job's test data"},
     {"infer", run_infer, "print a saved model's predictions"},
     {"generate", run_generate, "continue texts with a saved model of sequences"},
