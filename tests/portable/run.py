@@ -12,6 +12,7 @@ import argparse
 import concurrent.futures
 import dataclasses
 import hashlib
+import itertools
 import json
 import pathlib
 import random
@@ -151,7 +152,7 @@ def stable(events):
 
 
 def run_cases(cases, options):
-    """Returns the outcome of each case, or the exception that ended it."""
+    """Yields each case with its outcome, or with the exception that ended it, in their order."""
     def outcome(case):
         with tempfile.TemporaryDirectory(prefix="portable-") as folder:
             try:
@@ -160,7 +161,7 @@ def run_cases(cases, options):
                 return failure
 
     with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
-        return dict(zip(cases, pool.map(outcome, cases), strict=True))
+        yield from zip(cases, pool.map(outcome, cases), strict=True)
 
 
 def different(outcomes):
@@ -169,29 +170,24 @@ def different(outcomes):
     return [part for part in PARTS if len({digests[part] for digests in values if part in digests}) > 1]
 
 
-def report(outcomes, options):
-    """Prints the table, and returns how many jobs differ or failed."""
-    columns = list(dict.fromkeys(case.column() for case in outcomes))
-    jobs = list(dict.fromkeys(case.job for case in outcomes))
+def report(outcomes, columns):
+    """Prints the table, a row as soon as its job is done, and returns how many jobs differ or failed."""
     print(f"{'job':20}", *(f"{column:>15}" for column in columns), " differs in")
-    bad = 0
-    for job in jobs:
-        row = {case.column(): outcome for case, outcome in outcomes.items() if case.job == job}
+    jobs, bad, kills, seconds, slowest = 0, 0, 0, 0.0, (0.0, "none")
+    for job, group in itertools.groupby(outcomes, lambda pair: pair[0].job):
+        row = dict(group)
         failures = [outcome for outcome in row.values() if isinstance(outcome, Failed)]
         parts = different(row.values())
-        bad += bool(failures or parts)
-        cells = [f"{_cell(row[column]):>15}" for column in columns]
-        print(f"{job:20}", *cells, " " + ", ".join(parts))
+        print(f"{job:20}", *(f"{_cell(outcome):>15}" for outcome in row.values()), " " + ", ".join(parts), flush=True)
         for failure in failures:
             print(f"  {failure}")
-    ended = {case: outcome for case, outcome in outcomes.items() if isinstance(outcome, Outcome)}
-    if options.kills:
-        print(f"{sum(outcome.kills for outcome in ended.values())} kills")
-    slowest = max(ended, key=lambda case: ended[case].seconds, default=None)
-    if slowest:
-        total = sum(outcome.seconds for outcome in ended.values())
-        print(f"the longest is {slowest.name()}: {ended[slowest].seconds:.1f} s of {total:.0f}")
-    print(f"{len(jobs)} jobs, {bad} of them differ")
+        jobs, bad = jobs + 1, bad + bool(failures or parts)
+        for case, outcome in row.items():
+            if isinstance(outcome, Outcome):
+                kills, seconds = kills + outcome.kills, seconds + outcome.seconds
+                slowest = max(slowest, (outcome.seconds, case.name()))
+    print(f"{kills} kills, {seconds:.0f} s, the longest {slowest[1]}: {slowest[0]:.1f} s")
+    print(f"{jobs} jobs, {bad} of them differ")
     return bad
 
 
@@ -236,7 +232,8 @@ def main():
         counts = [0, options.kills] if options.kills else [0]
         cases = [Case(job, processor, threads, kills) for job in options.jobs for kills in counts
                  for processor in options.processors for threads in options.threads]  # fmt: skip
-        return 1 if report(run_cases(cases, options), options) else 0
+        columns = dict.fromkeys(case.column() for case in cases)
+        return 1 if report(run_cases(cases, options), columns) else 0
 
 
 if __name__ == "__main__":
