@@ -1,5 +1,7 @@
-/* The bytes of bench_rows by the bare calls of an engine: the peer of bench_rows. Each process sends what it fetches and
- * pushes in a minibatch in messages of 256 KiB, and receives as much. SPDX-License-Identifier: Apache-2.0
+/* The bytes of bench_rows by the bare calls of an engine: the peer of bench_rows. SPDX-License-Identifier: Apache-2.0
+ *
+ * Each process sends what it fetches and pushes in a minibatch in messages of 256 KiB, and receives as much.
+ *
  *   mpicc.<name> bare.c                  mpiexec -n 2 a.out
  *   cc -DTENON_ZMQ bare.c -lzmq          a.out RANK ADDRESS */
 #define _POSIX_C_SOURCE 199309L
