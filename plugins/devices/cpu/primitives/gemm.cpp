@@ -1,8 +1,8 @@
 // "tenon.gemm/1". What a product gives for a row of A must not depend on the other rows, since these may be other
 // samples: a model answers the same bits for a sample alone and in a batch. Nor may it depend on the processor. So the
 // order of the sums of an element follows from k alone (gemm_tile.cpp); the tiles below, which depend on the sizes and
-// on the number of threads, change no bit. A task of the host's threads is a tile of C. SPDX-License-Identifier:
-// Apache-2.0
+// on the number of threads, change no bit. A task of the host's threads is a tile of C.
+// SPDX-License-Identifier: Apache-2.0
 #include "primitives/gemm.h"
 
 #include <algorithm>
