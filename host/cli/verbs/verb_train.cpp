@@ -130,6 +130,7 @@ class Training : base::NotCopied {
     const auto set = [&] {
       Parameters parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed), job_.tables, options_.team);
       if (!reader.empty()) parameters.set_metadata(kReaderMetadata, reader.c_str());
+      if (job_.arithmetic == TN_ARITHMETIC_NATIVE) parameters.set_metadata("arithmetic", "native");
       return parameters;
     };
     options_.parameters = set();

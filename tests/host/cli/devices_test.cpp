@@ -116,5 +116,25 @@ TEST_F(DevicesTest, AreRefusedByName) {
           "a minibatch of at most 1 sample is smaller than the list of devices, \"cpu:0\", \"cpu:0\"");
 }
 
+// What the bits may follow from: the key `arithmetic`, and what a model and messages say of it.
+TEST_F(DevicesTest, ArithmeticIsPortableOrNative) {
+  write("one.toml", job());
+  ASSERT_EQ(run("train one.toml --save default.safetensors").exit, 0);
+  ASSERT_EQ(run("train one.toml --save portable.safetensors --require-portable").exit, 0);
+  EXPECT_EQ(read("default.safetensors"), read("portable.safetensors"));
+  ASSERT_EQ(run("train one.toml --save native.safetensors --set 'arithmetic=\"native\"'").exit, 0);
+  EXPECT_THAT(run("model show native.safetensors --json").out, HasSubstr("\"arithmetic\": \"native\""));
+  EXPECT_THAT(run("model show default.safetensors --json").out, testing::Not(HasSubstr("arithmetic")));
+  const Outcome both = run("train one.toml --no-save --require-portable --set 'arithmetic=\"native\"'");
+  EXPECT_EQ(both.exit, 64);
+  EXPECT_THAT(both.error, HasSubstr("--require-portable: the job has arithmetic = \"native\""));
+  const Outcome unknown = run("train one.toml --no-save --set 'arithmetic=\"exact\"'");
+  EXPECT_EQ(unknown.exit, 78);
+  EXPECT_THAT(unknown.error, HasSubstr("expected \"portable-0\" or \"native\""));
+  const Outcome rounded = run("train one.toml --no-save --require-portable --set 'compute=\"bf16\"'");
+  EXPECT_NE(rounded.exit, 0);
+  EXPECT_THAT(rounded.error, HasSubstr("does not state that its bits are the same on every processor"));
+}
+
 }  // namespace
 }  // namespace tenon_tests
