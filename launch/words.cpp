@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kOfLauncher = {"processes", "nodes",   "comm",    "address",
                                                          "stall",     "silence", "restarts"};
-constexpr std::array<std::string_view, 4> kPaths = {"save", "resume-from", "plugins", "plugin-set"};
+constexpr std::array<std::string_view, 5> kPaths = {"save", "resume-from", "plugins", "plugin-set", "run"};
 
 template <typename Names>
 bool holds(const Names& names, std::string_view name) {

@@ -37,10 +37,13 @@ TEST(Words, HaveEveryOptionOfATraining) {
     TrainCommand command;
     std::string other = name == "processes" || name == "nodes" ? "--quiet" : "--processes=2";
     if (name == "address") other = "--nodes=x";
+    if (name == "run-every") other = "--run=x";
     ASSERT_TRUE(command.parse({word, other, "job.toml"})) << word;
     const std::vector<std::string> words = words_of(command, plain_options());
     if (of_launcher.count(name) > 0)
       EXPECT_THAT(words, AnyOf(ElementsAre("train", "job.toml"), ElementsAre("train", "job.toml", "--quiet")));
+    else if (name == "run-every")
+      EXPECT_THAT(words, ElementsAre("train", "job.toml", word, other));
     else
       EXPECT_THAT(words, ElementsAre("train", "job.toml", word));
   }
@@ -48,8 +51,8 @@ TEST(Words, HaveEveryOptionOfATraining) {
 
 TEST(Words, ARelaunchResumesAndPathsBecomeAbsolute) {
   TrainCommand command;
-  ASSERT_TRUE(
-      command.parse({"-q", "--resume-from", "a", "--save", "m", "--set", "save=b", "job.toml", "--nodes", "x"}));
+  ASSERT_TRUE(command.parse(
+      {"-q", "--resume-from", "a", "--save", "m", "--run", "r", "--set", "save=b", "job.toml", "--nodes", "x"}));
   WordsOptions options = plain_options();
   options.absolute = true;
   options.threads = 3;
@@ -57,7 +60,7 @@ TEST(Words, ARelaunchResumesAndPathsBecomeAbsolute) {
   const auto here = [](const char* name) { return (std::filesystem::current_path() / name).string(); };
   EXPECT_THAT(words_of(command, options),
               ElementsAre("train", "job.toml", "--quiet", "--resume-from=" + here("a"), "--save=" + here("m"),
-                          "--set=save=b", "--threads=3", "--set=shards=8"));
+                          "--run=" + here("r"), "--set=save=b", "--threads=3", "--set=shards=8"));
   options.resume_from = "/ck/new";
   EXPECT_THAT(words_of(command, options), testing::Contains("--resume-from=/ck/new"));
   EXPECT_THAT(words_of(command, options), testing::Not(testing::Contains("--resume-from=" + here("a"))));

@@ -1,4 +1,4 @@
-"""Records trainings and repeats them: reruns.py BUILD [--seed N] [--passes N] [RUN...]
+"""Records trainings and repeats them: reruns.py BUILD [--seed N] [--passes N] [--samples N] [RUN...]
 
     differences   fifty changed digits in tables that are read in order: each is located to its update
     large         one changed digit in 1 GB of data: the block that has it is named
@@ -41,8 +41,9 @@ class Fault(Exception):
 class Reruns:
     """One method for each run; it returns what it did, in words, or raises Fault."""
 
-    def __init__(self, build, seed, passes):
+    def __init__(self, build, seed, passes, samples):
         self.program, self.seed, self.passes = str(build / "bin/tenon"), seed, passes
+        self.few = ["--set", f"reader.train.first_n={samples}"] if samples else []
 
     def tenon(self, folder, *words, codes=(0,)):
         done = subprocess.run([self.program, *words], cwd=folder, capture_output=True, text=True, check=False)
@@ -108,7 +109,8 @@ class Reruns:
                 shutil.copytree(job.parent, copy)
                 if (copy / "generate").exists():
                     subprocess.run([sys.executable, "-B", "generate", "data"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
-            self.tenon(copy, "train", job.name, "--quiet", "--run", f"runs/{job.stem}", "--passes", str(self.passes))
+            self.tenon(copy, "train", job.name, "--quiet", "--run", f"runs/{job.stem}", "--passes", str(self.passes),
+                       *self.few)
             told = self.tenon(copy, "rerun", f"runs/{job.stem}", "--threads", "1")
             lines.append(f"{job.parent.name}/{job.name}: " + told.splitlines()[-2])
             print(lines[-1], flush=True)
@@ -120,9 +122,10 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--passes", type=int, default=1, help="of examples")
+    parser.add_argument("--samples", type=int, help="of a pass of examples; all of them without it")
     parser.add_argument("runs", nargs="*", default=["differences", "large", "examples"])
     arguments = parser.parse_args()
-    reruns = Reruns(arguments.build.resolve(), arguments.seed, arguments.passes)
+    reruns = Reruns(arguments.build.resolve(), arguments.seed, arguments.passes, arguments.samples)
     for name in arguments.runs:
         with tempfile.TemporaryDirectory() as folder:
             print(f"{name}: {getattr(reruns, name)(pathlib.Path(folder))}", flush=True)

@@ -27,7 +27,6 @@ class RecordTest : public RecordedTest {
 TEST_F(RecordTest, HasWhatTheSchemaAsksFor) {
   setenv("TENON_TEST_SECRET", "hush-4711", 1);
   write("parts.toml", "seed = 3\n");
-  write("job.toml", "[include]\nfiles = [\"parts.toml\"]\n");
   std::string text = table_job();
   text.erase(text.find("seed = 3\n"), 9);
   write("job.toml", text + "[include]\nfiles = [\"parts.toml\"]\n");
@@ -62,9 +61,7 @@ TEST_F(RecordTest, HasWhatTheSchemaAsksFor) {
 }
 
 TEST_F(RecordTest, HasMetricsAndTests) {
-  write("job.toml", job() + "test_every = 2\n");
-  std::string text = job();
-  write("job.toml", "test_every = 2\n" + text);
+  write("job.toml", "test_every = 2\n" + job());
   train({"--run", "run"});
   const json record = record_of("run");
   EXPECT_EQ(fault(record), "");
@@ -75,7 +72,7 @@ TEST_F(RecordTest, HasMetricsAndTests) {
   EXPECT_EQ(record["end"]["test"]["metrics"], record["curves"].back()["metrics"]);
 }
 
-TEST_F(RecordTest, ListsFilesOfPatternsFoldersAndBrackets) {
+TEST_F(RecordTest, ListsFilesOfPatterns) {
   write_table("part-1.csv");
   write_table("part-2.csv");
   train({"--run", "run", "--set", "reader.train.files=['part-*.csv']", "--no-save"});
@@ -105,11 +102,29 @@ TEST_F(RecordTest, KeepsFewerDigestsOfLongTrainings) {
   EXPECT_EQ(record_of("other")["digests"].size(), 1U + 5 * kUpdates / 7);
 }
 
-TEST_F(RecordTest, SaysWhenTheFilesOfAReaderAreUnknown) {
-  // A text that names a regular file counts, whatever its attribute is called; a reader without one is named.
-  write("job.toml", table_job());
+TEST_F(RecordTest, ListsFilesThatOtherTextsName) {
+  std::string texts;
+  for (int i = 0; i < kRows; ++i) texts += "0." + std::to_string(100 + 13 * i % 800) + "\n";
+  write("texts.txt", texts);
+  std::string text = table_job();
+  const std::string columns = "[\"x = a, b: f32\", \"y: f32\"]";
+  write("job.toml", text.replace(text.find(columns), columns.size(),
+                                 "[\"x = a: f32\", \"y: f32\", \"z = b: category(texts.txt)\"]"));
   train({"--run", "run", "--no-save"});
-  EXPECT_EQ(record_of("run")["data"]["unknown"], json::array());
+  const json files = record_of("run")["data"]["files"];
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0]["path"], "texts.txt");
+  EXPECT_EQ(files[0]["key"], "reader.train.columns");
+}
+
+TEST_F(RecordTest, SaysThatStandardInputIsUnknown) {
+  const Outcome outcome =
+      shell("\"$TENON\" train job.toml --run run --no-save --set \"reader.train.files=['-']\" < table.csv");
+  EXPECT_EQ(outcome.exit, 0) << outcome.error;
+  const json data = record_of("run")["data"];
+  EXPECT_EQ(data["files"], json::array());
+  ASSERT_EQ(data["unknown"].size(), 1U);
+  EXPECT_THAT(data["unknown"][0].get<std::string>(), HasSubstr("reader.train.files: standard input"));
 }
 
 TEST_F(RecordTest, IsNotOverwritten) {
@@ -119,6 +134,8 @@ TEST_F(RecordTest, IsNotOverwritten) {
   EXPECT_THAT(failure(kUsage, run_train, {"job.toml", "--run-every", "2"}), HasSubstr("--run-every is about --run"));
   EXPECT_THAT(failure(kUsage, run_train, {"job.toml", "--run", "x", "--run-every", "0"}),
               HasSubstr("--run-every: expected at least 1, got 0"));
+  EXPECT_THAT(failure(kUsage, run_train, {"job.toml", "--run", "x", "--cluster", "--image", "tenon"}),
+              HasSubstr("--cluster and --run exclude each other"));
   EXPECT_THAT(failure(kIo, run_train, {"job.toml", "--run", "job.toml/x"}),
               HasSubstr("--run job.toml/x: cannot create"));
 }

@@ -187,6 +187,8 @@ bool TrainCommand::parse(const Arguments& words) {
   }
   arguments.launch.check(options, arguments.cluster.is_wanted);
   arguments.cluster.check(options);
+  if (arguments.cluster.is_wanted && !arguments.run.empty())
+    options.fail("--cluster and --run exclude each other: the record would end with its pod");
   if (arguments.cluster.is_wanted && !arguments.launch.nodes.empty())
     options.fail("--cluster and --nodes exclude each other: the cluster finds the machines");
   return true;
