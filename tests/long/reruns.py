@@ -100,7 +100,7 @@ class Reruns:
                 f"trained in {plain:.1f} s, with a record in {recorded:.1f} s")
 
     def examples(self, folder):
-        lines = []
+        same, faults = 0, []
         for job in sorted((ROOT / "examples").glob("*/*.toml")):
             if "\npasses" not in job.read_text() or (job.parent / "CMakeLists.txt").exists():
                 continue  # a part of other jobs, or one for plugins that are built elsewhere
@@ -109,12 +109,21 @@ class Reruns:
                 shutil.copytree(job.parent, copy)
                 if (copy / "generate").exists():
                     subprocess.run([sys.executable, "-B", "generate", "data"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
-            self.tenon(copy, "train", job.name, "--quiet", "--run", f"runs/{job.stem}", "--passes", str(self.passes),
-                       *self.few)
-            told = self.tenon(copy, "rerun", f"runs/{job.stem}", "--threads", "1")
-            lines.append(f"{job.parent.name}/{job.name}: " + told.splitlines()[-2])
-            print(lines[-1], flush=True)
-        return f"{len(lines)} jobs, each the same model"
+            try:
+                told = self.repeated(copy, job)
+            except Fault as fault:
+                faults.append(f"{job.parent.name}/{job.name}: {fault}")
+                told = "\nFAULT\n"
+            same += "the same model" in told
+            print(f"{job.parent.name}/{job.name}: {told.splitlines()[-2]}", flush=True)
+        if faults:
+            raise Fault("\n".join(faults))
+        return f"{same} jobs, each the same model"
+
+    def repeated(self, folder, job):
+        """What the rerun of a job in this folder prints, with one thread."""
+        self.tenon(folder, "train", job.name, "--quiet", "--run", f"runs/{job.stem}", "--passes", str(self.passes), *self.few)
+        return self.tenon(folder, "rerun", f"runs/{job.stem}", "--threads", "1")
 
 
 def main():
