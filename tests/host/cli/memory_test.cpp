@@ -11,7 +11,7 @@ class MemoryTest : public ProgramTest {};
 TEST_F(MemoryTest, TrainingEndsUnderAnyLimit) {
   if (sanitized()) GTEST_SKIP() << "sanitizers need more address space than the limits allow";
   bool succeeded = false, failed = false;
-  for (int mebibytes = 40; mebibytes <= 200; mebibytes += 8) {
+  for (int mebibytes = 16; mebibytes <= 200; mebibytes += 8) {
     const Outcome outcome =
         shell("ulimit -v " + std::to_string(1024 * mebibytes) +
               "; exec timeout --kill-after=5 60 \"$TENON\" train job.toml --threads 2 --no-save --quiet");
@@ -22,7 +22,7 @@ TEST_F(MemoryTest, TrainingEndsUnderAnyLimit) {
     failed = failed || outcome.exit == 71;
   }
   EXPECT_TRUE(succeeded) << "200 MiB are enough for 60 images";
-  EXPECT_TRUE(failed) << "40 MiB are too few for the plugins alone";
+  EXPECT_TRUE(failed) << "16 MiB are too few for the plugins alone";
 }
 
 }  // namespace

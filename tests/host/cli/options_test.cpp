@@ -29,8 +29,8 @@ struct Described {
 
 std::vector<Described> verbs() {
   const std::vector<std::string> job = {
-      "--set KEY=VALUE",        "--threads N", "--plugins DIR", "--plugin-set SET.toml",
-      "--no-installed-plugins", "--check",     "--check-finite"};
+      "--set KEY=VALUE",        "--threads N", "--plugins DIR",  "--plugin-set SET.toml",
+      "--no-installed-plugins", "--check",     "--check-finite", "--require-portable"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), job.begin(), job.end());
     return more;
@@ -68,6 +68,8 @@ std::vector<Described> verbs() {
                  "--node-selector KEY=VALUE",
                  "--toleration KEY[=VALUE][:EFFECT]",
                  "--detach",
+                 "--run FOLDER",
+                 "--run-every N",
                  "--dry-run [=KIND(=jobs)]",
                  "-o [ --output ] FORMAT",
                  "-q [ --quiet ]",

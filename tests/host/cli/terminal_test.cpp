@@ -409,7 +409,7 @@ TEST_F(TerminalTest, TheVerbTable) {
            {"model", "unknown verb \"model\"; known: model show, model convert, model join"},
            {"model sho", "unknown verb \"model sho\"; did you mean \"model show\"?"},
            {"tset job.toml", "unknown verb \"tset\"; did you mean \"test\"?"},
-           {"''", "unknown verb \"\"; known: new job, train, launch, test, infer"}}) {
+           {"''", "unknown verb \"\"; known: new job, train, launch, rerun, test, infer"}}) {
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.exit, 64) << words;
     EXPECT_THAT(outcome.error, StartsWith("tenon: " + said)) << words;
