@@ -43,8 +43,6 @@ std::vector<Described> verbs() {
                  "--save FILE",
                  "--no-save",
                  "--test-every N",
-                 "--run FOLDER",
-                 "--run-every N",
                  "--resume",
                  "--resume-from FILE",
                  "--resume-inexact",
