@@ -250,7 +250,7 @@ class Host : base::NotCopied {
     std::unique_ptr<NamesTable> names;
   };
   const ForkMark fork_mark_;
-  const bool is_native_;  // its arithmetic
+  const bool is_native_;                                    // its arithmetic
   std::map<std::string, std::shared_ptr<Device>> devices_;  // by kind:number; used with the lock of registry.setup()
   std::mutex lent_mutex_;
   std::map<std::thread::id, Borrowed> lent_;
