@@ -53,6 +53,8 @@ std::string now() {
 
 }  // namespace
 
+Recorder::Recorder() = default;
+
 void Recorder::begin(const RecordedTraining& training) {
   training_ = &training;
   const Job& job = training.job;

@@ -16,7 +16,7 @@ namespace tenon::cli {
 // Between two minibatches: the passes that are done, and the minibatches of the next one.
 struct RunPlace {
   int64_t pass = 0, batch = 0;
-  auto operator<=>(const RunPlace& other) const = default;
+  auto operator<=>(const RunPlace& other) const = default;  // NOLINT(modernize-use-nullptr): a 0 of its own
 };
 
 // A training that is recorded. Borrowed by its recorder.
@@ -36,6 +36,7 @@ struct RecordedModel {
 // Receives what happens in a training. Derived classes decide which digests are taken, and what becomes of them.
 class Recorder : base::NotCopied {
  public:
+  Recorder();
   virtual ~Recorder() = default;
 
   void begin(const RecordedTraining& training);

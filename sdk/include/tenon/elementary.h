@@ -283,12 +283,13 @@ static inline tn_two_parts tn_large_quarter(double x, int* n) {
   /* The fraction, times 4 to fill the words, or the part up to 1, and its sum of all words. */
   tn_two_parts fraction = {0, 0};
   double scale = 0x1p-32;
-  for (int i = 0; i < 6; ++i, scale *= 0x1p-32) {
+  for (int i = 0; i < 6; ++i) {
     uint32_t word = product[i] << 2 | (i < 5 ? product[i + 1] >> 30 : 0u);
     if (is_above_half) word = ~word;
     const tn_two_parts sum = tn_ordered_sum(fraction.high, word * scale);
     fraction.high = sum.high;
     fraction.low += sum.low;
+    scale *= 0x1p-32;
   }
   fraction = tn_ordered_sum(fraction.high, fraction.low);
   const tn_two_parts angle = tn_exact_product(fraction.high, TN_HALF_PI_HIGH);
