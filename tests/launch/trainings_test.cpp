@@ -113,7 +113,8 @@ TEST_F(LaunchTrainings, AProcessOfAnOlderStartWritesNothing) {
   }
   EXPECT_THAT(read("output"), HasSubstr("the training was started again, as epoch 2; this process is of epoch 1, "
                                         "which may not write checkpoints any more"));
-  EXPECT_EQ(checkpoints(), before);
+  // It may have been about to remove one.
+  EXPECT_THAT(before, testing::IsSupersetOf(checkpoints())) << "a checkpoint was written";
   for (const char* const model : {"model.safetensors", "model.safetensors.partial"})
     EXPECT_FALSE(fs::exists(path(model))) << model;
 }
