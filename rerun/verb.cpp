@@ -33,13 +33,6 @@ struct Request {
   cli::TrainArguments arguments;
 };
 
-// "NEW/a.csv" for "OLD/a.csv"; the same path if it is not replaced.
-std::string replaced(const Request& request, const std::string& path) {
-  for (const auto& [from, to] : request.data)
-    if (path == from || path.starts_with(from + "/")) return to + path.substr(from.size());
-  return path;
-}
-
 // Refuses records whose training cannot be repeated.
 void require_repeatable(const json& record, const std::string& path) {
   const auto refuse = [&](const std::string& why) { throw Failure(cli::kBadConfig, path + ": " + why); };
@@ -83,7 +76,8 @@ std::string data_difference(const json& record, const Request& request, const Jo
   for (const cli::DataFile& each : cli::data_of(job).files) here[each.path] = each.file;
   uint64_t bytes = 0;
   for (const json& before : files) {
-    const std::string path = replaced(request, before.at("path"));
+    std::string path = before.at("path");
+    for (const auto& [from, to] : request.data) path = cli::replaced_path(path, from, to);
     const auto place = here.find(path);
     std::error_code unknown;
     if (place == here.end() || !fs::exists(place->second, unknown))

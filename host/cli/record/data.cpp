@@ -166,10 +166,12 @@ JobData data_of(const Job& job) {
   return finder.take();
 }
 
+std::string replaced_path(const std::string& path, const std::string& from, const std::string& to) {
+  return path == from || path.starts_with(from + "/") ? to + path.substr(from.size()) : path;
+}
+
 void replace_paths(Job& job, const std::string& from, const std::string& to) {
-  const auto replace = [&](std::string& text, const std::string& name) {
-    if (text == name || text.starts_with(name + "/")) text = to + text.substr(name.size());
-  };
+  const auto replace = [&](std::string& text, const std::string& name) { text = replaced_path(text, name, to); };
   for (auto* const reader : {&job.train, &job.test})
     if (*reader)
       for_sources(**reader, [&](const std::string& /*key*/, JobSource& source) {

@@ -25,6 +25,8 @@ struct JobData {
 // file that another text of a reader names. Throws nothing for files that are missing: they are listed.
 [[nodiscard]] JobData data_of(const Job& job);
 
+// Returns a path of a job with `to` in place of `from`, where it is `from` or lies below it; else the path.
+[[nodiscard]] std::string replaced_path(const std::string& path, const std::string& from, const std::string& to);
 // Gives the readers and [init] the path `to` in place of the path `from` of the job, and what lies below it.
 void replace_paths(Job& job, const std::string& from, const std::string& to);
 

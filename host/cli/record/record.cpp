@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/record/record.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
-#include "base/files.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
@@ -38,18 +32,7 @@ json read_record(const std::string& folder) {
 }
 
 void write_record(const std::string& folder, const json& record) {
-  const std::string path = record_path(folder), written = path + ".new";
-  const auto refuse = [&] {
-    const std::string why = std::strerror(errno);
-    std::error_code ignored;
-    fs::remove(written, ignored);
-    throw Failure(kIo, path + ": cannot be written: " + why);
-  };
-  base::Descriptor file(base::uninterrupted(
-      [&] { return ::open(written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666); }));
-  const std::string text = record.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (file.get() < 0 || !base::write_all(file.get(), text) || ::fsync(file.get()) != 0 || file.close() != 0) refuse();
-  if (std::rename(written.c_str(), path.c_str()) != 0 || !base::sync_folder(folder)) refuse();
+  replace_file(record_path(folder), record.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace tenon::cli

@@ -15,7 +15,7 @@ constexpr const char* kRecordFile = "record.json";
 // Throws Failure naming the file: kNotFound or kIo if it cannot be read, kBadData if it is not a record or of a newer
 // format.
 [[nodiscard]] nlohmann::json read_record(const std::string& folder);
-// Writes the record under a temporary name and renames it, so that it is whole at any time. Throws Failure(kIo).
+// Writes the record, which is whole at any time. Throws Error as tn_file_replace.
 void write_record(const std::string& folder, const nlohmann::json& record);
 
 }  // namespace tenon::cli

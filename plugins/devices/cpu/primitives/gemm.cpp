@@ -255,10 +255,9 @@ tn_status prepare(void*, const tn_services* services, const tn_errors* errors, c
 
 }  // namespace
 
+bool is_one(const tn_dim& side) { return side.symbol == TN_SYMBOL_NONE && tn_dim_value(&side, nullptr) == 1; }
+
 bool is_swapped(const tn_gemm& gemm) {
-  const auto is_one = [](const tn_dim& side) {
-    return side.symbol == TN_SYMBOL_NONE && tn_dim_value(&side, nullptr) == 1;
-  };
   return is_transposed(gemm.flags, TN_TRANSPOSE_B) ? is_one(gemm.m)
                                                    : is_transposed(gemm.flags, TN_TRANSPOSE_A) && is_one(gemm.n);
 }
@@ -269,13 +268,17 @@ void swap_factors(tn_gemm* gemm) {
   gemm->precision = TN_PRECISION_FULL;
 }
 
+uint32_t product_traits(const tn_services* services, const tn_gemm& gemm) {
+  // AMX and vdpbf16ps have sums of their own.
+  return call_traits(services) & ~(is_rounded(gemm) ? uint32_t{TN_TRAIT_PORTABLE} : 0U);
+}
+
 tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),
                     tn_prepared* prepared) {
   auto* const binding = new (std::nothrow) tn_gemm(gemm);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
-  prepared->traits = call_traits(services);
-  if (is_rounded(gemm)) prepared->traits &= ~uint32_t{TN_TRAIT_PORTABLE};  // AMX and vdpbf16ps have sums of their own
+  prepared->traits = product_traits(services, gemm);
   prepared->binding = binding;
   prepared->workspace_bytes = 0;
   prepared->run = run;

@@ -66,6 +66,8 @@ void pack_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 // Lets a product read its factors in the form that suits it: rounded to bfloat16 (bf16_product.h), or B packed.
 void read_factors(const tn_execution& execution, uint8_t* workspace, Product* product);
 
+// Whether a side is the constant 1.
+[[nodiscard]] bool is_one(const tn_dim& side);
 // Whether a product is computed as op(B)^T op(A)^T, which has the same memory since one side of C is the constant 1: a
 // row by columns of B that lie together, m = 1 and B [n, k], so that they are scalar products of two vectors each; or
 // the turned columns of A by one column, A [k, m] and n = 1, so that vectors lie along the m. In full precision.
@@ -73,6 +75,8 @@ void read_factors(const tn_execution& execution, uint8_t* workspace, Product* pr
 // Swaps the factors of such a product.
 void swap_factors(tn_gemm* gemm);
 
+// The traits of a call that computes such a product.
+[[nodiscard]] uint32_t product_traits(const tn_services* services, const tn_gemm& gemm);
 // Prepares a call of `run`, whose binding is a copy of `gemm`.
 tn_status bind_gemm(const tn_services* services, const tn_errors* errors, const tn_gemm& gemm,
                     tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call),

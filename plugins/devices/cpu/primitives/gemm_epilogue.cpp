@@ -46,7 +46,7 @@ tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   const tn_gemm& gemm = *epilogue->gemm;
   if (gemm.m.bound < 0 || gemm.n.bound <= 0 || gemm.k.bound < 0 || gemm.batch.bound < 0) return TN_UNSUPPORTED;
   // Scalar products have sums of another order.
-  if (is_swapped(gemm) && gemm.m.symbol == TN_SYMBOL_NONE && gemm.m.offset == 1) return TN_UNSUPPORTED;
+  if (is_swapped(gemm) && is_one(gemm.m)) return TN_UNSUPPORTED;
   // Chunks of rows would read a large B again and again, which takes longer than a pass over C.
   constexpr double kLarge = 1 << 20;
   if (row_work(gemm) >= kLarge) return TN_UNSUPPORTED;
@@ -99,8 +99,7 @@ tn_status prepare_epilogue(void* device, const tn_services* services, const tn_e
   both->packing = (workspace_bytes(*both->epilogue.program) + kAlignment - 1) / kAlignment * kAlignment;
   prepared->workspace_bytes = both->packing + (packed ? rounded_rows_bytes(*given.gemm) : factor_bytes(*given.gemm));
   prepared->binding = both.release();
-  prepared->traits = call_traits(services);
-  if (is_rounded(*given.gemm)) prepared->traits &= ~uint32_t{TN_TRAIT_PORTABLE};
+  prepared->traits = product_traits(services, *given.gemm);
   prepared->run = &run;
   prepared->destroy = &destroy;
   return TN_OK;
