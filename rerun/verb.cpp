@@ -26,9 +26,9 @@ using cli::Job;
 using nlohmann::json;
 
 struct Request {
-  std::string folder;                                     // of the record
-  std::string job_folder;                                 // where relative paths of the job begin
-  std::vector<std::pair<std::string, std::string>> data;  // paths of the job, and those in place of them
+  std::string folder;      // of the record
+  std::string job_folder;  // where relative paths of the job begin
+  cli::PathPairs data;     // paths of the job, and those in place of them
   bool goes_on = false;
   cli::TrainArguments arguments;
 };
@@ -65,7 +65,7 @@ Job job_of(const json& record, const Request& request, const fs::path& results) 
   for (auto* const file : {&result.save, &result.average_save}) file->reset();
   for (const json& model : record.at("models"))
     (model.at("key") == "save" ? result.save : result.average_save) = moved(model.at("file"));
-  for (const auto& [from, to] : request.data) cli::replace_paths(result, from, to);
+  cli::replace_paths(result, request.data);
   return result;
 }
 
@@ -76,8 +76,7 @@ std::string data_difference(const json& record, const Request& request, const Jo
   for (const cli::DataFile& each : cli::data_of(job).files) here[each.path] = each.file;
   uint64_t bytes = 0;
   for (const json& before : files) {
-    std::string path = before.at("path");
-    for (const auto& [from, to] : request.data) path = cli::replaced_path(path, from, to);
+    const std::string path = cli::replaced_path(before.at("path"), request.data);
     const auto place = here.find(path);
     std::error_code unknown;
     if (place == here.end() || !fs::exists(place->second, unknown))

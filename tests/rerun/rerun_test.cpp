@@ -46,6 +46,18 @@ TEST_F(RerunTest, TheSameModelWithAnyNumberOfThreadsFromAnywhere) {
   same({"deep/run", "--job-folder", ".", "--data", "table.csv=deep/data.csv"});
 }
 
+TEST_F(RerunTest, DataMayChangePlaces) {
+  const std::string first = path("first.csv"), second = path("second.csv");
+  write_table("first.csv");
+  write_table("second.csv", 3);
+  const std::string files = "reader.train.files=[\"" + first + "\", \"" + second + "\"]";
+  train({"--run", "both", "--set", files});
+  fs::rename(first, path("moved.csv"));
+  fs::rename(second, first);
+  fs::rename(path("moved.csv"), second);
+  same({"both", "--data", first + "=" + second, "--data", second + "=" + first});
+}
+
 TEST_F(RerunTest, DoesNotNeedTheJobNorItsIncludes) {
   fs::create_directory(path("common"));
   std::string text = table_job();

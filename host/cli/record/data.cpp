@@ -166,26 +166,29 @@ JobData data_of(const Job& job) {
   return finder.take();
 }
 
-std::string replaced_path(const std::string& path, const std::string& from, const std::string& to) {
-  return path == from || path.starts_with(from + "/") ? to + path.substr(from.size()) : path;
+std::string replaced_path(const std::string& path, const PathPairs& pairs) {
+  for (const auto& [from, to] : pairs)
+    if (path == from || path.starts_with(from + "/")) return to + path.substr(from.size());
+  return path;
 }
 
-void replace_paths(Job& job, const std::string& from, const std::string& to) {
-  const auto replace = [&](std::string& text, const std::string& name) { text = replaced_path(text, name, to); };
+void replace_paths(Job& job, const PathPairs& pairs) {
   for (auto* const reader : {&job.train, &job.test})
     if (*reader)
       for_sources(**reader, [&](const std::string& /*key*/, JobSource& source) {
         for (Attribute& attribute : source.attributes) {
           Value::Held held = attribute.value.held();
-          for_texts(held, [&](std::string& text) { replace(text, from); });
+          for_texts(held, [&](std::string& text) { text = replaced_path(text, pairs); });
           attribute.value = std::visit([](auto& value) { return Value(std::move(value)); }, held);
         }
       });
   if (!job.init) return;
-  const std::string joined =
-      fs::path(from).is_absolute() ? from : (fs::path(job.directory) / from).lexically_normal().string();
-  replace(job.init->file, joined);
-  for (JobVectors& each : job.init->vectors) replace(each.file, joined), replace(each.words, joined);
+  PathPairs joined = pairs;  // the job's folder was put in front of the paths of [init] already
+  for (auto& [from, to] : joined)
+    if (!fs::path(from).is_absolute()) from = (fs::path(job.directory) / from).lexically_normal().string();
+  const auto replace = [&](std::string& text) { text = replaced_path(text, joined); };
+  replace(job.init->file);
+  for (JobVectors& each : job.init->vectors) replace(each.file), replace(each.words);
 }
 
 json digest_of_file(const std::string& file, const std::string& path) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/cli/job/job.h"
@@ -25,10 +26,12 @@ struct JobData {
 // file that another text of a reader names. Throws nothing for files that are missing: they are listed.
 [[nodiscard]] JobData data_of(const Job& job);
 
-// Returns a path of a job with `to` in place of `from`, where it is `from` or lies below it; else the path.
-[[nodiscard]] std::string replaced_path(const std::string& path, const std::string& from, const std::string& to);
-// Gives the readers and [init] the path `to` in place of the path `from` of the job, and what lies below it.
-void replace_paths(Job& job, const std::string& from, const std::string& to);
+// Pairs {from, to} of paths. The first pair whose `from` a path is or lies below replaces it; no second one follows.
+using PathPairs = std::vector<std::pair<std::string, std::string>>;
+// Returns the path that stands for a path of a job.
+[[nodiscard]] std::string replaced_path(const std::string& path, const PathPairs& pairs);
+// Replaces the paths of the readers and of [init].
+void replace_paths(Job& job, const PathPairs& pairs);
 
 // Returns {bytes, sha256, block_bytes, blocks}: SHA-256 of all bytes, and XXH3 with 128 bits of each block, so many
 // that a change is located. Throws Failure naming `path`.
