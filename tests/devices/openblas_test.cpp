@@ -10,7 +10,7 @@
 
 #include "buffers.h"
 #include "choice.h"
-#include "core.h"
+#include "core_type.h"
 #include "products.h"
 #include "tests/devices/prepared_call.h"
 

@@ -4,7 +4,8 @@ set(openblas "${PROJECT_SOURCE_DIR}/plugins/devices/openblas")
 target_include_directories(test_devices_openblas_test PRIVATE "${openblas}")
 target_include_directories(test_devices_openblas_test SYSTEM PRIVATE "${TENON_OPENBLAS_INCLUDE}")
 target_link_libraries(test_devices_openblas_test PRIVATE
-  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,EXCLUDE,/core\\.cpp>" "${TENON_OPENBLAS}" ${CMAKE_DL_LIBS}
+  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,EXCLUDE,/core_type\\.cpp>"
+  "${TENON_OPENBLAS}" ${CMAKE_DL_LIBS}
   "-Wl,--wrap=blas_memory_alloc" "-Wl,--wrap=blas_memory_free" "-Wl,--wrap=mmap" "-Wl,--wrap=cblas_sgemm")
 foreach(core SkylakeX Haswell)
   gtest_discover_tests(test_devices_openblas_test TEST_PREFIX "devices/openblas_${core}." DISCOVERY_MODE PRE_TEST
@@ -12,10 +13,10 @@ foreach(core SkylakeX Haswell)
 endforeach()
 
 # The choice of kernels itself, with the environment that OpenBLAS sees.
-target_include_directories(test_devices_openblas_core_test PRIVATE "${openblas}")
-target_link_libraries(test_devices_openblas_core_test PRIVATE
-  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,INCLUDE,/core\\.cpp>" "-Wl,--wrap=getenv")
+target_include_directories(test_devices_openblas_core_type_test PRIVATE "${openblas}")
+target_link_libraries(test_devices_openblas_core_type_test PRIVATE
+  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,INCLUDE,/core_type\\.cpp>" "-Wl,--wrap=getenv")
 
 target_include_directories(test_devices_openblas_choice_test PRIVATE "${openblas}")
 target_link_libraries(test_devices_openblas_choice_test PRIVATE
-  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,INCLUDE,/(choice|core)\\.cpp>" "-Wl,--wrap=getenv")
+  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_openblas_objects>,INCLUDE,/(choice|core_type)\\.cpp>" "-Wl,--wrap=getenv")

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core.h"
+#include "core_type.h"
 
 extern "C" {
 // Names that the linker's --wrap prescribes.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core.h"
+#include "core_type.h"
 #include "table.h"
 
 namespace tenon::openblas {

@@ -8,7 +8,7 @@
 // the processor's features alone, so that OPENBLAS_* variables of the application cannot change results or make
 // OpenBLAS print.
 // SPDX-License-Identifier: Apache-2.0
-#include "core.h"
+#include "core_type.h"
 
 #include <cstring>
 

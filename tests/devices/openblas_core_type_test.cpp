@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core.h"
+#include "core_type.h"
 
 namespace tenon_tests {
 namespace {

@@ -1,4 +1,4 @@
-// Which of OpenBLAS's kernels this process uses (core.cpp). SPDX-License-Identifier: Apache-2.0
+// Which of OpenBLAS's kernels this process uses (core_type.cpp). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace tenon::openblas {
