@@ -99,20 +99,15 @@ void planes(const PlanesBand& work) {
   }
 }
 
-// The upper half of the lanes is added to the lower half until one is left.
 template <class T>
 void fold_all(const void* vectors, int64_t count, void* sums) {
   const Tag<T> d;
   const auto* from = static_cast<const T*>(vectors);
   for (int64_t i = 0; i < count; ++i, from += kLanes<T>) {
-    Vector<T> halves[kVectors];
+    Vector<T> parts[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) halves[v] = hn::LoadU(d, from + v * kWidth<T>);
-#pragma GCC unroll 4
-    for (int half = kVectors / 2; half > 0; half /= 2)
-#pragma GCC unroll 4
-      for (int v = 0; v < half; ++v) halves[v] = hn::Add(halves[v], halves[half + v]);
-    static_cast<T*>(sums)[i] = fold<Plus>(d, halves[0]);
+    for (int v = 0; v < kVectors; ++v) parts[v] = hn::LoadU(d, from + v * kWidth<T>);
+    static_cast<T*>(sums)[i] = fold<Plus>(d, parts);
   }
 }
 

@@ -147,6 +147,15 @@ HWY_INLINE hn::TFromD<D> fold(D d, hn::Vec<D> v) {
 #endif
   return (void)d, hn::GetLane(v);
 }
+// The same of the lanes of several vectors, a power of 2, which are one list.
+template <class Function, class D, size_t kCount>
+HWY_INLINE hn::TFromD<D> fold(D d, hn::Vec<D> (&vectors)[kCount]) {
+#pragma GCC unroll 8
+  for (size_t half = kCount / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+    for (size_t v = 0; v < half; ++v) vectors[v] = Function::run(vectors[v], vectors[half + v]);
+  return fold<Function>(d, vectors[0]);
+}
 // NaN if either operand is NaN, so that a relu does not hide a NaN in training.
 template <bool kMax>
 struct Extreme {

@@ -60,11 +60,7 @@ HWY_INLINE T reduce_row(const T* from, int64_t columns) {
       chains[v] = hn::IfThenElse(present, F::run(chains[v], load_part(from + i + v * kLanes, left)), chains[v]);
     }
   }
-#pragma GCC unroll 8
-  for (int half = kVectors / 2; half > 0; half /= 2)
-#pragma GCC unroll 4
-    for (int v = 0; v < half; ++v) chains[v] = F::run(chains[v], chains[half + v]);
-  return fold<F>(d, chains[0]);
+  return fold<F>(d, chains);
 }
 
 // a [count, columns] -> out [count]: out[row] = reduction of a[row, :].
