@@ -260,7 +260,10 @@ class Faults:
         if pid is None:
             return launch, None
         began = time.monotonic()
-        os.kill(pid, number)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:  # the training has ended, and what it said is yet to be read
+            return launch, None
         if role == "launcher" and number == signal.SIGSTOP:
             time.sleep(PAUSE)
             os.kill(pid, signal.SIGCONT)
