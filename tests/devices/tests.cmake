@@ -29,6 +29,10 @@ target_include_directories(test_devices_pointwise_compile_test SYSTEM PRIVATE "$
                            "${PROJECT_SOURCE_DIR}/plugins/devices/pointwise")
 target_link_libraries(test_devices_pointwise_compile_test PRIVATE
   "$<FILTER:$<TARGET_OBJECTS:tenon_devices_cpu_objects>,INCLUDE,/pointwise/>" tenon_device_pointwise tenon_cpu_assembler)
+# Hours of work, by hand or in the label "long".
+add_executable(every_float EXCLUDE_FROM_ALL devices/every_float.cpp)
+target_link_libraries(every_float PRIVATE tenon_sdk tenon_cpu_kernels Threads::Threads mpfr)
+set_target_properties(every_float PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
 tenon_test(devices/pointwise_fuzz_test)
 tenon_test(devices/pointwise_math_test)
 tenon_test(devices/pointwise_numbers_test)
