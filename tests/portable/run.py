@@ -30,6 +30,7 @@ import data  # noqa: E402
 X86 = "qemu-x86_64-static"
 PROCESSORS = {  # the command before that of tenon
     "native": [],
+    "clang": [],  # natively, with a program that clang compiled
     "haswell": [X86, "-cpu", "Haswell"],
     "epyc": [X86, "-cpu", "EPYC"],
     "nehalem": [X86, "-cpu", "Nehalem"],
