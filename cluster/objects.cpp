@@ -188,6 +188,7 @@ json template_of(const Plan& plan, const std::string& role) {
                     {{{"name", "tenon"},
                       {"image", plan.image},
                       {"command", command_of(plan, role)},
+                      {"lifecycle", {{"preStop", {{"exec", {{"command", {"tenon-launch", "--before-stop"}}}}}}}},
                       {"env", environment_of(plan, role)},
                       {"resources", {{"requests", resources}, {"limits", resources}}},
                       {"securityContext",

@@ -41,6 +41,7 @@ constexpr std::chrono::minutes kAway(10);        // without the launcher, after 
 constexpr std::chrono::seconds kHeld(60);        // without anybody who holds the training
 constexpr std::chrono::minutes kFirstHeld(10);   // until somebody holds it
 constexpr std::chrono::seconds kUntilTaken(60);  // likewise after its end, if nobody has held it
+constexpr std::chrono::seconds kBegins(20);      // until the first process of a pod has its handlers, at most
 
 std::string variable(const char* name) {
   std::string text = base::environment_text(name);
@@ -79,6 +80,18 @@ void copy_job(const fs::path& from, const fs::path& to) {
 void end_by_signals() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP})
     std::signal(number, [](int signal) { _exit(cli::kSignalled + signal); });
+}
+
+// Whether the first process of the pod is tenon-launch, and SIGTERM reaches it. Before it, that process is the runtime
+// of containers, and a script where an image wraps the program.
+bool hears_signals() {
+  std::ifstream words("/proc/1/cmdline", std::ios::binary), status("/proc/1/status");
+  bool is_pod = false;
+  for (std::string word; !is_pod && std::getline(words, word, '\0');) is_pod = word == "--pod";
+  uint64_t caught = 0;  // a bit for each signal, that of signal 1 first
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:")) caught = std::stoull(line.substr(7), nullptr, 16);
+  return is_pod && (caught >> (SIGTERM - 1) & 1) != 0;
 }
 
 // Serves the launcher until that says that the training has ended.
@@ -222,8 +235,14 @@ int train(const cli::Arguments& words, const std::string& secret, bool is_progra
 
 }  // namespace
 
+int run_before_stop() {
+  for (const auto until = Clock::now() + kBegins; !hears_signals() && Clock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return cli::kDone;
+}
+
 int run_pod(const cli::Arguments& arguments) {
-  end_by_signals();  // before anything that takes time: until then they are lost
+  end_by_signals();  // before anything that takes time: until then they are lost (run_before_stop)
   const std::string role = arguments.empty() ? "" : arguments[0];
   const cli::Arguments words(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if ((role != "agent" || !words.empty()) && role != "launcher" && (role != "program" || words.empty()))

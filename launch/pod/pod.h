@@ -22,6 +22,11 @@ constexpr int kUnheldExit = 202;  // of a training that nobody has held
 // out the results: those of the job, or the file TENON_POD_RESULT.
 int run_pod(const cli::Arguments& arguments);
 
+// Runs `tenon-launch --before-stop`, the hook before the SIGTERM of a pod: waits until the first process has its
+// handlers, at most 20 s. The kernel drops a signal for which the first process of a namespace has no handler, and
+// Kubernetes sends it once.
+int run_before_stop();
+
 // Runs `tenon-launch --give` in the pod of the launcher: writes to standard output a line of JSON, {"image": {...}}
 // with what image_here() returns, waits for the end of the training, and writes a line of JSON, {"exit": 0, "files":
 // [{"what": "save", "path": "model.safetensors", "bytes": 1234}]}, the bytes of the files, and their BLAKE2b of 32

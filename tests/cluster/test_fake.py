@@ -236,8 +236,11 @@ def test_failed_jobs(client: Client) -> None:
 
 
 def test_deletion(client: Client) -> None:
-    """A pod gets SIGTERM first; one that does not listen goes when its time is over. A Job can wait for its pods."""
-    polite = job("polite", "trap 'echo bye; sleep 0.5; exit 0' TERM; sleep 60 & wait")
+    """A pod gets SIGTERM first, behind its hook; one that does not listen goes when its time is over. A Job can wait for its
+    pods."""
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 0.3; echo good >/tmp/said"]}}}
+    polite = job("polite", "trap 'echo $(cat /tmp/said)bye; sleep 0.5; exit 0' TERM; sleep 60 & wait",
+                 pod={"container": {"lifecycle": hook}})  # fmt: skip
     deaf = job("deaf", "sleep 60", pod={"terminationGracePeriodSeconds": 1})
     for found in (polite, deaf):
         client("POST", JOBS, found)
@@ -251,7 +254,7 @@ def test_deletion(client: Client) -> None:
         waiting = client("GET", f"{JOBS}/polite")["metadata"]
         assert waiting["finalizers"] == ["foregroundDeletion"]
         assert "deletionTimestamp" in waiting
-        assert log.read() == b"bye\n"
+        assert log.read() == b"goodbye\n"
     start = time.monotonic()
     for which in ready:
         client.absent(f"{JOBS}/{which}")

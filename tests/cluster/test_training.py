@@ -279,6 +279,27 @@ def test_ctrl_c_removes_all(laptop):
         assert laptop.left() == {"persistentvolumeclaims": 1}, (delay, output)
 
 
+def test_ctrl_c_while_the_first_process_of_a_pod_has_no_handlers(laptop, tmp_path_factory):
+    """The kernel drops a signal to such a process, and Kubernetes sends it once."""
+    folder = tmp_path_factory.mktemp("slow")
+    folder.chmod(0o755)
+    (folder / "image/bin").mkdir(parents=True)
+    slow = folder / "image/bin/tenon-launch"
+    slow.write_text(f'#!/bin/sh\n[ "$1" != --pod ] || sleep 3\nexec "{training.BUILD}/bin/tenon-launch" "$@"\n')
+    slow.chmod(0o755)
+    with fake_user.running(folder / "fake", f"--image=slow={folder / 'image'}") as cluster:
+        other = training.Laptop(laptop.folder, cluster)
+        other.write("job.toml", passes=100000)
+        process = other.begin("--image", "slow", "--processes", "2")
+        cluster.until(f"{fake_user.ROOT}/pods", lambda found: [x["status"]["phase"] for x in found["items"]] == ["Running"] * 2, 30)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, output
+        assert time.monotonic() - began < 20, "and not after the grace period"
+        assert other.left() == {}
+
+
 def test_ctrl_c_leaves_a_checkpoint_in_the_claim(laptop):
     laptop.write("job.toml", passes=100000, more='[checkpoint]\nfolder = "interrupted"\nevery_batches = 1000000\n')
     process = laptop.begin("--processes", "2", "--claim", "work")

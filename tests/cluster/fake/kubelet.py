@@ -52,8 +52,8 @@ class Runner:
         deadline = time.monotonic() + grace
         if self.deadline is None:
             self.deadline = deadline
-            for process in list(self.processes.values()):
-                process.kill(signal.SIGTERM)
+            for name in list(self.processes):
+                self._ask_to_end(name)
         self.deadline = min(self.deadline, deadline)
         self.wake.set()
 
@@ -63,6 +63,36 @@ class Runner:
             if text != self.names:
                 names.write(self.folder, text)
                 self.names = text
+
+    def exec_spec(self, name: str, command: list[str]) -> dict:
+        """The description of a further process of a container for the sandbox."""
+        container = self._container(name)
+        env = self.environment.variables(container)
+        rights = self.environment.rights(container)
+        spec = {**self.kubelet.abilities, **rights, "argv": command, "env": env}
+        return {**spec, "cwd": container.get("workingDir") or "/", "join": self.processes[name].pid}
+
+    def _container(self, name: str) -> dict:
+        return next(x for group in ("containers", "initContainers") for x in self.pod["spec"].get(group, []) if x["name"] == name)
+
+    def _ask_to_end(self, name: str) -> None:
+        """Sends SIGTERM, once the hook before it has ended, for which the grace period does not wait."""
+        hook = self._container(name).get("lifecycle", {}).get("preStop", {}).get("exec")
+        process = self.processes[name]
+        if hook is None or not process.pid:
+            process.kill(signal.SIGTERM)
+        else:
+            threading.Thread(target=self._run_hook, args=(name, hook["command"], process), daemon=True).start()
+
+    def _run_hook(self, name: str, command: list[str], process: Process) -> None:
+        with contextlib.suppress(NotYet):
+            none = subprocess.DEVNULL
+            hook = Process(self.exec_spec(name, command), none, none, none, lambda: None)
+            hook.ended.wait()
+            if hook.code and not process.ended.is_set():
+                why = hook.error or f"exit status {hook.code}"
+                self.store.event(self.pod, "FailedPreStopHook", f"PreStopHook failed: {why}", warning=True)
+        process.kill(signal.SIGTERM)
 
     # The thread.
 
@@ -205,7 +235,7 @@ class Runner:
         self._set_state(name, {"running": {"startedAt": now()}}, ready=True)
         self.store.event(self.pod, "Started", f"Started container {name}")
         if self.deadline is not None:  # asked to end while it was being started
-            process.kill(signal.SIGTERM)
+            self._ask_to_end(name)
         return True
 
     def _ended(self, name: str) -> bool:

@@ -153,20 +153,12 @@ class Streams:
         protocol = next((x for x in PROTOCOLS if x in offered), None)
         if protocol is None:
             raise ApiError(400, f"unable to upgrade: no common protocol of {offered}")
-        spec = _spec_of(runner, name, command)
+        try:
+            spec = runner.exec_spec(name, command)
+        except NotYet as missing:  # what the container had when it was started is gone since
+            raise ApiError(500, str(missing)) from missing
         socket = self.connection.upgrade(protocol)
         Exec(socket, protocol, spec, query, self.cluster.faults.drops).run()
-
-
-def _spec_of(runner: Runner, name: str, command: list[str]) -> dict:
-    container = next(x for x in runner.pod["spec"]["containers"] if x["name"] == name)
-    try:
-        env = runner.environment.variables(container)
-    except NotYet as missing:  # what the container had when it was started is gone since
-        raise ApiError(500, str(missing)) from missing
-    rights = runner.environment.rights(container)
-    spec = {**runner.kubelet.abilities, **rights, "argv": command, "env": env}
-    return {**spec, "cwd": container.get("workingDir") or "/", "join": runner.processes[name].pid}
 
 
 class Exec:
