@@ -78,7 +78,7 @@ Launcher::Launcher(const cli::TrainCommand& command, MeetingPlace* meeting)
   check_alone();
   check_mpi(command.arguments.launch.comm, team_.nodes(), command.options.operand(0));
   const bool is_bounded = job_.staleness > 0;  // where each process computes all shards of its minibatches
-  const int64_t count = is_bounded ? 1 : processes_of(team_.nodes()) - command.arguments.launch.servers;
+  const int64_t count = is_bounded ? 1 : processes_of(team_.nodes()) - servers();
   shards_ = job_.shards > 0 ? job_.shards : count * job_.devices;
   if (job_.shards == 0 && shards_ > 1 && !is_bounded)
     output_.note(counted(shards_, "shard", "shards") + " of a minibatch, one for each " +
@@ -109,6 +109,10 @@ int Launcher::run() {
   }
   team_.finish();
   return exit_of_training();
+}
+
+int64_t Launcher::servers() const {
+  return std::min(command_.arguments.launch.servers, processes_of(team_.nodes()) - 1);
 }
 
 std::optional<Failure> Launcher::fault_of(size_t node, std::chrono::seconds waited) {
@@ -201,7 +205,7 @@ void Launcher::start() {
   epoch_ = first.value("epoch", epoch_ + 1);
   address_ = first.at("address");
   if (first.contains("checkpoint")) choose_resume(first["checkpoint"]);
-  output_.note(roles_of(team_.nodes(), !job_.states_threads, command_.arguments.launch.servers, job_.staleness > 0) +
+  output_.note(roles_of(team_.nodes(), !job_.states_threads, servers(), job_.staleness > 0) +
                (job_.staleness > 0 ? "; bounded mode, staleness " + std::to_string(job_.staleness) : "") + "; epoch " +
                std::to_string(epoch_));
   secret_ = new_secret();
@@ -231,6 +235,7 @@ json Launcher::start_of(size_t node) const {
   WordsOptions words;
   words.job = is_far ? team_.answers()[node]->prepared.at("job").get<std::string>() : command_.options.operand(0);
   words.absolute = is_far;
+  words.servers = servers();
   if (!job_.states_threads) words.threads = here.threads();
   if (job_.shards == 0 && job_.staleness == 0) words.shards = shards_;
   words.resume_from = resume_from_;
@@ -298,7 +303,7 @@ std::optional<Cause> Launcher::find_cause() {
 }
 
 bool Launcher::may_be_lost(size_t process) const {
-  const auto trainers = team_.processes().size() - static_cast<size_t>(command_.arguments.launch.servers);
+  const auto trainers = team_.processes().size() - static_cast<size_t>(servers());
   return job_.staleness > 0 && has_joined_ && process > 0 && process < trainers &&
          !World::connects(command_.arguments.launch.comm);
 }

@@ -43,6 +43,8 @@ class Launcher : base::NotCopied {
   // newest: the newest checkpoint. A training that starts again resumes from it, or from that of --resume-from if there
   // is no newer one.
   void choose_resume(const json& newest);
+  // Of the processes that are left, one of which at least has to train.
+  [[nodiscard]] int64_t servers() const;
   [[nodiscard]] json plan_of(size_t node) const;
   [[nodiscard]] json start_of(size_t node) const;
   // Returns why the processes must be ended; empty after the end of the training.

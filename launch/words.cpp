@@ -11,8 +11,8 @@ namespace tenon::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kOfLauncher = {"processes", "nodes",   "comm",    "address",
-                                                         "stall",     "silence", "restarts"};
+constexpr std::array<std::string_view, 8> kOfLauncher = {"processes", "servers", "nodes",   "comm",
+                                                         "address",   "stall",   "silence", "restarts"};
 constexpr std::array<std::string_view, 5> kPaths = {"save", "resume-from", "plugins", "plugin-set", "run"};
 
 template <typename Names>
@@ -33,6 +33,7 @@ std::vector<std::string> words_of(const cli::TrainCommand& command, const WordsO
           "--" + option.name + "=" +
           (options.absolute && holds(kPaths, option.name) ? std::filesystem::absolute(value).string() : value));
   }
+  if (options.servers > 0) result.push_back("--servers=" + std::to_string(options.servers));
   if (options.threads) result.push_back("--threads=" + std::to_string(*options.threads));
   if (options.shards) result.push_back("--set=shards=" + std::to_string(*options.shards));
   if (options.resume_from)

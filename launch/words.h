@@ -11,6 +11,7 @@ namespace tenon::launch {
 
 struct WordsOptions {
   std::string job;                         // the path of its file
+  int64_t servers = 0;                     // of the processes that are left
   std::optional<int64_t> threads;          // empty: as the job and the options say
   std::optional<int64_t> shards;           // likewise
   std::optional<std::string> resume_from;  // a relaunch: from this checkpoint; "": as --resume

@@ -104,6 +104,22 @@ TEST_F(LaunchNodes, ALostNodeIsLeftOut) {
   EXPECT_TRUE(none_left());
 }
 
+TEST_F(LaunchNodes, WhoIsLeftAloneTrainsWithoutServers) {
+  steps(100'000);
+  setenv("TEST_CHECKPOINTS", "", 1);
+  Child child = begin("--nodes node0,once:2 --servers 1");
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 3; })) << read("output");
+  EXPECT_THAT(words(0), testing::Contains("--servers=1"));
+  for (const json& start : notes("start"))
+    if (start.at("rank") == "1") kill(parent_of(start.at("pid")), SIGKILL);
+  ASSERT_TRUE(comes([&] { return notes("start").size() == 4; })) << read("output");
+  EXPECT_THAT(words(3), testing::Not(testing::Contains(HasSubstr("--servers"))));
+  EXPECT_THAT(read("output"), AllOf(HasSubstr("process 0 on node0 trains"), HasSubstr("epoch 2")));
+  child.send(SIGTERM);
+  EXPECT_EQ(exit_of(child), 128 + SIGTERM) << read("output");
+  EXPECT_TRUE(none_left());
+}
+
 TEST_F(LaunchNodes, ANodeThatDoesNotAnswerAgainIsNotWaitedForLong) {
   steps(100'000);
   setenv("TEST_CHECKPOINTS", "", 1);

@@ -24,7 +24,8 @@ WordsOptions plain_options() {
 }
 
 TEST(Words, HaveEveryOptionOfATraining) {
-  const std::set<std::string> of_launcher = {"processes", "nodes", "comm", "address", "stall", "silence", "restarts"};
+  const std::set<std::string> of_launcher = {"processes", "servers", "nodes",   "comm",
+                                             "address",   "stall",   "silence", "restarts"};
   const std::set<std::string> of_cluster = {"cluster", "image",   "namespace",   "claim",         "host-path",
                                             "memory",  "label",   "pull-secret", "node-selector", "toleration",
                                             "detach",  "dry-run", "output"};
@@ -55,12 +56,13 @@ TEST(Words, ARelaunchResumesAndPathsBecomeAbsolute) {
       {"-q", "--resume-from", "a", "--save", "m", "--run", "r", "--set", "save=b", "job.toml", "--nodes", "x"}));
   WordsOptions options = plain_options();
   options.absolute = true;
+  options.servers = 2;
   options.threads = 3;
   options.shards = 8;
   const auto here = [](const char* name) { return (std::filesystem::current_path() / name).string(); };
   EXPECT_THAT(words_of(command, options),
               ElementsAre("train", "job.toml", "--quiet", "--resume-from=" + here("a"), "--save=" + here("m"),
-                          "--run=" + here("r"), "--set=save=b", "--threads=3", "--set=shards=8"));
+                          "--run=" + here("r"), "--set=save=b", "--servers=2", "--threads=3", "--set=shards=8"));
   options.resume_from = "/ck/new";
   EXPECT_THAT(words_of(command, options), testing::Contains("--resume-from=/ck/new"));
   EXPECT_THAT(words_of(command, options), testing::Not(testing::Contains("--resume-from=" + here("a"))));
