@@ -69,6 +69,7 @@ class Laptop:
     """A folder with jobs, from which a cluster trains them."""
 
     def __init__(self, folder: pathlib.Path, cluster: fake_user.Client):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has programs in the background ignore it
         self.folder, self.cluster = folder, cluster
         self.data = cluster.folder.parent / "data"
         write_data(self.data)
