@@ -37,7 +37,7 @@ __all__ = [
 
 # Parts that not every program needs are imported when they are named.
 _LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "onnx",
-         "plot", "program", "sklearn", "weights"}  # fmt: skip
+         "plot", "program", "sklearn", "v2", "weights"}  # fmt: skip
 _LATE_FUNCTIONS = {  # by module
     "GeneratedInput": "_run.generation",
     "Generator": "_run.generation",
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from tenon import plot as plot
     from tenon import program as program
     from tenon import sklearn as sklearn
+    from tenon import v2 as v2
     from tenon import weights as weights
     from tenon._base.table import Table
     from tenon._model.cond import IfElse, cases, cond

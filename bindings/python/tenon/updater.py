@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tenon import _core, error
 from tenon._base import check as _check
+from tenon._base import foreign
 from tenon._base import functions as _functions
 from tenon._base import host as _host
 from tenon._model import model as _model
@@ -182,7 +183,7 @@ else:
             if type.replace("_", "") == _FORMER.get(wanted, wanted):
                 return _functions.attribute("updater", type, make)
         known = _host.host().names("updater")
-        raise AttributeError(f'no plugin offers an updater "{name}"{error.suggestion(name, known)}', name=name)
+        raise AttributeError(f'no plugin offers an updater "{name}"{foreign.suggestion(name, known)}', name=name)
 
 
 def __dir__() -> list[str]:

@@ -125,6 +125,14 @@ def test_names_of_other_frameworks_are_understood():
     for name, meant in {"swish": "silu", "linear": "fc", "clamp": "clip", "softmx": "softmax"}.items():
         with pytest.raises(AttributeError, match=f'no plugin offers a layer "{name}"; did you mean "{meant}"'):
             getattr(tenon.layer, name)
+    for name, here in {"classification_cost": "cross_entropy from_logits=true", "last_seq": "sequence_pool kind=last",
+                       "img_conv": "conv filters=", "Conv2d": "conv filters=", "BatchNorm2d": "batch_norm",
+                       "CrossEntropyLoss": "cross_entropy", "GlobalAveragePooling2D": "pool kind=average whole=true",
+                       "weight_norm": "layers have their weights to themselves"}.items():  # fmt: skip
+        with pytest.raises(AttributeError, match=f'no plugin offers a layer "{name}"; in Tenon: .*{here}'):
+            getattr(tenon.layer, name)
+    with pytest.raises(AttributeError, match='no plugin offers an updater "AdamW"; in Tenon: adam decoupled=true'):
+        tenon.updater.AdamW  # noqa: B018
 
 
 def test_modules_complete_to_their_own_names():

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenon import error
 from tenon._base import check as _check
+from tenon._base import foreign
 from tenon._base import host as _host
 
 BOOL, INT, FLOAT, STRING, INTS, FLOATS, STRINGS = range(1, 8)
@@ -64,7 +65,7 @@ def attribute(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
         except error.NotFoundError:
             known = host.names(kind)
             meant = [each for each in known if name in host.describe(kind, each)["other_names"]]
-            near = f'; did you mean "{meant[0]}"?' if meant else error.suggestion(name, known)
+            near = f'; did you mean "{meant[0]}"?' if meant else foreign.suggestion(name, known)
             article = "an" if kind[0] in "aeiou" else "a"
             raise AttributeError(f'no plugin offers {article} {kind} "{name}"{near}', name=name) from None
         host.functions[key] = _function(host, kind, type, make)

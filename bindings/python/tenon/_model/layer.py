@@ -251,7 +251,7 @@ class Data(Layer):
         self._place = _caller.place()
         self._number = next(_definitions)
         if type is not None:
-            self._core = _defined(name, type, self._number)
+            self._core = defined_data(name, type, self._number)
 
 
 _definitions = itertools.count()
@@ -261,7 +261,7 @@ def _key(name: str, type: DataType) -> tuple[Any, ...]:
     return name, replace(type, sequence=type.sequence or name)
 
 
-def _defined(name: str, type: DataType, number: int) -> Any:
+def defined_data(name: str, type: DataType, number: int) -> Any:
     """Returns the handle of a data layer that was defined with a number, which rises."""
     host = _host.host()
     with host.lock:
@@ -361,7 +361,7 @@ def make(outputs: Sequence[Layer], types: Mapping[str, DataType] | None = None) 
                     "data",
                     layer._name,
                 )
-            data[layer._name] = _defined(layer._name, types[layer._name], _number_of(layer))
+            data[layer._name] = defined_data(layer._name, types[layer._name], _number_of(layer))
         layer._core = data[layer._name]
     return [each._core for each in outputs]
 

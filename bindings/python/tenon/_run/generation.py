@@ -149,6 +149,10 @@ class GeneratedInput:
         self.embedding_name = _check.text(embedding_name, "embedding_name", "GeneratedInput")
         self.embedding_size = _check.whole(embedding_size, "embedding_size", "GeneratedInput", 1)
 
+    def shared(self) -> dict[str, Any]:
+        """Returns the attribute by which the embedding has the parameter of the training."""
+        return {"parameter_name": self.embedding_name}
+
 
 class BeamSearch:
     """What beam_search makes; tenon.infer(it, parameters, input) runs it. scores: the layer of the probabilities."""
@@ -186,7 +190,7 @@ def beam_search(
     one = generated[0]
     ids = f"{name}.ids"
     fed = _layer.Data(ids, data_type.integer_value_sequence(one.size))
-    own = {"vocabulary": one.size, "size": one.embedding_size, "parameter_name": one.embedding_name}
+    own = {"vocabulary": one.size, "size": one.embedding_size, **one.shared()}
     vectors = Layer("embedding", [fed], own, f"{name}.vectors")
     inputs = [vectors if isinstance(each, GeneratedInput) else each for each in given]
     scores = _scan.recurrent_group(step, inputs, name=name)
