@@ -134,10 +134,11 @@ def test_parameters_of_a_layer(ab):
     assert found["n.scale"] == ((1,), False) and found["n.moving_mean"] == ((1,), True)
 
 
-def test_arrays_are_not_combined_with_layers():
-    """An array of NumPy would become an array of layers."""
+def test_arrays_combined_with_layers_are_no_arrays_of_layers():
     x = tenon.layer.data("x", tenon.data_type.dense_vector(4))
-    for combined in (lambda: np.ones(4) * x, lambda: x * np.ones(4), lambda: np.ones((4, 4)) @ x, lambda: x @ np.ones(4)):
+    for combined in (lambda: np.ones(4) * x, lambda: x * np.ones(4)):
+        assert combined().shape == ("samples", 4)
+    for combined in (lambda: np.ones((4, 4)) @ x, lambda: x @ np.ones(4)):
         with pytest.raises(TypeError):
             combined()
     assert (np.float32(2) * x).type == "scale_shift"

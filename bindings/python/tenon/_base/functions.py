@@ -42,9 +42,9 @@ def flatten(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Returns what the library takes: arrays as lists, tuples as lists, paths as texts."""
+    """Returns what the library takes: arrays as lists of their numbers, tuples as lists, paths as texts."""
     if hasattr(value, "tolist"):
-        return value.tolist()
+        return (value.ravel() if getattr(value, "ndim", 0) > 1 else value).tolist()
     if hasattr(value, "__fspath__"):
         return value.__fspath__()
     if isinstance(value, (list, tuple, set, frozenset)):

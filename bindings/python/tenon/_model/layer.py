@@ -11,29 +11,29 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, TypeGuard, Union
+from typing import Any, Union
 
 from tenon import _core, error
 from tenon._base import caller as _caller
 from tenon._base import check as _check
 from tenon._base import host as _host
+from tenon._model.operators import Operators
 from tenon.data_type import DataType, numpy_dtype, of_options
 
-Number = int | float
 LayerLike = Union["Layer", str]
 
 # Takes the layers that a step of a scan makes, by name; None outside of a step.
 made_layers: ContextVar[dict[str, Layer] | None] = ContextVar("tenon made layers", default=None)
 
 
-class Layer:
+class Layer(Operators):
     """One output of a layer, and an expression of the layers that it depends on.
 
-    Layers are made by the functions of tenon.layer, and by + - * / ** @ on layers and numbers.
+    Layers are made by the functions of tenon.layer, by + - * / ** @ < <= > >= abs and functions of NumPy on layers, numbers and
+    arrays of a sample, and by indices: x[:, 0].
     """
 
     __slots__ = ("__weakref__", "_attributes", "_core", "_inputs", "_model", "_name", "_place", "_ports", "_type")
-    __array_ufunc__ = None  # array * layer is this class's to answer, not an array of layers
 
     def __init__(
         self,
@@ -179,60 +179,19 @@ class Layer:
             return f"<layer {self._name!r} ({self._type}) of yet unknown type>"
         return f"<layer {self.name!r} ({self._type}) {list(self.shape)}>"
 
-    def __add__(self, other: LayerLike | Number) -> Layer:
-        return _shift(self, 1, other) if _is_number(other) else _binary("add", self, other)
-
-    def __radd__(self, other: Number) -> Layer:
-        return _shift(self, 1, other)
-
-    def __sub__(self, other: LayerLike | Number) -> Layer:
-        return _shift(self, 1, -other) if _is_number(other) else _binary("sub", self, other)
-
-    def __rsub__(self, other: Number) -> Layer:
-        return _shift(self, -1, other)
-
-    def __mul__(self, other: LayerLike | Number) -> Layer:
-        return _shift(self, other, 0) if _is_number(other) else _binary("mul", self, other)
-
-    def __rmul__(self, other: Number) -> Layer:
-        return _shift(self, other, 0)
-
-    def __truediv__(self, other: LayerLike | Number) -> Layer:
-        return _shift(self, 1 / other, 0) if _is_number(other) else _binary("div", self, other)
-
-    def __rtruediv__(self, other: Number) -> Layer:
-        return _shift(Layer("reciprocal", [self], {}), other, 0)
-
-    def __pow__(self, exponent: Number) -> Layer:
-        return Layer("power", [self], {"exponent": float(exponent)})
-
-    def __matmul__(self, other: LayerLike) -> Layer:
-        return _binary("matmul", self, other)
-
-    def __neg__(self) -> Layer:
-        return _shift(self, -1, 0)
-
-    def __pos__(self) -> Layer:
-        return self
+    def _made_of(self, type: str, inputs: list[Any], attributes: dict[str, Any], truth: bool = False) -> Layer:
+        return (_Truth if truth else Layer)(type, [as_layer(each) for each in inputs], attributes)
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return not isinstance(value, (Layer, str)) and hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
+class _Truth(Layer):
+    """What an operator compares: if x < 0 and 0 < x < 1 of layers would be true whatever the numbers are."""
 
+    __slots__ = ()
 
-def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:
-    if not (_is_number(scale) and _is_number(shift)):
-        other = scale if shift == 0 else shift
-        raise TypeError(f"layers are combined with layers and numbers, not with {type(other).__name__}")
-    return Layer("scale_shift", [layer], {"scale": float(scale), "shift": float(shift)})
-
-
-def _binary(type: str, a: Layer, b: Any) -> Layer:
-    if hasattr(b, "ndim"):
-        raise TypeError(f"layers are combined with layers and numbers, not with {b.__class__.__name__}")
-    if not isinstance(b, (Layer, str)):
-        return NotImplemented  # type: ignore[no-any-return]
-    return Layer(type, [a, as_layer(b)], {})
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f'layer "{self.name}" is true for some samples alone; tenon.layer.where, masked_fill and tenon.cond choose by it'
+        )
 
 
 class Data(Layer):

@@ -80,7 +80,7 @@ class _Mixed(Named):
     def __enter__(self) -> _Mixed:
         return self
 
-    def __iadd__(self, part: Any) -> _Mixed:  # type: ignore[misc]  # adds in place
+    def __iadd__(self, part: Any) -> _Mixed:
         self._parts.append(_part(part))
         return self
 
