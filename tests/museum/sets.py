@@ -31,7 +31,7 @@ def is_same(model, expected):
 def fault_of(museum, program, folder):
     """What goes wrong with the set of a version, in its folder of the work; "" for nothing."""
     version = folder.name
-    shutil.copytree(museum / "sets" / version, folder)
+    shutil.copytree(museum / "files" / version / "set", folder)
     for exhibit in (museum / version).glob("*.so"):
         shutil.copy(exhibit, folder)
     with tarfile.open(museum / "hosts" / f"{version}.tar.xz") as files:
@@ -54,7 +54,7 @@ def fault_of(museum, program, folder):
 def main(museum, program, work):
     museum, program = pathlib.Path(museum).resolve(), pathlib.Path(program).resolve()
     work, faults = programs.work_folder(work), 0
-    versions = sorted(path.name for path in (museum / "sets").iterdir())
+    versions = sorted(path.parent.name for path in (museum / "files").glob("*/set"))
     for version in versions:
         if fault := fault_of(museum, program, work / version):
             faults += 1
