@@ -1,7 +1,7 @@
 """JAX's side of the benchmarks: SGD and Adam as functions of arrays, and steps one by one or many in one compiled loop.
 SPDX-License-Identifier: Apache-2.0
 """
-import time
+import itertools
 
 from support import peer  # before jax: it sets the number of threads
 
@@ -9,13 +9,32 @@ import jax
 import jax.numpy as jnp
 
 
+def tensor(name, shape, dtype=peer.np.float32):
+    return jnp.asarray(peer.read(name, shape, dtype))
+
+
 def parameters(*sizes):
     """Weight and bias of each (name, inputs, outputs)."""
     values = []
     for name, inputs, outputs in sizes:
-        values += [jnp.asarray(peer.read(f"{name}.weight", (inputs, outputs))),
-                   jnp.asarray(peer.read(f"{name}.bias", (outputs,)))]
+        values += [tensor(f"{name}.weight", (inputs, outputs)), tensor(f"{name}.bias", (outputs,))]
     return values
+
+
+def chain(x, values, last=lambda x: x):
+    """Products and biases with relu between them; `last` comes behind the last one."""
+    for weight, bias in zip(values[:-2:2], values[1:-2:2], strict=True):
+        x = jax.nn.relu(x @ weight + bias)
+    return last(x @ values[-2] + values[-1])
+
+
+def filters(name, count, kernel, channels):
+    """Those of a convolution, [kernel, kernel, channels, count]."""
+    return tensor(f"{name}.weight", (count, kernel, kernel, channels)).transpose(1, 2, 3, 0)
+
+
+def conv(x, weight, stride=1, padding="SAME"):
+    return jax.lax.conv_general_dilated(x, weight, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
 def cross_entropy(logits, labels):
@@ -24,6 +43,11 @@ def cross_entropy(logits, labels):
 
 def sgd(values, slots, gradients, rate):
     return [v - rate * g for v, g in zip(values, gradients, strict=True)], slots
+
+
+def momentum(values, slots, gradients, rate):
+    slots = [0.9 * m + g for m, g in zip(slots, gradients, strict=True)]
+    return [v - rate * m for v, m in zip(values, slots, strict=True)], slots
 
 
 def adam(values, slots, gradients, rate):
@@ -41,30 +65,54 @@ def zeros(values):
     return [jnp.zeros_like(v) for v in values]
 
 
-def measure(loss_of, values, slots, update, rate, compared, warm_up, count):
-    """loss_of(values) and the update make a step. Steps are calls, or with MODE "loop" 50 are one compiled loop."""
-    def one(_, state):
-        values, slots, _ = state
-        loss, gradients = jax.value_and_grad(loss_of)(values)
-        values, slots = update(values, slots, gradients, rate)
-        return values, slots, loss
+def adam_slots(values):
+    return zeros(values), zeros(values), jnp.float32(0)
 
-    if peer.MODE == "loop":
-        run = jax.jit(lambda state, steps: jax.lax.fori_loop(0, steps, one, state), donate_argnums=0)
-        inner = 50
+
+def step_of(loss_of, update, rate):
+    """A step from (values, slots): loss_of(values, *batch) is differentiated, and `update` applied."""
+    def step(state, *batch):
+        values, slots = state
+        loss, gradients = jax.value_and_grad(loss_of)(values, *batch)
+        return update(values, slots, gradients, rate), loss
+    return step
+
+
+def rows_step_of(loss_of, rate):
+    """A step of SGD from (tables, values). A batch begins with the ids of each table; loss_of(rows, values, *others)
+    gets their rows. Only rows that were read are written: the gradient of jnp.take has the size of its table."""
+    def step(state, *batch):
+        tables, values = state
+        ids, others = batch[:len(tables)], batch[len(tables):]
+        rows = [table[at] for table, at in zip(tables, ids, strict=True)]
+        loss, (of_rows, gradients) = jax.value_and_grad(loss_of, (0, 1))(rows, values, *others)
+        tables = [table.at[at].add(-rate * g) for table, at, g in zip(tables, ids, of_rows, strict=True)]
+        return (tables, sgd(values, (), gradients, rate)[0]), loss
+    return step
+
+
+def measure(step, state, compared, warm_up, count, batches=((),)):
+    """step(state, *batch) gives the next state, and the loss before it. Batches take turns. Steps are calls, or with
+    MODE "loop" 50 are one compiled loop, over the first batch."""
+    inner = 50 if peer.MODE == "loop" else 1
+    turns = itertools.cycle(batches)
+    if inner > 1:
+        run = jax.jit(lambda state, steps: jax.lax.fori_loop(
+            0, steps, lambda _, now: step(now[0], *batches[0]), (state, jnp.float32(0))), donate_argnums=0)
     else:
-        run = jax.jit(lambda state, _: one(0, state), donate_argnums=0)
-        inner = 1
-    state = (list(values), slots, jnp.float32(0))
+        run = jax.jit(step, donate_argnums=0)
+    loss = None
 
     def steps(total, at_once):
-        nonlocal state
+        nonlocal state, loss
         for _ in range(total // at_once):
-            state = run(state, at_once)
-        return float(state[2])
+            state, loss = run(state, at_once) if inner > 1 else run(state, *next(turns))
 
-    loss = steps(compared, compared if inner > 1 else 1)
+    def wait():
+        jax.block_until_ready(state)
+
+    steps(compared, compared if inner > 1 else 1)
+    compared_loss = float(loss)
     steps(warm_up, inner)
-    began = time.perf_counter()
-    steps(count, inner)
-    peer.report(seconds=(time.perf_counter() - began) / count, loss=loss)
+    seconds = peer.mean_seconds(count // inner, lambda: steps(inner, inner), wait) / inner
+    peer.report(seconds=seconds, loss=compared_loss)

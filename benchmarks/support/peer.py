@@ -13,9 +13,22 @@ WARM_UP_SECONDS, MEASURED_SECONDS = 0.25, 0.5  # at least, on other devices than
 # Before any library reads them.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[variable] = str(THREADS)
+
+
+def processors(count, topology="/sys/devices/system/cpu"):
+    """As many of those that this process may use, of different cores as far as there are."""
+    def threads_before(number):
+        try:
+            with open(f"{topology}/cpu{number}/topology/thread_siblings_list", encoding="ascii") as file:
+                return number - int(file.read().split(",")[0].split("-")[0])
+        except OSError:
+            return 0
+    return sorted(os.sched_getaffinity(0), key=lambda number: (threads_before(number), number))[:count]
+
+
 # XLA has no option for the size of its pool: it follows the processors that the process may use.
-if THREADS == 1 and DEVICE == "cpu":
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+if DEVICE == "cpu":
+    os.sched_setaffinity(0, processors(THREADS))
 
 import numpy as np  # noqa: E402
 
@@ -54,5 +67,6 @@ def single_calls(count, step):
     return {"seconds": times[count // 2], "p99": times[count * 99 // 100]}
 
 
-def report(**result):
-    print(json.dumps({name: float(value) for name, value in result.items()}))
+def report(library=None, **result):
+    """library: what computes the products, in words."""
+    print(json.dumps({name: float(value) for name, value in result.items()} | ({"library": library} if library else {})))

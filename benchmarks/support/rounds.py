@@ -62,7 +62,7 @@ def run(side, outside=None, limit=float("inf")):
             raise NotComparable(f"{side.name} ended with {process.returncode}: {errors.read().strip()[-400:]}")
         result = json.loads(out.read().strip().splitlines()[-1])
     if outside:  # the figures of a step are not those of the process
-        result = {"loss": result["loss"]} if "loss" in result else {}
+        result = {key: result[key] for key in ("loss", "library") if key in result}
     if outside == "seconds":
         result["seconds"] = seconds
     elif outside == "memory":
@@ -144,6 +144,8 @@ def summary(kept, left_out):
         seconds = sorted(result[name]["seconds"] for result in kept)
         side = {"median": statistics.median(seconds), "least": seconds[0], "most": seconds[-1],
                 "ratio": statistics.median(result[name]["seconds"] / result["tenon"]["seconds"] for result in kept)}
+        if "library" in kept[0][name]:
+            side["library"] = kept[0][name]["library"]
         if "p99" in kept[0][name]:
             side["p99"] = statistics.median(result[name]["p99"] for result in kept)
         return side

@@ -8,6 +8,15 @@ def shown(workload, seconds):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
+FAR = 200e-9  # seconds of a line of a cache between two cores: those that share a cache are nearer
+
+
+def distance(probe):
+    """How far the cores are from one another, where several were measured."""
+    seconds = probe.get("round_trip")
+    return [f"cores {1e9 * seconds:.0f} ns apart ({'near' if seconds < FAR else 'far'})"] if seconds else []
+
+
 def place(result):
     """Where a result was measured: the number of threads, or the device."""
     if result["device"] != "cpu":
@@ -30,6 +39,7 @@ def row(workload, result):
     if result["limit"]:
         share = result["limit"] / result["sides"]["tenon"]["median"]
         parts.append(f"limit {shown(workload, result['limit'])} ({100 * share:.0f} % reached)")
+    parts += distance(result.get("probe", {}))
     parts += [f"NO FIGURE: {reason}" for reason in result["failed"].values()]
     noise = f", {result['left_out']} disturbed" if result["left_out"] else ""
     return f"{head}, {workload['unit']}: {'; '.join(parts)} ({result['rounds']} rounds{noise})"
@@ -61,7 +71,10 @@ def summary(workloads, results):
         lines.append(f"| {name} | {workload['unit']} | {ours} | "
                      + (f"{other} {shown(workload, seconds)} | {seconds / tenon[0]:.2f} | " if other else "- | - | ")
                      + (f"{100 * limits[0]:.0f} % |" if limits else "- |"))
-    return "\n".join(lines + ["", "In brackets: the number of threads with which Tenon is fastest."] * threads)
+    lines += ["", "In brackets: the number of threads with which Tenon is fastest."] * threads
+    libraries = {(name.split()[0], side["library"]) for result in results for name, side in result["sides"].items()
+                 if "library" in side}
+    return "\n".join(lines + [f"Products of {name}: {library}." for name, library in sorted(libraries)])
 
 
 def as_json(results):

@@ -1,4 +1,6 @@
 """PyTorch's side of the benchmarks. SPDX-License-Identifier: Apache-2.0"""
+import re
+
 import numpy as np
 import torch
 
@@ -96,6 +98,17 @@ def captured(step, optimizers):
     return replayed
 
 
+def library():
+    """What computes the products of float32 on cpu, and what the convolutions and recurrences: "MKL 2024.2, oneDNN 3.13"."""
+    if peer.DEVICE != "cpu":
+        return None
+    built = torch.__config__.show()
+    mkl, dnn, blas = (re.search(pattern, built) for pattern in
+                      (r"Math Kernel Library Version ([\d.]+)", r"MKL-DNN v([\d.]+)", r"BLAS_INFO=(\w+)|$"))
+    products = f"MKL {mkl[1]}" if mkl else f"the BLAS \"{blas[1]}\""
+    return products + (f", oneDNN {dnn[1]}" if dnn else "")
+
+
 def wait():
     if peer.DEVICE != "cpu":
         torch.cuda.synchronize()
@@ -114,4 +127,4 @@ def measure(step, compared, warm_up, count):
     else:
         peer.long_mean_seconds(peer.WARM_UP_SECONDS, step, wait)
         seconds = peer.long_mean_seconds(peer.MEASURED_SECONDS, step, wait)
-    peer.report(seconds=seconds, loss=loss)
+    peer.report(library(), seconds=seconds, loss=loss)

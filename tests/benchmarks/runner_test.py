@@ -136,6 +136,13 @@ class Rounds(unittest.TestCase):
         result = self.measure([sides.Side("tenon", hanging.command, {}), self.probe()], seconds=0.5)
         self.assertEqual((result["sides"], result["problem"]), ({}, "tenon did not end in 0.5 s"))
 
+    def test_a_side_says_which_library_it_uses(self):
+        line = '{"seconds": 2, "loss": 1, "library": "MKL 2024.2"}'
+        result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0), self.peer("peer", f"echo '{line}'"),
+                               self.probe()])
+        self.assertEqual(result["sides"]["peer"]["library"], "MKL 2024.2")
+        self.assertNotIn("library", result["sides"]["tenon"])
+
     def test_a_process_measured_from_outside_has_no_limit(self):
         tenon = side(self.folder, "tenon", seconds=2e-6, loss=1.0, flops=1000.0, p99=1.0)
         with mock.patch.object(rounds, "share_of_others", lambda *_: 0.0):
@@ -152,6 +159,23 @@ class Rounds(unittest.TestCase):
         self.assertEqual(result["sides"]["tenon"]["median"], 1.0)
         self.assertEqual(result["sides"]["peer"]["ratio"], 2.0)
         self.assertIsNone(result["limit"])
+
+
+class Processors(unittest.TestCase):
+    def test_a_core_is_taken_twice_when_none_is_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, siblings in enumerate(("0-1", "0-1", "2,3", "2,3")):
+                topology = pathlib.Path(folder) / f"cpu{number}/topology"
+                topology.mkdir(parents=True)
+                (topology / "thread_siblings_list").write_text(siblings + "\n")
+            program = ("import os; from support import peer\n"
+                       "os.sched_getaffinity = lambda _: {0, 1, 2, 3, 4}\n"
+                       f"print([peer.processors(count, {folder!r}) for count in (1, 2, 4, 9)])")
+            done = subprocess.run([sys.executable, "-B", "-c", program, "1", folder, "", "other"], capture_output=True,
+                                  text=True, check=False, cwd=ROOT / "benchmarks")
+        if "No module named 'numpy'" in done.stderr:
+            self.skipTest("no NumPy")
+        self.assertEqual(done.stdout.strip(), "[[0], [0, 2], [0, 2, 4, 1], [0, 2, 4, 1, 3]]", done.stderr)
 
 
 class Noise(unittest.TestCase):
@@ -183,6 +207,17 @@ class Output(unittest.TestCase):
         two["sides"]["tenon"]["median"], two["sides"]["peer"]["median"] = 1e-6, 8e-6
         self.assertIn("| mlp | us | 1 (2) | peer 5 | 5.00 | 100 % |",
                       table.summary({"mlp": WORKLOAD}, [RESULT, two]))
+
+    def test_rows_say_how_far_the_cores_are(self):
+        for seconds, text in (9e-8, "; cores 90 ns apart (near) ("), (4e-7, "; cores 400 ns apart (far) ("):
+            self.assertIn(text, table.row(WORKLOAD, RESULT | {"probe": {"round_trip": seconds}}))
+        self.assertNotIn("cores", table.row(WORKLOAD, RESULT | {"probe": {"round_trip": 0}}))  # one thread
+
+    def test_the_summary_says_what_computes_the_products_of_a_peer(self):
+        result = json.loads(json.dumps(RESULT))
+        result["sides"] |= {"pytorch compile": result["sides"]["peer"] | {"library": "MKL 2024.2, oneDNN 3.13"}}
+        text = table.summary({"mlp": WORKLOAD}, [result])
+        self.assertTrue(text.endswith("\nProducts of pytorch: MKL 2024.2, oneDNN 3.13."), text)
 
     def test_rates(self):
         self.assertEqual(table.shown({"unit": "MB/s", "count": 100}, 0.5), "200")
