@@ -6,57 +6,12 @@
 #include <tenon/tenon_sample.hpp>
 
 #include "base/nearest.h"
+#include "gathered.h"
 #include "slots.h"
 
 namespace tenon_arrow {
 
 namespace {
-
-// Samples of one slot, which the host borrows until the next ones.
-class Gathered {
- public:
-  void clear() {
-    data_.clear();
-    ids_.clear();
-    for (auto& offsets : offsets_) offsets.assign(1, 0);
-  }
-  // Appends samples from `first` to `last`.
-  void append(const tenon::Array& array, int64_t first, int64_t last) {
-    const size_t levels = array.storage == TN_DENSE ? 0 : std::max<size_t>(array.levels, 1);
-    for (size_t level = 0; level < levels; ++level) {
-      const int64_t* const from = array.offsets[level];
-      const int64_t moved = offsets_[level].back() - from[first];
-      for (int64_t i = first; i < last; ++i) offsets_[level].push_back(from[i + 1] + moved);
-      first = from[first];
-      last = from[last];
-    }
-    if (array.storage == TN_CSR) {
-      ids_.insert(ids_.end(), array.ids + first, array.ids + last);
-      static constexpr float kOne = 1;
-      for (int64_t i = first; array.data == nullptr && i < last; ++i) append_bytes(&kOne, 0, sizeof kOne);
-      if (array.data != nullptr) append_bytes(array.data, first * 4, (last - first) * 4);
-      return;
-    }
-    int64_t bytes = tn_dtype_bytes(array.dtype);
-    for (size_t i = 1; i < array.shape.size(); ++i) bytes *= array.shape[i];
-    append_bytes(array.data, first * bytes, (last - first) * bytes);
-  }
-  void lend(const tenon::Array& array, tn_array& to) {
-    to.data = data_.data();
-    if (array.storage == TN_RAGGED) to.shape[0] = offsets_[array.levels == 2 ? 1 : 0].back();
-    if (array.storage != TN_DENSE) to.offsets[0] = offsets_[0].data();
-    if (array.storage == TN_RAGGED && array.levels == 2) to.offsets[1] = offsets_[1].data();
-    if (array.storage == TN_CSR) to.ids = ids_.data();
-  }
-
- private:
-  void append_bytes(const void* from, int64_t start, int64_t count) {
-    const auto* const bytes = static_cast<const char*>(from);
-    if (count > 0) data_.insert(data_.end(), bytes + start, bytes + start + count);
-  }
-  std::vector<char> data_;
-  std::vector<int64_t> offsets_[2], ids_;
-};
 
 // The types of a table in one text.
 std::string signature_of(const ArrowSchema& type) {
@@ -85,7 +40,7 @@ class TableReader {
     const bool typed = options.outputs_count > 0;
     slots_ = typed ? slots_of(host, options.outputs, options.outputs_count, options.parameters) : own_slots(options);
     if (slots_.empty()) refuse_table("has no column that a slot can have");
-    gathered_.resize(slots_.size());
+    for (const Slot& slot : slots_) gathered_.emplace_back(tn_dtype_bytes(slot.form.dtype));
     if (keep_)
       read_all();
     else
@@ -140,12 +95,7 @@ class TableReader {
 
   void read_at(std::span<const int64_t> indices, tn_array* values) {
     for (size_t slot = 0; slot < slots_.size(); ++slot) {
-      gathered_[slot].clear();
-      for (size_t i = 0, count = 0; i < indices.size(); i += count) {
-        count = 1;  // consecutive samples at once
-        while (i + count < indices.size() && indices[i + count] == indices[i] + static_cast<int64_t>(count)) ++count;
-        gathered_[slot].append(samples_[slot].array, indices[i], indices[i] + static_cast<int64_t>(count));
-      }
+      (void)gathered_[slot].gather(samples_[slot].array, indices);
       gathered_[slot].lend(samples_[slot].array, values[slot]);
     }
   }

@@ -1,9 +1,6 @@
 // Readers: of plugins, of Python, and their wrappers. SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <span>
-
 #include "core.h"
-#include "elements.h"
+#include "rows.h"
 #include "sample.h"
 
 namespace tenon_python {
@@ -73,92 +70,6 @@ class Indexed {
   Held samples_;
   Slots slots_;
   std::string no_tuples_;
-};
-
-// Samples of arrays, one array for each slot: rows of dense arrays, sequences, or sparse vectors.
-class Rows {
- public:
-  Rows(const std::vector<Values*>& columns, Slots slots)
-      : columns_(std::make_shared<Columns>()), slots_(std::move(slots)) {
-    for (const Values* column : columns) {
-      columns_->list.push_back(column->array);
-      columns_->owners.emplace_back(column->owners);
-    }
-    for (const Slot& slot : slots_) {
-      int64_t elements = 1;
-      for (const int64_t extent : slot.shape) elements *= extent;
-      elements_.push_back(static_cast<size_t>(elements));
-    }
-  }
-  [[nodiscard]] int64_t size() const {
-    if (columns_->list.empty()) return 0;
-    const tenon::Array& first = columns_->list.front();
-    return first.storage == TN_DENSE ? first.shape.at(0) : first.samples;
-  }
-  void read(int64_t index, tenon::Sample& sample) const {
-    for (size_t i = 0; i < slots_.size(); ++i) copy(columns_->list[i], i, index, sample);
-  }
-
- private:
-  struct Columns {
-    std::vector<tenon::Array> list;
-    std::vector<Held> owners;
-  };
-  void copy(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
-    const Slot& slot = slots_[column];
-    const auto set = [&](const auto& numbers) { sample.set(slot.name, numbers); };
-    std::string why;
-    try {
-      if (array.storage == TN_CSR)
-        why = copy_entries(array, slot, index, sample);
-      else if (array.storage == TN_DENSE)
-        why = copy_rows(array, column, index, index + 1, set);
-      else if (array.levels < 2)
-        why = copy_rows(array, column, array.offsets[0][index], array.offsets[0][index + 1], set);
-      else
-        for (int64_t i = array.offsets[0][index]; i < array.offsets[0][index + 1] && why.empty(); ++i)
-          why = copy_rows(array, column, array.offsets[1][i], array.offsets[1][i + 1],
-                          [&](const auto& numbers) { sample.add_sequence(slot.name, numbers); });
-    } catch (const tenon::Error& error) {
-      why = error.what();
-    }
-    if (!why.empty())
-      throw tenon::Error(TN_BAD_DATA, "sample " + std::to_string(index) + ": slot \"" + slot.name + "\": " + why,
-                         "reader", slot.name);
-  }
-
-  // Calls use(numbers) with the rows from `first` to `last`. Returns why they do not fit the slot, "" if they do.
-  template <typename Use>
-  std::string copy_rows(const tenon::Array& array, size_t column, int64_t first, int64_t last, const Use& use) const {
-    const size_t elements = elements_[column];
-    const auto* const rows =
-        static_cast<const char*>(array.data) + static_cast<size_t>(first) * elements * tn_dtype_bytes(array.dtype);
-    std::string why;
-    const bool is_read = tenon_arrow::with_elements(array.dtype, rows, static_cast<size_t>(last - first) * elements,
-                                                    [&](const auto& numbers) {
-                                                      why = complaint_of(slots_[column], numbers);
-                                                      if (why.empty()) use(numbers);
-                                                    });
-    return is_read ? why : "its element type is not read";
-  }
-
-  static std::string copy_entries(const tenon::Array& array, const Slot& slot, int64_t index, tenon::Sample& sample) {
-    const int64_t first = array.offsets[0][index], last = array.offsets[0][index + 1];
-    std::vector<int64_t> columns(array.ids + first, array.ids + last);
-    std::sort(columns.begin(), columns.end());
-    if (const auto twice = std::adjacent_find(columns.begin(), columns.end()); twice != columns.end())
-      return "it has column " + std::to_string(*twice) + " twice";
-    const auto* const values = static_cast<const float*>(array.data);
-    if (values != nullptr)
-      if (std::string why = complaint_of(slot, std::span(values + first, columns.size())); !why.empty()) return why;
-    for (int64_t i = first; i < last; ++i)
-      sample.add_entry(slot.name, array.ids[i], values == nullptr ? 1.0F : values[i]);
-    return "";
-  }
-
-  std::shared_ptr<Columns> columns_;
-  Slots slots_;
-  std::vector<size_t> elements_;
 };
 
 Reader open_plugin(const tenon::Host& host, const std::string& type, const nb::dict& attributes,
@@ -244,11 +155,7 @@ void bind_opening(nb::module_& module) {
       },
       nb::arg("host"), nb::arg("slots"), nb::arg("samples"), nb::arg("no_tuples") = "");
   // columns[i]: the array of slot i, [samples, shape...] if it is dense, in row-major order.
-  module.def("open_rows",
-             [](const tenon::Host& host, const std::vector<nb::dict>& given, const std::vector<Values*>& columns) {
-               const Slots slots = slots_from(given);
-               return Reader(host.reader(schema_of(slots), Rows(columns, slots)));
-             });
+  module.def("open_rows", open_rows);
   module.def("join", [](const std::string& kind, const std::vector<Reader>& of) {
     const std::vector<tenon::Reader> list(of.begin(), of.end());
     return unlocked([&] {
