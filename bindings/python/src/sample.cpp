@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/not_copied.h"
 #include "base/text.h"
 #include "elements.h"
 
@@ -21,8 +22,12 @@ bool is_array(nb::handle value) {
   return nb::ndarray_check(value) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr());
 }
 
+// A number of Python itself, which is no array.
+bool is_number(nb::handle value) { return PyLong_CheckExact(value.ptr()) || PyFloat_CheckExact(value.ptr()); }
+
 // A list, a tuple, or an array of at least one dimension.
 bool is_list(nb::handle value) {
+  if (is_number(value)) return false;
   return is_sequence(value) ||
          (is_array(value) && nb::hasattr(value, "ndim") && nb::cast<int64_t>(value.attr("ndim")) > 0);
 }
@@ -149,6 +154,37 @@ void check_shape(const Slot& slot, const std::vector<int64_t>& extents) {
   throw Unfit{"the shapes differ: it is " + tenon::base::to_string(extents)};
 }
 
+// The elements of an array or number of NumPy in row-major order, which an array of another package gives by DLPack.
+class NumpyElements : tenon::base::NotCopied {
+ public:
+  explicit NumpyElements(nb::handle value) {
+    const char* const name = Py_TYPE(value.ptr())->tp_name;  // subclasses, such as masked arrays, have others
+    const auto is = [&](const char* kind) { return std::strncmp(name + 6, kind, std::strlen(kind)) == 0; };
+    if (std::strncmp(name, "numpy.", 6) != 0 ||
+        !(is("ndarray") || is("int") || is("uint") || is("float") || is("bool")))
+      return;
+    if (PyObject_GetBuffer(value.ptr(), &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) PyErr_Clear();
+    if (view_.obj == nullptr || view_.format == nullptr || std::strlen(view_.format) != 1) return;
+    const char* const kinds[] = {"bhilq", "BHILQ", "fd"};
+    const auto bits = static_cast<uint32_t>(8 * view_.itemsize);
+    if (*view_.format == '?') dtype_ = TN_BOOL;
+    for (uint32_t code = 0; code < 3; ++code)
+      if (std::strchr(kinds[code], *view_.format) != nullptr) dtype_ = TN_DTYPE(code, bits);
+  }
+  ~NumpyElements() {
+    if (view_.obj != nullptr) PyBuffer_Release(&view_);
+  }
+  // 0: the value has none that are read.
+  [[nodiscard]] tn_dtype dtype() const { return dtype_; }
+  [[nodiscard]] const void* data() const { return view_.buf; }
+  [[nodiscard]] size_t count() const { return static_cast<size_t>(view_.len / view_.itemsize); }
+  [[nodiscard]] std::vector<int64_t> extents() const { return {view_.shape, view_.shape + view_.ndim}; }
+
+ private:
+  Py_buffer view_ = {};
+  tn_dtype dtype_ = 0;
+};
+
 // Calls use(numbers) with the numbers of an array, or of nested lists, that fit the slot.
 template <typename Use>
 void with_numbers(const Slot& slot, nb::handle value, const Use& use) {
@@ -156,10 +192,16 @@ void with_numbers(const Slot& slot, nb::handle value, const Use& use) {
     if (const std::string why = complaint_of(slot, numbers); !why.empty()) throw Unfit{why};
     use(numbers);
   };
-  if (nb::hasattr(value, "mask") && nb::cast<bool>(nb::bool_(nb::object(value.attr("mask").attr("any")()))))
+  if (const NumpyElements elements(value); elements.dtype() != 0) {
+    check_shape(slot, elements.extents());
+    (void)tenon_arrow::with_elements(elements.dtype(), elements.data(), elements.count(), checked);
+    return;
+  }
+  if (!is_number(value) && !is_sequence(value) && nb::hasattr(value, "mask") &&
+      nb::cast<bool>(nb::bool_(nb::object(value.attr("mask").attr("any")()))))
     throw Unfit{"it has masked elements"};
   Contiguous array;
-  const char kind = kind_of(value);
+  const char kind = is_number(value) || is_sequence(value) ? '\0' : kind_of(value);
   const bool is_time = kind == 'M' || kind == 'm';  // whose buffers nanobind does not read
   if (!is_sequence(value) && !is_time && is_array(value) && nb::try_cast(value, array)) {
     const nb::dlpack::dtype type = array.dtype();
@@ -315,11 +357,11 @@ void fill_by_name(tenon::Sample& sample, const Slots& slots, nb::handle value, i
 void check_places(const Slots& slots, size_t values, int64_t number) {
   const auto last =
       std::max_element(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.place < b.place; });
-  std::string names;
-  for (const Slot& slot : slots) names += (names.empty() ? ", for \"" : ", \"") + slot.name + "\"";
   const bool placed = last != slots.end() && last->place >= 0;
   const bool fits = placed ? std::cmp_less(last->place, values) : values == slots.size();
   if (fits) return;
+  std::string names;
+  for (const Slot& slot : slots) names += (names.empty() ? ", for \"" : ", \"") + slot.name + "\"";
   const std::string expected = placed ? "at least " + std::to_string(last->place + 1) + ": \"" + last->name +
                                             "\" takes place " + std::to_string(last->place)
                                       : std::to_string(slots.size()) + names;

@@ -4,6 +4,7 @@
 #define TENON_TENON_SAMPLE_HPP
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <tenon/tenon_base.hpp>
@@ -24,6 +25,12 @@ struct SlotOptions {
 using Schema = std::vector<SlotOptions>;
 
 namespace detail {
+
+// Whether std::data has the elements of a container.
+template <typename Numbers, typename = void>
+constexpr bool is_contiguous = false;
+template <typename Numbers>
+constexpr bool is_contiguous<Numbers, std::void_t<decltype(std::data(std::declval<const Numbers&>()))>> = true;
 
 // Collects the samples of one slot; the host then borrows them.
 class SlotValues {
@@ -113,51 +120,86 @@ class SlotValues {
   void append(const Numbers& numbers) {
     if constexpr (std::is_arithmetic_v<Numbers>)
       push(numbers);
+    else if constexpr (is_contiguous<Numbers>)
+      convert([&](auto element) { append_as<decltype(element)>(std::data(numbers), std::size(numbers)); });
     else
       for (const auto& number : numbers) push(number);
   }
+  template <typename Element, typename Number>
+  void append_as(const Number* numbers, std::size_t count) {
+    std::size_t at = data_.size();
+    data_.resize(at + count * sizeof(Element));
+    if constexpr (std::is_same_v<Number, Element> && !std::is_same_v<Element, bool>) {
+      if (count > 0) std::memcpy(data_.data() + at, numbers, count * sizeof(Element));
+    } else {
+      for (std::size_t i = 0; i < count; ++i, at += sizeof(Element)) {
+        const auto element = converted<Element>(numbers[i]);
+        std::memcpy(data_.data() + at, &element, sizeof element);
+      }
+    }
+  }
   template <typename Number>
   void push(Number number) {
+    convert([&](auto type) {
+      const auto element = converted<decltype(type)>(number);
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(&element);
+      data_.insert(data_.end(), bytes, bytes + sizeof element);
+    });
+  }
+  // Calls use(an element of the slot's type).
+  template <typename Use>
+  void convert(const Use& use) {
     switch (slot_.dtype) {
       case TN_F32:
-        return put(static_cast<float>(number));
+        return use(float{});
       case TN_F64:
-        return put(static_cast<double>(number));
+        return use(double{});
       case TN_I8:
-        return put(whole<int8_t>(number));
+        return use(int8_t{});
       case TN_I16:
-        return put(whole<int16_t>(number));
+        return use(int16_t{});
       case TN_I32:
-        return put(whole<int32_t>(number));
+        return use(int32_t{});
       case TN_I64:
-        return put(whole<int64_t>(number));
+        return use(int64_t{});
       case TN_U8:
-        return put(whole<uint8_t>(number));
+        return use(uint8_t{});
       case TN_U16:
-        return put(whole<uint16_t>(number));
+        return use(uint16_t{});
       case TN_U32:
-        return put(whole<uint32_t>(number));
+        return use(uint32_t{});
       case TN_BOOL:
-        return put(static_cast<uint8_t>(number != 0 ? 1 : 0));
+        return use(bool{});
       default:
         refuse("has an element type that numbers do not convert to");
     }
   }
-  template <typename Element>
-  void put(Element element) {
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(&element);
-    data_.insert(data_.end(), bytes, bytes + sizeof element);
+  template <typename Element, typename Number>
+  [[nodiscard]] Element converted(Number number) const {
+    if constexpr (std::is_same_v<Element, bool>)
+      return number != 0;
+    else if constexpr (std::is_floating_point_v<Element>)
+      return static_cast<Element>(number);
+    else
+      return whole<Element>(number);
   }
   template <typename Integer, typename Number>
   [[nodiscard]] Integer whole(Number number) const {
-    // A long double holds all these integers exactly, so the comparison sees no rounding.
-    const auto wide = static_cast<long double>(number);
-    if (!(wide >= static_cast<long double>(std::numeric_limits<Integer>::min()) &&
-          wide <= static_cast<long double>(std::numeric_limits<Integer>::max())))
-      refuse("cannot hold " + std::to_string(number));
-    const auto result = static_cast<Integer>(number);  // NOLINT(bugprone-signed-char-misuse): a number
-    if (static_cast<long double>(result) != wide) refuse("cannot hold " + std::to_string(number));
-    return result;
+    if constexpr (std::is_integral_v<Number>) {
+      const auto result = static_cast<Integer>(number);
+      if (static_cast<Number>(result) != number || (result < Integer{0}) != (number < Number{0}))
+        refuse("cannot hold " + std::to_string(number));
+      return result;
+    } else {
+      // A long double holds all these integers exactly, so the comparison sees no rounding.
+      const auto wide = static_cast<long double>(number);
+      if (!(wide >= static_cast<long double>(std::numeric_limits<Integer>::min()) &&
+            wide <= static_cast<long double>(std::numeric_limits<Integer>::max())))
+        refuse("cannot hold " + std::to_string(number));
+      const auto result = static_cast<Integer>(number);  // NOLINT(bugprone-signed-char-misuse): a number
+      if (static_cast<long double>(result) != wide) refuse("cannot hold " + std::to_string(number));
+      return result;
+    }
   }
 
   SlotOptions slot_;
