@@ -18,7 +18,8 @@ size_t row_elements(const tenon::Array& array) {
 }
 
 size_t levels_of(const tenon::Array& array) {
-  return array.storage == TN_DENSE ? 0 : array.storage == TN_CSR ? 1 : array.levels;
+  if (array.storage == TN_CSR) return 1;
+  return array.storage == TN_DENSE ? 0 : array.levels;
 }
 
 // The first row, or entry, of a sample.

@@ -157,9 +157,9 @@ bool is_nan(const void* data, int64_t number, tn_dtype dtype) {
 // Whether there is NaN among `count` elements without gaps.
 template <typename Number>
 bool has_nan(const void* data, int64_t count) {
-  bool any = false;
-  for (int64_t i = 0; i < count; ++i) any |= std::isnan(static_cast<const Number*>(data)[i]);
-  return any;
+  unsigned any = 0;  // without an exit, of the width of the numbers: the compiler makes vectors of it
+  for (int64_t i = 0; i < count; ++i) any |= std::isnan(static_cast<const Number*>(data)[i]) ? 1U : 0U;
+  return any != 0;
 }
 
 // Appends the index of the first NaN of a dimension and those after it. Returns false if there is none.

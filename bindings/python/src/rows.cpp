@@ -171,9 +171,9 @@ class Rows {
 
 }  // namespace
 
-Reader open_rows(const tenon::Host& host, const std::vector<nb::dict>& given, const std::vector<Values*>& columns) {
+Reader open_rows(const tenon::Host& host, const std::vector<nb::dict>& options, const std::vector<Values*>& columns) {
   using User = tenon::detail::UserObject<Rows>;
-  const Slots slots = slots_from(given);
+  const Slots slots = slots_from(options);
   const tenon::Schema schema = schema_of(slots);
   const tenon::detail::Slots c_slots(schema);
   auto user = std::make_unique<User>(host.host_ref()->thrown, schema, Rows(slots, columns));
