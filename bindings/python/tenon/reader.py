@@ -9,6 +9,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
@@ -32,19 +33,30 @@ def _and_slot(types: Types | None, name: str) -> Types | None:
     return types.and_slot(name) if isinstance(types, Wanted) else types
 
 
+class Ahead(enum.IntEnum):
+    """When trainings and tests may read a recipe ahead, so that nobody can tell that they do."""
+
+    NEVER = 0  # it runs functions of the application, or reads ahead itself
+    ALONE = 1  # where nothing of the application runs in between, which may change its arrays
+    ALWAYS = 2
+
+
 class Reader:
     """A recipe of a stream of samples, or of minibatches."""
 
-    def __init__(self, open: Callable[[Types | None], Any], batched: bool = False) -> None:
+    def __init__(
+        self, open: Callable[[Types | None], Any], batched: bool = False, ahead: Ahead = Ahead.NEVER
+    ) -> None:
         self._open = open
         self.batched = batched
+        self.ahead = ahead
 
     def open(self, types: Types | None = None) -> Any:
         """Opens the stream. types: of the slots of samples that have none of their own."""
         return self._open(types)
 
     def _then(self, wrap: Callable[[Any], Any], batched: bool | None = None) -> Reader:
-        return Reader(lambda types: wrap(self._open(types)), self.batched if batched is None else batched)
+        return Reader(lambda types: wrap(self._open(types)), self.batched if batched is None else batched, self.ahead)
 
     def shuffle(self, buffer: int = 0, seed: int = 0) -> Reader:
         """A new order of samples in each pass. buffer: samples that are mixed; 0: all, or 65536 of a stream whose
@@ -62,11 +74,14 @@ class Reader:
 
     def bucket(self, slot: str, window: int, size: int = 0, rows: int = 0, seed: int = 0) -> Reader:
         """Minibatches of samples of similar length, of at most `size` samples and `rows` rows."""
-        return Reader(lambda types: self._open(_and_slot(types, slot)).bucket(slot, window, size, rows, seed), True)
+        return Reader(lambda types: self._open(_and_slot(types, slot)).bucket(slot, window, size, rows, seed), True, self.ahead)
 
     def buffered(self, minibatches: int = 4) -> Reader:
-        """Reads so many minibatches ahead, in the background."""
-        return self._then(lambda core: core.buffered(minibatches))
+        """Reads so many minibatches ahead, in the background, as trainings and tests do with 2 where that cannot be told;
+        0: none."""
+        if minibatches == 0:
+            return Reader(self._open, self.batched)
+        return Reader(lambda types: self._open(types).buffered(minibatches), self.batched)
 
     def first_n(self, samples: int) -> Reader:
         """The first samples of each pass."""
@@ -107,7 +122,7 @@ class Reader:
         def open(types: Types | None) -> Any:
             return self._open(_and_slot(types, slot)).augment(slot, code, pad, size, flip, centre, colours, seed)
 
-        return Reader(open, self.batched)
+        return Reader(open, self.batched, self.ahead)
 
     def choose(self, *slots: str, **renamed: str) -> Reader:
         """Selects slots; choose(new="old") renames."""
@@ -119,7 +134,7 @@ class Reader:
             taken = [(old, new) for old, new in pairs if new in types or not types.alone] or pairs
             return self._open(types.renamed(taken)).choose(taken)
 
-        return Reader(open, self.batched)
+        return Reader(open, self.batched, self.ahead)
 
     def map(self, function: Callable[[dict[str, Any]], Any], types: Types | None = None) -> Reader:
         """Samples computed from samples: function(sample) gets a dict by slot. types: of the new slots, where they
@@ -282,7 +297,7 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
         listed = [[_sample(values, number) for number in range(len(values))] for values, _ in found.values()]
         return _core.open_indexed(_host.host().core, slots, list(zip(*listed, strict=True)))
 
-    return Reader(open)
+    return Reader(open, ahead=Ahead.ALONE)
 
 
 def as_reader(value: ReaderLike) -> Reader:
@@ -401,7 +416,8 @@ def map_readers(function: Callable[[dict[str, Any]], Any], reader: ReaderLike, t
 
 def _joined(kind: str, readers: Sequence[ReaderLike]) -> Reader:
     list_ = [as_reader(each) for each in readers]
-    return Reader(lambda types: _core.join(kind, [each.open(types) for each in list_]), any(r.batched for r in list_))
+    batched, ahead = any(each.batched for each in list_), min((each.ahead for each in list_), default=Ahead.NEVER)
+    return Reader(lambda types: _core.join(kind, [each.open(types) for each in list_]), batched, ahead)
 
 
 def chain(*readers: ReaderLike) -> Reader:
@@ -430,7 +446,7 @@ def make(type: str, attributes: dict[str, Any]) -> Reader:
         needed = list(types) if types.alone and types else None
         return _core.open_plugin(_host.host().core, type, attributes, known=types.known, needed=needed)
 
-    return Reader(open)
+    return Reader(open, ahead=Ahead.ALWAYS)
 
 
 if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py

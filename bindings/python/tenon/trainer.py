@@ -193,7 +193,7 @@ class SGD:
             open_reader, chosen=chosen, feeding=feeding, batch_size=self.batch_size, nan=_arrays.allows_nan(nan, "train"),
             parameters=parameters,
         )  # fmt: skip
-        options.update(_readers(opened, reader, test))
+        options.update(_readers(opened, reader, test, handle is not None or self._runs_python()))
         if team is not None:  # the last, since that of dist_train is joined now
             options["team"] = _team(team, parameters)
         with parameters.training():
@@ -204,6 +204,10 @@ class SGD:
         """Returns the updater of a training: an argument, or that of the trainer; by default Adam."""
         given = self.updater if updater is None else updater
         return _updaters.make("adam", {}) if given is None else _updaters.as_updater(given)
+
+    def _runs_python(self) -> bool:
+        """Whether an updater of the training is written in Python."""
+        return any(not hasattr(_updaters.as_updater(each), "core") for each in (self.updater, *self.groups.values()))
 
     def _updaters(self, parameters: ParameterSet, outputs: Sequence[Layer]) -> dict[str, Any]:
         """Returns the options of a training that are its updaters."""
@@ -238,7 +242,7 @@ class SGD:
         cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         known = _set(parameters).known()
         allowed = _arrays.allows_nan(nan, "test")
-        opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, allowed, known, parameters)
+        opened, pairs = open_reader(reader, chosen, feeding, self.batch_size, allowed, known, parameters, readers.Ahead.ALONE)
         cost, samples, metrics, seconds, costs = _core.test(
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs,
              "devices": _check.devices(device, "test"), "shards": _check.shards(shards, "test"),
@@ -280,8 +284,15 @@ def _team(given: Any, parameters: ParameterSet) -> Any:
     return core
 
 
-def _readers(opened: Callable[..., tuple[Any, list[Any]]], reader: Any, test: Any) -> dict[str, Any]:
-    """Opens the reader of a training, and that of its tests, for which the numbers of names are those of the first."""
+def _readers(
+    opened: Callable[..., tuple[Any, list[Any]]], reader: Any, test: Any, runs_python: bool
+) -> dict[str, Any]:
+    """Opens the reader of a training, and that of its tests, for which the numbers of names are those of the first.
+    runs_python: whether the training calls functions of the application, which may change arrays."""
+    reader, test = readers.as_reader(reader), None if test is None else readers.as_reader(test)
+    runs_python = runs_python or readers.Ahead.NEVER in (reader.ahead, reader.ahead if test is None else test.ahead)
+    ahead = readers.Ahead.ALWAYS if runs_python else readers.Ahead.ALONE
+    opened = functools.partial(opened, ahead=ahead)
     core, pairs = opened(reader)
     options = {"reader": core, "feeding": pairs}
     if test is not None:

@@ -17,6 +17,8 @@ from tenon._base import check as _check
 from tenon._base.columns import Wanted
 from tenon._model import layer as _layer
 
+_AHEAD = 2  # minibatches that are read ahead, as of a job file
+
 
 def _feeding(given: Any, data: Sequence[str], parameters: Any) -> tuple[list[tuple[str, str]], dict[str, int]]:
     """Returns (slot, data layer) of {slot: data layer}, or the places of {data layer: place in the tuple}, which a list of
@@ -85,10 +87,10 @@ def warn_of_left_out(core: Any) -> None:
 
 def open_reader(
     reader: Any, chosen: Sequence[_layer.Layer], feeding: Any, batch_size: int, nan: bool, known: Iterable[Any] = (),
-    parameters: Any = None,
+    parameters: Any = None, ahead: readers.Ahead | None = None,
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """Opens a reader for a topology, in minibatches. Returns it with its feeding. known: what a model knows of the data
-    layers; parameters: the set."""
+    layers; parameters: the set; ahead: of the recipes that are read ahead; None: none is."""
     types, no_tuples = _layer.defined_types(chosen)
     pairs, places = _feeding(feeding, list(types), parameters)
     slots = {layer: slot for slot, layer in pairs}
@@ -104,4 +106,5 @@ def open_reader(
             "feeding",
             "feeding",
         )
-    return core if recipe.batched else core.batch(batch_size, False), pairs
+    core = core if recipe.batched else core.batch(batch_size, False)
+    return core.buffered(_AHEAD) if ahead is not None and recipe.ahead >= ahead else core, pairs
