@@ -3,7 +3,8 @@
     PYTHONPATH=build/python build/venv/bin/python benchmarks/python/package.py [--torch build-peers/bin/python]
 
 Figures are medians over rounds. A step is one of the smallest network (16-32-32-2, one sample, SGD, one thread, samples
-from .npy files), so that the difference between two ways to drive it is what a step costs beside its arithmetic.
+from .npy files), so that the difference between two ways to drive it is what a step costs beside its arithmetic; or one of
+784-128-10 (128 samples in a new order, Adam, one thread), so that the difference is what reading wide samples costs.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -25,7 +26,7 @@ import numpy as np
 
 import tenon
 
-ROWS, FEW, MANY, ROUNDS = 20000, 1, 5, 5
+ROWS, WIDE_ROWS, FEW, MANY, ROUNDS = 20000, 60000, 1, 5, 5
 FILES = ["x.npy", "y.npy"]
 
 JOB = """
@@ -36,6 +37,15 @@ layer = [{ name = "a", type = "fc", inputs = ["x"], size = 32, act = "relu" },
          { name = "cost", type = "cross_entropy", inputs = ["score", "y"], from_logits = true }]
 updater = { type = "sgd" }
 reader.train = { type = "npy", files = ["x.npy", "y.npy"], classes = [0, 2], batch = 1 }
+"""
+
+WIDE_JOB = """
+threads = 1
+layer = [{ name = "a", type = "fc", inputs = ["x"], size = 128, act = "relu" },
+         { name = "score", type = "fc", inputs = ["a"], size = 10 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "y"], from_logits = true }]
+updater = { type = "adam" }
+reader.train = { type = "npy", files = ["x.npy", "y.npy"], classes = [0, 10], batch = 128, shuffle = true }
 """
 
 FIRST = """
@@ -74,13 +84,29 @@ def process(interpreter: str, program: str) -> float:
     return seconds(lambda: subprocess.run([interpreter, "-c", program], check=True))
 
 
-def step(train: Callable[[int], object]) -> float:
-    """Returns the seconds of a step: train(passes) for many passes, less those for few."""
-    return median(lambda: seconds(lambda: train(MANY)) - seconds(lambda: train(FEW))) / (ROWS * (MANY - FEW))
+def step(train: Callable[[int], object], steps: int) -> float:
+    """Returns the seconds of a step: train(passes) for many passes, less those for few, with so many steps in a pass."""
+    return median(lambda: seconds(lambda: train(MANY)) - seconds(lambda: train(FEW))) / (steps * (MANY - FEW))
+
+
+def program(passes: int) -> object:
+    """Trains job.toml by the program."""
+    command = [sys.executable, "-m", "tenon", "train", "job.toml", "--passes", str(passes), "--quiet"]
+    return subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def trained(cost: tenon.Layer, **options: Any) -> Callable[[Any, Any], Callable[[int], None]]:
+    """Returns what makes train(passes) for a reader and a handler."""
+    parameters = tenon.parameters.create(cost)
+
+    def of(reader: Any, handler: tenon.trainer.Handler | None) -> Callable[[int], None]:
+        return lambda passes: tenon.train(cost, parameters, reader, handler, passes=passes, **options)
+
+    return of
 
 
 def steps() -> dict[str, float]:
-    """Returns the seconds of a step, by what drives it. Works in the present folder."""
+    """Returns the seconds of a step of the smallest network, by what drives it. Works in the present folder."""
     random = np.random.default_rng(0)
     np.save("x.npy", random.normal(size=(ROWS, 16)).astype(np.float32))
     np.save("y.npy", random.integers(0, 2, ROWS))
@@ -89,29 +115,45 @@ def steps() -> dict[str, float]:
     x = tenon.layer.data("x", tenon.data_type.dense_vector(16))
     y = tenon.layer.data("y", tenon.data_type.integer_value(2))
     hidden = tenon.layer.fc(tenon.layer.fc(x, size=32, act="relu"), size=32, act="relu")
-    cost = tenon.layer.cross_entropy(tenon.layer.fc(hidden, size=2), y, from_logits=True)
-    parameters = tenon.parameters.create(cost)
+    train = trained(tenon.layer.cross_entropy(tenon.layer.fc(hidden, size=2), y, from_logits=True),
+                    batch_size=1, updater="sgd")  # fmt: skip
     files = tenon.reader.npy(files=FILES, classes=[0, 2])
 
     def rows() -> object:
         return zip(np.load("x.npy"), np.load("y.npy"), strict=True)
 
-    def train(reader: Any, handler: tenon.trainer.Handler | None) -> float:
-        def run(passes: int) -> None:
-            tenon.train(cost, parameters, reader, handler, passes=passes, batch_size=1, updater="sgd")
-
-        return step(run)
-
-    def program(passes: int) -> object:
-        command = [sys.executable, "-m", "tenon", "train", "job.toml", "--passes", str(passes), "--quiet"]
-        return subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
     return {
-        "the program": step(program),
-        "tenon.train": train(files, None),
-        "tenon.train with a handler that reads the cost": train(files, lambda event: event.cost),
-        "tenon.train with a handler, samples of a Python generator": train(rows, lambda event: event.cost),
+        "the program": step(program, ROWS),
+        "tenon.train": step(train(files, None), ROWS),
+        "tenon.train with a handler that reads the cost": step(train(files, lambda event: event.cost), ROWS),
+        "tenon.train with a handler, samples of a Python generator": step(train(rows, lambda event: event.cost), ROWS),
     }
+
+
+def wide_steps() -> dict[str, float]:
+    """Returns the seconds of a step with samples of 784 numbers, by what drives it. Works in the present folder."""
+    random = np.random.default_rng(0)
+    pixels, labels = random.random((WIDE_ROWS, 784), np.float32), random.integers(0, 10, WIDE_ROWS)
+    np.save("x.npy", pixels)
+    np.save("y.npy", labels)
+    Path("job.toml").write_text(WIDE_JOB)
+    tenon.use(tenon.Host(threads=1))
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(784))
+    y = tenon.layer.data("y", tenon.data_type.integer_value(10))
+    hidden = tenon.layer.fc(x, size=128, act="relu")
+    train = trained(tenon.layer.cross_entropy(tenon.layer.fc(hidden, size=10), y, from_logits=True), updater="adam")
+    arrays = tenon.reader.arrays({"x": pixels, "y": labels}).shuffle()
+
+    def samples() -> object:
+        return zip(pixels, labels, strict=True)
+
+    ways = {
+        "the program, 784 numbers": program,
+        "arrays of 784 numbers in Python": train(arrays, None),
+        "arrays of 784 numbers in Python, with a handler": train(arrays, lambda event: event.cost),
+        "generator of samples of 784 numbers": train(samples, None),
+    }
+    return {name: step(way, -(-WIDE_ROWS // 128)) for name, way in ways.items()}
 
 
 def main() -> None:
@@ -128,7 +170,7 @@ def main() -> None:
         print(f"{name:60}{statistics.median(values) * 1e3:8.0f} ms", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name, value in steps().items():
+        for name, value in {**steps(), **wide_steps()}.items():
             print(f"{name:60}{value * 1e6:8.1f} us a step", flush=True)
 
 
