@@ -9,6 +9,7 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import pathlib
 import socket
 import ssl
@@ -89,6 +90,10 @@ class Client:
 
 @contextlib.contextmanager
 def running(folder: pathlib.Path, *options: str) -> Iterator[Client]:
+    for name in ("TENON_MUTANT", "TENON_MUTANTS_REACHED"):  # of tests/mutants, for the programs in pods, too
+        options += (f"--pass-env={name}",) if name in os.environ else ()
+    if marks := os.environ.get("TENON_MUTANTS_REACHED"):
+        options += (f"--share={marks}",)
     process = subprocess.Popen([sys.executable, str(HERE / "fake"), str(folder), *options])
     try:
         while not (folder / "ready").exists():

@@ -291,7 +291,7 @@ def test_ctrl_c_while_the_first_process_of_a_pod_has_no_handlers(laptop, tmp_pat
         other = training.Laptop(laptop.folder, cluster)
         other.write("job.toml", passes=100000)
         process = other.begin("--image", "slow", "--processes", "2")
-        cluster.until(f"{fake_user.ROOT}/pods", lambda found: [x["status"]["phase"] for x in found["items"]] == ["Running"] * 2, 30)
+        cluster.until(f"{fake_user.ROOT}/pods", lambda _: len(other.pods()) == 2, 30)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
@@ -341,6 +341,16 @@ def test_dry_run_says_the_same_in_yaml_and_json(laptop):
     names = [re.search("job-[a-z0-9]{5}", text)[0] for text in texts]
     documents = list(yaml.safe_load_all(texts[0].replace(names[0], "job")))
     assert documents == json.loads(texts[1].replace(names[1], "job"))["items"]
+
+
+def test_what_pods_ask_for(laptop):
+    code, output = laptop.run("--dry-run", "-o", "json", "--processes", "2", "--threads", "3")
+    assert code == 0, output
+    pods = [item["spec"]["template"]["spec"] for item in json.loads(output)["items"] if item["kind"] == "Job"]
+    assert len(pods) == 2
+    for pod in pods:  # the data is not here
+        resources = pod["containers"][0]["resources"]
+        assert resources["requests"] == resources["limits"] == {"cpu": "3", "memory": str(1 << 30)}
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,10 @@ def configure():
     """Configures the build; with the Python package, and with the device cuda where its headers are."""
     python = subprocess.run([str(catalogue.ROOT / "scripts" / "venv")], check=True, capture_output=True, text=True)
     BUILD.mkdir(parents=True, exist_ok=True)
-    headers = catalogue.ROOT / "build" / "cuda"  # scripts/install-cuda
-    if headers.exists() and not (BUILD / "cuda").exists():
-        (BUILD / "cuda").symlink_to(headers)
+    subprocess.run([str(catalogue.ROOT / "scripts" / "venv"), "cluster"], check=True, stdout=subprocess.DEVNULL)
+    for name in ("cuda", "venv-cluster"):  # of scripts/install-cuda, and of the tests of clusters
+        if (catalogue.ROOT / "build" / name).exists() and not (BUILD / name).exists():
+            (BUILD / name).symlink_to(catalogue.ROOT / "build" / name)
     command = ["cmake", "-S", str(SOURCE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                "-DTENON_TESTS=ON", "-DTENON_PYTHON=ON", f"-DPython_EXECUTABLE={python.stdout.strip()}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -90,8 +91,8 @@ def _targets():
 
 
 def product_targets():
-    """The library, the program, the Python module, the conformance kit and every plugin."""
-    plugins = [name for name in _targets() if re.match("tenon_(layers|updaters|readers|devices)_", name)]
+    """The library, the programs, the Python module, the conformance kit and every plugin."""
+    plugins = [name for name in _targets() if re.match("tenon_((layers|updaters|readers|devices|comms)_|launch$|dist$)", name)]
     return ["tenon", "tenon_cli", "tenon_check", "tenon_check_program", "tenon_convert_program",
             "tenon_python", *[name for name in plugins if not name.endswith(("_objects", "_writer"))]]
 
@@ -101,7 +102,7 @@ def test_files():
     tests = catalogue.ROOT / "tests"
     lists = [tests / "CMakeLists.txt", *sorted(tests.rglob("tests.cmake"))]
     named = [name for file in lists for name in re.findall(r"^ *tenon_test\((\S+)\)", file.read_text("utf-8"), re.MULTILINE)]
-    python = sorted(tests.glob("bindings/python/test_*.py"))
+    python = sorted([*tests.glob("bindings/python/test_*.py"), *tests.glob("cluster/test_*.py")])
     return [*named, *(str(path.relative_to(tests).with_suffix("")) for path in python), *SCRIPTS]
 
 

@@ -141,7 +141,7 @@ def execute(command, folder, limit, environment):
 
 def _reach(test):
     """Runs one test without a mutant; returns its outcome and the mutants that it reaches."""
-    with tempfile.NamedTemporaryFile(prefix="tenon-mutants-reached-") as marks:
+    with tempfile.NamedTemporaryFile(prefix="reached-", dir=tree.FOLDER) as marks:  # pods have another /tmp
         marks.truncate(catalogue.MOST)
         os.chmod(marks.name, 0o666)
         outcome = execute(test.command, test.folder, 600, {**test.environment, "TENON_MUTANTS_REACHED": marks.name})

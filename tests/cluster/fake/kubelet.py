@@ -73,7 +73,8 @@ class Runner:
         return {**spec, "cwd": container.get("workingDir") or "/", "join": self.processes[name].pid}
 
     def _container(self, name: str) -> dict:
-        return next(x for group in ("containers", "initContainers") for x in self.pod["spec"].get(group, []) if x["name"] == name)
+        specs = self.pod["spec"]
+        return next(x for x in (*specs["containers"], *specs.get("initContainers", [])) if x["name"] == name)
 
     def _ask_to_end(self, name: str) -> None:
         """Sends SIGTERM, once the hook before it has ended, for which the grace period does not wait."""

@@ -16,7 +16,6 @@ from .api import Api, Request
 from .container import Process
 from .environment import NotYet
 from .errors import ApiError
-from .kubelet import Runner
 from .websocket import Closed, WebSocket
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
