@@ -27,7 +27,9 @@ constexpr milliseconds kFirstPause(200), kLongestPause(5000);
 constexpr long kConnectMs = 10'000, kAnswerMs = 30'000;  // NOLINT(google-runtime-int)
 constexpr size_t kMostBody = 64 << 20;                   // bytes that are kept
 
-CURL* easy_of(void* handle) { return handle; }
+CURL* easy_of(const Handle& handle) { return handle.get(); }
+void free_multi(void* multi) { curl_multi_cleanup(multi); }
+void free_list(void* list) { curl_slist_free_all(static_cast<curl_slist*>(list)); }
 
 bool is_of_certificates(int code) {
   return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE;
@@ -88,13 +90,11 @@ bool Reply::is_of_kubernetes() const {
 }
 
 Api::Api(Access access, std::function<void(const std::string&)> tell, std::function<void()> poll)
-    : access_(std::move(access)), tell_(std::move(tell)), poll_(std::move(poll)), multi_(nullptr) {
+    : access_(std::move(access)), tell_(std::move(tell)), poll_(std::move(poll)), multi_(nullptr, free_multi) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
-  multi_ = curl_multi_init();
+  multi_.reset(curl_multi_init());
   renew();
 }
-
-Api::~Api() { curl_multi_cleanup(multi_); }
 
 std::string Api::path(const std::string& group, const std::string& kind, const std::string& name) const {
   return (group.empty() ? "/api/v1" : "/apis/" + group) + "/namespaces/" + access_.space + "/" + kind +
@@ -118,10 +118,10 @@ std::string Api::authorization() {
 
 void Api::turn(Clock::time_point until) {
   int running = 0;
-  curl_multi_perform(multi_, &running);
+  curl_multi_perform(multi_.get(), &running);
   int left = 0;
   bool has_ended = false;
-  while (CURLMsg* const message = curl_multi_info_read(multi_, &left)) {
+  while (CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     Request* request = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
@@ -130,7 +130,7 @@ void Api::turn(Clock::time_point until) {
   }
   if (has_ended) return;
   const auto time = std::clamp(std::chrono::ceil<milliseconds>(until - Clock::now()), milliseconds(0), kTurn);
-  curl_multi_poll(multi_, nullptr, 0, static_cast<int>(time.count()), nullptr);
+  curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(time.count()), nullptr);
   if (poll_) poll_();
 }
 
@@ -147,7 +147,7 @@ Reply Api::call_once(const std::string& method, const std::string& path, const s
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body_.size()));
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body_.data());
   }
-  curl_multi_add_handle(multi_, easy);
+  curl_multi_add_handle(multi_.get(), easy);
   while (!request.over_) turn(Clock::now() + kTurn);
   if (request.is_refused_)
     throw Failure(cli::kRefused, access_.server + ": the certificate is not good: " + request.reply_.text);
@@ -229,18 +229,22 @@ bool Api::remove(const std::string& path) {
 std::unique_ptr<Request> Api::stream(const std::string& path, std::function<void(std::string_view)> take) {
   auto request = std::make_unique<Request>(*this, "GET", path);
   request->take_ = std::move(take);
-  curl_multi_add_handle(multi_, request->easy_);
+  curl_multi_add_handle(multi_.get(), request->easy_.get());
   return request;
 }
 
 std::unique_ptr<Request> Api::connect() {
   auto request = std::make_unique<Request>(*this, "GET", "/");
   curl_easy_setopt(easy_of(request->easy_), CURLOPT_CONNECT_ONLY, 1L);
-  curl_multi_add_handle(multi_, request->easy_);
+  curl_multi_add_handle(multi_.get(), request->easy_.get());
   return request;
 }
 
-Request::Request(Api& api, const std::string& method, const std::string& path) : api_(api), easy_(curl_easy_init()) {
+Request::Request(Api& api, const std::string& method, const std::string& path)
+    : api_(api),
+      headers_(nullptr, free_list),
+      targets_(nullptr, free_list),
+      easy_(curl_easy_init(), curl_easy_cleanup) {
   const Access& access = api.access_;
   CURL* const easy = easy_of(easy_);
   curl_easy_setopt(easy, CURLOPT_URL, (url_of(access) + path).c_str());
@@ -259,9 +263,9 @@ Request::Request(Api& api, const std::string& method, const std::string& path) :
   set_text(easy, CURLOPT_PROXY, access.proxy);
   if (!access.server_name.empty()) {  // that is in the certificate, while the connection goes to the address
     const ServerParts parts = parts_of(access.server);
-    targets_ = curl_slist_append(nullptr,
-                                 (access.server_name + ":" + parts.port + ":" + parts.host + ":" + parts.port).c_str());
-    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, static_cast<curl_slist*>(targets_));
+    const std::string target = access.server_name + ":" + parts.port + ":" + parts.host + ":" + parts.port;
+    targets_.reset(curl_slist_append(nullptr, target.c_str()));
+    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, targets_.get());
   }
   set_blob(easy, CURLOPT_CAINFO_BLOB, access.authority);
   set_blob(easy, CURLOPT_SSLCERT_BLOB, access.certificate);
@@ -272,21 +276,17 @@ Request::Request(Api& api, const std::string& method, const std::string& path) :
   }
   set_text(easy, CURLOPT_USERNAME, access.user);
   set_text(easy, CURLOPT_PASSWORD, access.password);
+  const std::string line = api.authorization();  // throws where there is none
   curl_slist* headers = curl_slist_append(nullptr, "Accept: application/json, */*");
   headers = curl_slist_append(headers, "Content-Type: application/json");
   headers = curl_slist_append(headers, "User-Agent: tenon/" TENON_VERSION);
   headers = curl_slist_append(headers, "Expect:");
-  if (const std::string line = api.authorization(); !line.empty()) headers = curl_slist_append(headers, line.c_str());
-  headers_ = headers;
+  if (!line.empty()) headers = curl_slist_append(headers, line.c_str());
+  headers_.reset(headers);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 }
 
-Request::~Request() {
-  curl_multi_remove_handle(api_.multi_, easy_);
-  curl_easy_cleanup(easy_);
-  curl_slist_free_all(static_cast<curl_slist*>(headers_));
-  curl_slist_free_all(static_cast<curl_slist*>(targets_));
-}
+Request::~Request() { curl_multi_remove_handle(api_.multi_.get(), easy_.get()); }
 
 size_t Request::on_body(char* bytes, size_t /*one*/, size_t count, void* request) {
   auto& self = *static_cast<Request*>(request);

@@ -32,6 +32,7 @@ struct Reply {
 [[nodiscard]] std::string escaped(const std::string& text);
 
 class Request;
+using Handle = std::unique_ptr<void, void (*)(void*)>;  // what libcurl has made, and what frees it
 
 // One thread alone uses it.
 class Api : base::NotCopied {
@@ -39,7 +40,6 @@ class Api : base::NotCopied {
   // tell: called with a remark, such as that the server is away. poll: called several times a second while the object
   // waits; what it throws ends the wait.
   Api(Access access, std::function<void(const std::string&)> tell, std::function<void()> poll);
-  ~Api();
 
   [[nodiscard]] const Access& access() const { return access_; }
   // Returns the path of objects of the namespace: "/api/v1/namespaces/default/pods", of the group "" or "batch/v1".
@@ -84,7 +84,7 @@ class Api : base::NotCopied {
   Access access_;
   const std::function<void(const std::string&)> tell_;
   const std::function<void()> poll_;
-  void* multi_;
+  Handle multi_;
   bool is_away_ = false;  // was told
 };
 
@@ -97,7 +97,7 @@ class Request : base::NotCopied {
   [[nodiscard]] bool is_over() const { return over_; }
   // Of one that is over.
   [[nodiscard]] const Reply& reply() const { return reply_; }
-  [[nodiscard]] void* handle() const { return easy_; }
+  [[nodiscard]] void* handle() const { return easy_.get(); }
 
  private:
   friend Api;
@@ -106,8 +106,7 @@ class Request : base::NotCopied {
   void finish(int code);
 
   Api& api_;
-  void* easy_;
-  void *headers_ = nullptr, *targets_ = nullptr;
+  Handle headers_, targets_, easy_;  // the last one uses the others
   std::string body_;
   std::function<void(std::string_view)> take_;  // empty: the body is kept
   char error_[256] = "";

@@ -8,8 +8,8 @@ import pytest
 import fake_user
 import training
 
-PYTHON = training.BUILD / "venv/bin/python"
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="the Python package is not built")
+PYTHON = next((path for path in (training.BUILD / "venv/bin/python", training.BUILD / "bin/python") if path.exists()), None)
+pytestmark = pytest.mark.skipif(PYTHON is None, reason="the Python package is not built")
 MODELS = """
 import numpy as np
 import tenon

@@ -227,6 +227,11 @@ def test_a_model_that_cannot_be_written_is_not_lost(laptop):
     assert not list(laptop.folder.glob("*.part*"))
 
 
+def test_the_help_of_dist(laptop):
+    for words, code in ((("--help",), 0), (("-h",), 0), ((), 64)):
+        assert (said := laptop.dist(*words))[0] == code and said[1].startswith("usage: tenon dist status | logs | stop"), said
+
+
 def test_stop_removes_what_is_tenons_alone(laptop):
     labels = {"app.kubernetes.io/instance": "mysql", "app.kubernetes.io/managed-by": "Helm"}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mysql", "labels": labels}, "data": {}}
