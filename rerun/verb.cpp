@@ -10,10 +10,10 @@
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/record/data.h"
-#include "host/cli/record/record.h"
+#include "host/cli/record/recorded.h"
 #include "host/cli/verbs/train_job.h"
-#include "rerun/comparison.h"
-#include "rerun/differences.h"
+#include "record/comparison.h"
+#include "record/differences.h"
 
 namespace tenon::rerun {
 
@@ -32,19 +32,6 @@ struct Request {
   bool goes_on = false;
   cli::TrainArguments arguments;
 };
-
-// Refuses records whose training cannot be repeated.
-void require_repeatable(const json& record, const std::string& path) {
-  const auto refuse = [&](const std::string& why) { throw Failure(cli::kBadConfig, path + ": " + why); };
-  const json& end = record.at("end");
-  if (end.is_null() || end.at("reason") == "interrupted")
-    refuse("the training has not ended; 'tenon train --resume --run' continues it");
-  if (record.at("staleness") != 0) refuse("the results of the bounded mode depend on time, and cannot be repeated");
-  for (const json& resume : record.at("resumes"))
-    if (resume.at("changes") != "")
-      refuse("the training was resumed with other values, and cannot be repeated in one go: " +
-             resume.at("changes").get<std::string>());
-}
 
 // Returns the job of the record, with the paths of this machine. What it saves goes into the folder `results`.
 Job job_of(const json& record, const Request& request, const fs::path& results) {
@@ -83,8 +70,8 @@ std::string data_difference(const json& record, const Request& request, const Jo
       throw Failure(cli::kNotFound, "data file \"" + path + "\" of the record is missing, seen from \"" +
                                         request.job_folder + "\"; --data OLD=NEW states another place, " +
                                         "--job-folder another folder");
-    const json now = cli::digest_of_file(place->second, path);
-    if (std::string text = file_difference(before, now); !text.empty()) return text;
+    const json now = record::digest_of_file(cli::record_surroundings(), place->second, path);
+    if (std::string text = record::file_difference(before, now); !text.empty()) return text;
     bytes += now.at("bytes").get<uint64_t>();
     here.erase(place);
   }
@@ -102,9 +89,13 @@ int differs(const std::string& text) {
 }
 
 int rerun(Request& request) {
-  const std::string path = cli::record_path(request.folder);
-  const json record = cli::read_record(request.folder);
-  require_repeatable(record, path);
+  const record::Surroundings surroundings = cli::record_surroundings();
+  const json record = record::read_record(surroundings, request.folder);
+  record::require_repeatable(surroundings, record, request.folder);
+  if (record.at("job").is_null())
+    throw Failure(cli::kBadConfig, record::record_path(request.folder) +
+                                       ": is of a training of an application, which compares with it by its option "
+                                       "\"rerun\"; there is no job to repeat");
   if (request.job_folder.empty())
     request.job_folder =
         (fs::path(request.folder) / record.at("job").at("folder").get<std::string>()).lexically_normal().string();
@@ -118,7 +109,7 @@ int rerun(Request& request) {
   arguments.common.quiet = true;
   arguments.no_save = record.at("models").empty();
   if (job.save) arguments.save = *job.save;
-  Comparison comparison(record, request.goes_on);
+  record::Comparison comparison(surroundings, record, request.goes_on);
   int exit = cli::kDone;
   try {
     exit = cli::train_job(arguments, std::move(job), comparison);
@@ -167,7 +158,7 @@ int run_rerun(const cli::Arguments& words) {
   try {
     return rerun(request);
   } catch (const json::exception& error) {
-    throw Failure(cli::kBadData, cli::record_path(request.folder) + ": is not a whole record: " + error.what());
+    throw Failure(cli::kBadData, record::record_path(request.folder) + ": is not a whole record: " + error.what());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "host/api/rule_updater.h"
 #include "host/api/team_parts.h"
 #include "host/api/training_call.h"
+#include "host/api/training_record.h"
 #include "host/training/averages.h"
 #include "host/training/best_values.h"
 #include "host/training/bounded/bounded_mode.h"
@@ -120,6 +121,16 @@ nlohmann::json resume_description(const tn_train_options& options, const Trainin
   if (run.bounded != nullptr) result["provider"]["mode"] = "bounded";
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
   if (averages != nullptr) result["average"] = averages->describe();
+  return result;
+}
+
+// Returns what a training that is recorded is made of. The plan's calls differ between processors that give equal bits.
+nlohmann::json recorded_description(const tn_train_options& options, const TrainingCall& run,
+                                    const UpdaterGroups& updaters, const Averages* averages) {
+  nlohmann::json result = resume_description(options, run, *run.reader, updaters, averages);
+  result.erase("provider");
+  result["topology"] = Topology::trace(run.outputs).to_json();
+  result["passes"] = options.passes;
   return result;
 }
 
@@ -342,9 +353,19 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
       Agreement(team).require_equal_parts(team_parts(owner.registry));
     EventHandler handler;
     if (arguments.handler != nullptr) handler = [&](Event& event) { tell(owner, run, arguments, event); };
+    const std::unique_ptr<TrainingRecord> record = training_record(owner, arguments, run);
     if (run.bounded != nullptr && run.bounded->core() == nullptr) return train(*run.request, updaters, handler);
     Parts parts(owner, arguments, run, updaters);
-    train(*run.request, updaters, handler, parts.get());
+    if (record == nullptr) return train(*run.request, updaters, handler, parts.get());
+    record->begin(recorded_description(arguments, run, updaters, parts.get().averages));
+    train(
+        *run.request, updaters,
+        [&](Event& event) {
+          record->tell(event);
+          if (handler) handler(event);
+        },
+        parts.get());
+    record->end();
   });
 }
 

@@ -67,6 +67,9 @@ inline void read(const nb::dict& from, tenon::TrainOptions* to) {
   take(from, "verify_every", &to->verify_every);
   take(from, "staleness", &to->staleness);
   take(from, "team", &to->team);
+  take(from, "run", &to->run);
+  take(from, "run_every", &to->run_every);
+  take(from, "rerun", &to->rerun);
 }
 
 }  // namespace tenon_python

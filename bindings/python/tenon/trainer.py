@@ -148,6 +148,9 @@ class SGD:
         team: Team | None = None,
         verify_every: int = 0,
         staleness: int = 0,
+        run: str = "",
+        run_every: int = 0,
+        rerun: str = "",
         updater: Any = None,
         compute: str = "float32",
         nan: str = "refuse",
@@ -169,7 +172,9 @@ class SGD:
         together, each with this call and equal arguments; handlers are called in process 0. verify_every: steps between
         comparisons of the parameters of a team's processes, 0: before the first step alone. staleness: 0: the exact mode,
         n: the bounded mode of a team with servers, in which processes compute minibatches at the same time, each of which
-        begins when all but the n before it are done. compute: "float32", or "bf16"
+        begins when all but the n before it are done. run: a folder, in which a record of the training is written, with
+        digests of the samples and the parameters, every run_every updates (0: about a thousand). rerun: the folder of such a
+        record, with which the training is compared; InvalidError names the first difference. compute: "float32", or "bf16"
         or "tf32", with which factors of matrix products are rounded, and steps with gradients that are not finite are
         skipped. feeding: {slot: data layer} where the names differ, or of samples that are tuples {data layer: place}. nan:
         "allow" feeds NaN, which is an error otherwise. A RuntimeWarning names the first minibatch whose cost is not finite.
@@ -182,7 +187,7 @@ class SGD:
         cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         self.updater = self._chosen(updater)
         given = {"seed": seed, "passes": passes, "pass_batches": pass_batches, "shards": shards,
-                 "verify_every": verify_every, "staleness": staleness}  # fmt: skip
+                 "verify_every": verify_every, "staleness": staleness, "run": run, "run_every": run_every, "rerun": rerun}  # fmt: skip
         options = _check.options(_options.TRAIN, given, "train")
         options.update(outputs=cores, parameters=used, devices=_check.devices(device, "train"))
         options.update(compute=compute_code(compute, "train"), immutable_parameters=_names(immutable_parameters, parameters))

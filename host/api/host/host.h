@@ -209,6 +209,7 @@ class Host : base::NotCopied {
   // Throws TN_MISUSE in a forked child.
   void require_own_process() const;
   [[nodiscard]] bool is_in_forked_child() const { return fork_mark_.in_child(); }
+  [[nodiscard]] bool is_native() const { return is_native_; }  // its arithmetic
 
   std::atomic<bool> ending{false};  // set when the host is destroyed: calls that can be cancelled are
   std::shared_ptr<CountingAllocator> allocator;

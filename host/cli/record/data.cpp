@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/record/data.h"
 
-#include <fcntl.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 #include <set>
 
 #include "base/files.h"
-#include "base/sha256.h"
-#include "base/xxh3.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
@@ -189,42 +186,6 @@ void replace_paths(Job& job, const PathPairs& pairs) {
   const auto replace = [&](std::string& text) { text = replaced_path(text, joined); };
   replace(job.init->file);
   for (JobVectors& each : job.init->vectors) replace(each.file), replace(each.words);
-}
-
-json digest_of_file(const std::string& file, const std::string& path) {
-  const auto refuse = [&](int code) {
-    throw Failure(code == ENOENT || code == ENOTDIR ? kNotFound : kIo, path + ": " + std::strerror(code));
-  };
-  const base::Descriptor opened(base::uninterrupted([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC); }));
-  if (opened.get() < 0) refuse(errno);
-  std::error_code unknown;
-  const uint64_t stated = fs::file_size(file, unknown);
-  constexpr uint64_t kLeast = 1 << 16, kMostBlocks = 1024;
-  uint64_t block_bytes = kLeast;
-  while (!unknown && stated / block_bytes >= kMostBlocks) block_bytes *= 2;
-  base::Sha256 digest;
-  std::vector<std::string> blocks;
-  constexpr uint64_t kRead = 1 << 20;
-  std::string buffer(kRead, '\0');
-  std::optional<base::Xxh3> block;
-  uint64_t bytes = 0;
-  const auto end_block = [&] {
-    if (block) blocks.push_back(block->finish());
-    block.reset();
-  };
-  for (;;) {  // reads end where blocks do, which are multiples of a read
-    const size_t most = std::min<uint64_t>(kRead, block_bytes - bytes % block_bytes);
-    const auto count = base::uninterrupted([&] { return ::read(opened.get(), buffer.data(), most); });
-    if (count < 0) refuse(errno);
-    if (count == 0) break;
-    if (!block) block.emplace();
-    digest.update(buffer.data(), static_cast<uint64_t>(count));
-    block->update(buffer.data(), static_cast<uint64_t>(count));
-    bytes += static_cast<uint64_t>(count);
-    if (bytes % block_bytes == 0) end_block();
-  }
-  end_block();
-  return {{"bytes", bytes}, {"sha256", digest.finish()}, {"block_bytes", block_bytes}, {"blocks", blocks}};
 }
 
 }  // namespace tenon::cli

@@ -33,8 +33,4 @@ using PathPairs = std::vector<std::pair<std::string, std::string>>;
 // Replaces the paths of the readers and of [init].
 void replace_paths(Job& job, const PathPairs& pairs);
 
-// Returns {bytes, sha256, block_bytes, blocks}: SHA-256 of all bytes, and XXH3 with 128 bits of each block, so many
-// that a change is located. Throws Failure naming `path`.
-[[nodiscard]] nlohmann::json digest_of_file(const std::string& file, const std::string& path);
-
 }  // namespace tenon::cli

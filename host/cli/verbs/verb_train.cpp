@@ -27,7 +27,7 @@
 #include "host/cli/job/topology.h"
 #include "host/cli/late_refusals.h"
 #include "host/cli/options.h"
-#include "host/cli/record/recorder.h"
+#include "host/cli/record/recorded.h"
 #include "host/cli/report.h"
 #include "host/cli/team.h"
 #include "host/cli/training.h"
@@ -90,7 +90,7 @@ class Training : base::NotCopied {
   // team: in which this process was started, if it was. control: of its launcher; null: there is none. recorder: null:
   // no record is kept.
   Training(const TrainArguments& arguments, Job job, LogFormat format, const std::optional<JoinedTeam>& team,
-           process::Control* control, Recorder* recorder)
+           process::Control* control, record::Recorder* recorder)
       : arguments_(arguments),
         job_(std::move(job)),
         control_(control),
@@ -154,13 +154,13 @@ class Training : base::NotCopied {
 
   int run() {
     if (recorder_ == nullptr) return train_and_save();
-    RecordedTraining recorded = {job_, host_, options_.parameters};
-    if (options_.team) recorded.processes = options_.team.info().processes;
-    if (options_.team) recorded.trainers = recorded.processes - options_.team.info().servers;
-    recorded.is_whole = !rows_are_shared();
-    recorder_->begin(recorded);
+    JobTraining training = {job_, host_, options_.parameters, arguments_.common.sets};
+    if (options_.team) training.processes = options_.team.info().processes;
+    if (options_.team) training.trainers = training.processes - options_.team.info().servers;
+    training.is_whole = !rows_are_shared();
+    recorder_->begin(recorded(training));
     const int exit = train_and_save();
-    recorder_->end(exit, models_, tested_);
+    recorder_->end(exit, models_, recorded(tested_));
     return exit;
   }
 
@@ -169,7 +169,7 @@ class Training : base::NotCopied {
     std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING) refusals_.warn();
-      if (recorder_ != nullptr) recorder_->tell(event);
+      if (recorder_ != nullptr) recorder_->tell(recorded(event));
       if (control_ != nullptr) tell_phase(event.kind());
       best_ = event.best();
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
@@ -425,7 +425,7 @@ class Training : base::NotCopied {
   const TrainArguments& arguments_;
   Job job_;
   process::Control* const control_;
-  Recorder* const recorder_;
+  record::Recorder* const recorder_;
   const bool leads_;  // whether this process is alone or number 0 of its team: the one that reports and saves
   Console console_;
   std::optional<std::string> save_, average_save_;  // files of the model and of its averages
@@ -442,7 +442,7 @@ class Training : base::NotCopied {
   int still_ = 0;                              // lines with the same step, while nobody is waited for
   std::optional<TestResult> tested_;           // of the parameters as they are
   std::optional<BestMeasurement> best_;
-  std::vector<RecordedModel> models_;  // that were saved
+  std::vector<record::RecordedModel> models_;  // that were saved
   Layers outputs_;
   TrainOptions options_;
 };
@@ -458,7 +458,7 @@ class Training : base::NotCopied {
 
 }  // namespace
 
-int train_job(const TrainArguments& arguments, Job job, Recorder& recorder) {
+int train_job(const TrainArguments& arguments, Job job, record::Recorder& recorder) {
   return Training(arguments, std::move(job), LogFormat::kNone, std::nullopt, nullptr, &recorder).run();
 }
 
@@ -481,9 +481,9 @@ int run_train(const Arguments& arguments) {
                         "mode, with the key \"staleness\", they have all parameters");
     if (team) team->options.servers = servers;
     if (team && job.threads == 0) job.threads = threads_among(team->local);
-    std::optional<FileRecorder> recorder;
+    std::optional<record::FileRecorder> recorder;
     if (!command.arguments.run.empty() && (!team || team->leads()))
-      recorder.emplace(command.arguments.run, command.arguments.run_every, command.arguments.common.sets,
+      recorder.emplace(record_surroundings(), command.arguments.run, "--run", command.arguments.run_every,
                        command.arguments.resumes());
     return Training(command.arguments, std::move(job), format, team, control, recorder ? &*recorder : nullptr).run();
   });

@@ -218,6 +218,16 @@ typedef struct tn_train_options {
    * gradients as they arrive; results depend on time. No bound if it is the number of minibatches of a pass or more.
    * Since 0.4. */
   int64_t staleness;
+  /* Train only. A folder, in which a record of the training is written as docs/rerun.md says, with digests of the
+   * samples and the parameters; null: none. TN_IO if the folder cannot be written or has a record; a training that
+   * resumes continues it. TN_UNSUPPORTED with a team. Since 0.4. */
+  const char* run;
+  /* Train only. Updates between two digests of `run`; 0: chosen so that about a thousand are kept. Since 0.4. */
+  int64_t run_every;
+  /* Train only. The folder of such a record, with which the training is compared while it runs; null: none. TN_INVALID
+   * names the first difference: a member of what it is made of, a version, the samples of an update, the parameters
+   * after it. TN_OK: the same model. Not with `run`. Since 0.4. */
+  const char* rerun;
 } tn_train_options;
 
 #ifdef __cplusplus

@@ -155,6 +155,13 @@ struct TrainOptions {
   // Train only. The processes that train together, each with this call and equal arguments; null: this process trains
   // alone.
   Team team;
+  // Train only. A folder, in which a record of the training is written as docs/rerun.md says, with digests of the
+  // samples and the parameters; empty: none.
+  std::string run;
+  // Train only. Updates between two digests of `run`; 0: chosen so that about a thousand are kept.
+  int64_t run_every = 0;
+  // Train only. The folder of such a record, with which the training is compared while it runs; empty: none.
+  std::string rerun;
 };
 
 namespace detail {
@@ -234,6 +241,9 @@ inline void fill(tn_train_options& to, const TrainOptions& from, [[maybe_unused]
   to.team = from.team.handle();
   to.verify_every = from.verify_every;
   to.staleness = from.staleness;
+  to.run = from.run.empty() ? nullptr : c_text(from.run, "options.run");
+  to.run_every = from.run_every;
+  to.rerun = from.rerun.empty() ? nullptr : c_text(from.rerun, "options.rerun");
 }
 
 }  // namespace detail

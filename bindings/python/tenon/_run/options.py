@@ -40,4 +40,7 @@ TRAIN = {
     "shards": Option("uint32", 0),
     "verify_every": Option("int64", 0, 0),
     "staleness": Option("int64", 0, 0),
+    "run": Option("text", ""),
+    "run_every": Option("int64", 0, 0),
+    "rerun": Option("text", ""),
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::rerun {
+namespace tenon::record {
 
 // before: as in the record; now: of this training. An empty text says that there is no difference.
 
@@ -15,6 +15,8 @@ namespace tenon::rerun {
 [[nodiscard]] std::string version_difference(const nlohmann::json& before, const nlohmann::json& now);
 // Compares what decides how is computed: arithmetic, device, type of numbers.
 [[nodiscard]] std::string arithmetic_difference(const nlohmann::json& before, const nlohmann::json& now);
+// Compares what an application's training is made of: '/topology/layers/2/attributes/size is 5, in the record 4'.
+[[nodiscard]] std::string training_difference(const nlohmann::json& before, const nlohmann::json& now);
 // Compares cost and metrics after each pass and in each test.
 [[nodiscard]] std::string curve_difference(const nlohmann::json& before, const nlohmann::json& now);
 // Compares the values in the end, and the files of models.
@@ -25,4 +27,4 @@ namespace tenon::rerun {
 [[nodiscard]] std::string first_parameter(const nlohmann::json& parameters, const std::string& before,
                                           const std::string& now);
 
-}  // namespace tenon::rerun
+}  // namespace tenon::record

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rerun/differences.h"
+#include "record/differences.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace tenon::rerun {
+namespace tenon::record {
 
 namespace {
 
@@ -98,6 +98,18 @@ std::string arithmetic_difference(const json& before, const json& now) {
          " has calls whose bits depend on the processor ('tenon plan' shows them)";
 }
 
+std::string training_difference(const json& before, const json& now) {
+  const json then = before.value("training", json()), here = now.value("training", json());
+  if (then == here) return "";
+  const json steps = json::diff(then, here);
+  const std::string place = steps.at(0).at("path");
+  const auto shown = [&](const json& training) {
+    const json::json_pointer at(place);
+    return training.contains(at) ? base::beginning(training.at(at).dump(), 120) : "absent";
+  };
+  return "the training: " + place + " is " + shown(here) + ", in the record " + shown(then);
+}
+
 std::string curve_difference(const json& before, const json& now) {
   const json &then = before.at("curves"), &here = now.at("curves");
   for (size_t i = 0; i < then.size(); ++i) {
@@ -159,4 +171,4 @@ std::string first_parameter(const json& parameters, const std::string& before, c
   return "a parameter";  // whose first digits are equal
 }
 
-}  // namespace tenon::rerun
+}  // namespace tenon::record

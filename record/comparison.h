@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/record/recorder.h"
+#include "record/recorder.h"
 
-namespace tenon::rerun {
+namespace tenon::record {
 
-class Comparison : public cli::Recorder {
+class Comparison : public Recorder {
  public:
   // before: the record, borrowed. goes_on: also with other versions or another arithmetic.
-  Comparison(const nlohmann::json& before, bool goes_on);
+  Comparison(Surroundings surroundings, const nlohmann::json& before, bool goes_on);
 
   // What differs first; empty: nothing so far.
   [[nodiscard]] const std::string& difference() const { return difference_; }
@@ -24,25 +24,25 @@ class Comparison : public cli::Recorder {
   [[nodiscard]] int64_t compared() const { return compared_; }
 
  protected:
-  void begun(Event& event) override;
-  [[nodiscard]] bool is_due(const cli::RunPlace& place) override;
-  void take(Event& event, nlohmann::json digest) override;
-  void reached(int32_t /*what*/) override {}
+  void begun(const RecordedEvent& event) override;
+  [[nodiscard]] bool is_due(const RunPlace& place) override;
+  void take(nlohmann::json digest) override;
+  void reached(Happening /*what*/) override {}
   void ended() override;
 
  private:
   // Ends the training, unless the text is empty.
   void differ(const std::string& text);
-  // Says after which update, and in which parameter, two digests part.
+  // Says which samples, or after which update, and in which parameter, two digests part.
   [[nodiscard]] std::string parting(const nlohmann::json& then, const nlohmann::json& here) const;
 
   const nlohmann::json& before_;
   const bool goes_on_;
-  std::map<cli::RunPlace, nlohmann::json> digests_;  // of the record
+  std::map<RunPlace, nlohmann::json> digests_;  // of the record
   int64_t updates_ = 0, compared_ = 0;
   int64_t equal_ = -1;  // the last update after which digests were equal
   std::string difference_;
   std::vector<std::string> remarks_;
 };
 
-}  // namespace tenon::rerun
+}  // namespace tenon::record
