@@ -187,7 +187,8 @@ class SGD:
         cores = layers.make(chosen, readers.types(reader, feeding, layers.untyped(chosen)))
         self.updater = self._chosen(updater)
         given = {"seed": seed, "passes": passes, "pass_batches": pass_batches, "shards": shards,
-                 "verify_every": verify_every, "staleness": staleness, "run": run, "run_every": run_every, "rerun": rerun}  # fmt: skip
+                 "verify_every": verify_every, "staleness": staleness,
+                 "run": run, "run_every": run_every, "rerun": rerun}  # fmt: skip
         options = _check.options(_options.TRAIN, given, "train")
         options.update(outputs=cores, parameters=used, devices=_check.devices(device, "train"))
         options.update(compute=compute_code(compute, "train"), immutable_parameters=_names(immutable_parameters, parameters))
