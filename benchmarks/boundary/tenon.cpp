@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     };
     const float value = 0.5F;
     const std::vector<tenon::Feed> feeds = {{"x", {TN_F32, {1, 1}, &value}}};
+    bench::Result result;
     const auto seconds = [&](int layers) {
       const tenon::Layer cost = chain(layers);
       const tenon::Machine machine = bench::machine(host, host.parameters({cost}, 1), {cost}, 1, training);
@@ -27,13 +28,16 @@ int main(int argc, char** argv) {
         machine.forward(feeds);
         if (training) machine.backward(), updater.update(machine);
       };
+      if (arguments.calls > 0) return result = bench::count_calls(arguments, step), 0.0;
       bench::mean_seconds(1000, step);
       double best = 1e30;
       for (int attempt = 0; attempt < 5; ++attempt) best = std::min(best, bench::mean_seconds(10000, step));
       return best;
     };
-    bench::Result result;  // what 64 layers cost more than none
-    result.seconds = (seconds(kLayers) - seconds(0)) / kLayers / (training ? 2 : 1);
+    const double all = seconds(kLayers);
+    if (arguments.calls > 0) return result;
+    // What 64 layers cost more than none.
+    result.seconds = (all - seconds(0)) / kLayers / (training ? 2 : 1);
     return result;
   });
 }

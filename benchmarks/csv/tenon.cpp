@@ -5,20 +5,18 @@
 
 namespace {
 
-constexpr size_t kBytes = 100'000'000;
-
 std::string header(int columns) {
   std::string text;
   for (int i = 0; i < columns; ++i) text += "x" + std::to_string(i) + ",";
   return text + "label\n";
 }
 
-std::string make_numbers() {
+std::string make_numbers(size_t bytes) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::string text = header(13);
   char number[32];
-  while (text.size() < kBytes) {
+  while (text.size() < bytes) {
     for (int i = 0; i < 13; ++i)
       text.append(number, static_cast<size_t>(std::snprintf(number, sizeof number, "%.6g,", normal(random))));
     text += static_cast<char>('0' + random() % 10);
@@ -28,10 +26,10 @@ std::string make_numbers() {
 }
 
 // Images like those of handwritten digits: four of five points are 0, in runs.
-std::string make_images() {
+std::string make_images(size_t bytes) {
   std::mt19937 random(1);
   std::string text = header(784);
-  while (text.size() < kBytes) {
+  while (text.size() < bytes) {
     bool ink = true;
     for (uint64_t i = 0, left = 0; i < 784; ++i, --left) {
       if (left == 0) {
@@ -59,24 +57,29 @@ double sum_of(const tenon::Array& rows, int64_t column) {
 int main(int argc, char** argv) {
   return bench::run(argc, argv, [](const bench::Arguments& arguments) {
     const bool integers = arguments.mode == "integers";
+    const auto bytes = static_cast<size_t>(arguments.size(100'000'000, 200'000));
     if (!std::filesystem::exists(arguments.folder + "/data.csv")) {
-      const std::string text = integers ? make_images() : make_numbers();
+      const std::string text = integers ? make_images(bytes) : make_numbers(bytes);
       bench::write(arguments.folder, "data.csv", text.data(), text.size());
     }
     const tenon::Host host = bench::host(arguments.threads);
     bench::Result result;
-    const double began = bench::now();
     const std::string slot = integers ? "x = x0..x783:u8" : "x = x0..x12:f32";
-    const tenon::Reader reader = host.reader("csv",
-                                             {{"files", std::vector<std::string>{"data.csv"}},
-                                              {"columns", std::vector<std::string>{slot, "label:i32<10"}}},
-                                             arguments.folder)
-                                     .batch(256);
-    while (true) {
-      const std::vector<tenon::Array> slots = reader.next();
-      if (slots.empty()) break;
-      result.loss += integers ? sum_of<uint8_t>(slots[0], 392) : sum_of<float>(slots[0], 6);
-    }
+    const auto read = [&] {
+      const tenon::Reader reader = host.reader("csv",
+                                               {{"files", std::vector<std::string>{"data.csv"}},
+                                                {"columns", std::vector<std::string>{slot, "label:i32<10"}}},
+                                               arguments.folder)
+                                       .batch(256);
+      while (true) {
+        const std::vector<tenon::Array> slots = reader.next();
+        if (slots.empty()) break;
+        result.loss += integers ? sum_of<uint8_t>(slots[0], 392) : sum_of<float>(slots[0], 6);
+      }
+    };
+    if (arguments.calls > 0) return bench::count_calls(arguments, read);
+    const double began = bench::now();
+    read();
     result.seconds = bench::now() - began;
     return result;
   });

@@ -5,15 +5,17 @@
 
 int main(int argc, char** argv) {
   return bench::run(argc, argv, [](const bench::Arguments& arguments) {
-    constexpr int64_t kBatch = 2048, kTables = 26, kRows = 100'000, kSize = 64, kVectors = kTables + 1;
+    constexpr int64_t kTables = 26, kSize = 64, kVectors = kTables + 1;
+    const int64_t batch = arguments.size(2048, 64), rows_of_table = arguments.size(100'000, 200);
     const tenon::Host host = bench::host(arguments.threads);
     const auto fc = [&](const tenon::Layer& x, int64_t size, const std::string& name) {
       return host.layer("fc", {x}, {{"size", size}, {"act", "relu"}}, name);
     };
     const tenon::Layer bottom =
         fc(fc(fc(bench::data(host, "dense", TN_F32, {13}), 512, "bottom1"), 256, "bottom2"), kSize, "bottom3");
-    const tenon::Layer rows = host.layer("embedding", {bench::data(host, "ids", TN_I64, {kTables})},
-                                         {{"vocabulary", kTables * kRows}, {"size", kSize}, {"scale", 0.1}}, "table");
+    const tenon::Layer rows =
+        host.layer("embedding", {bench::data(host, "ids", TN_I64, {kTables})},
+                   {{"vocabulary", kTables * rows_of_table}, {"size", kSize}, {"scale", 0.1}}, "table");
     const tenon::Layer one = host.layer("reshape", {bottom}, {{"shape", std::vector<int64_t>{1, kSize}}});
     const tenon::Layer vectors = host.layer("concat", {one, rows}, {{"axis", 1}});
     const tenon::Layer products = host.layer("matmul", {vectors, vectors}, {{"transpose_b", true}});
@@ -22,11 +24,11 @@ int main(int argc, char** argv) {
     const tenon::Layer score = host.layer("fc", {top}, {{"size", 1}}, "score");
     const tenon::Layers costs = {host.layer("should_be_true", {score}, {}, "cost")};
     const tenon::Parameters parameters = host.parameters(costs, 1);
-    const tenon::Machine machine = bench::machine(host, parameters, costs, kBatch, true, arguments.device);
+    const tenon::Machine machine = bench::machine(host, parameters, costs, batch, true, arguments.device);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}});
-    const std::vector<float> dense = bench::numbers(kBatch * 13, 1);
-    auto ids = bench::integers<int64_t>(kBatch * kTables, kRows, 2);
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] += static_cast<int64_t>(i) % kTables * kRows;
+    const std::vector<float> dense = bench::numbers(static_cast<size_t>(batch * 13), 1);
+    auto ids = bench::integers<int64_t>(static_cast<size_t>(batch * kTables), static_cast<uint32_t>(rows_of_table), 2);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] += static_cast<int64_t>(i) % kTables * rows_of_table;
     std::vector<std::string> names = {"table.weight"};
     for (const char* layer : {"bottom1", "bottom2", "bottom3", "top1", "top2", "score"})
       for (const char* suffix : {".weight", ".bias"}) names.push_back(std::string(layer) + suffix);
@@ -35,12 +37,12 @@ int main(int argc, char** argv) {
     bench::write(arguments.folder, "ids", ids);
     const auto step = [&] {
       machine.forward(
-          {{"dense", {TN_F32, {kBatch, 13}, dense.data()}}, {"ids", {TN_I64, {kBatch, kTables}, ids.data()}}});
+          {{"dense", {TN_F32, {batch, 13}, dense.data()}}, {"ids", {TN_I64, {batch, kTables}, ids.data()}}});
       machine.backward();
       updater.update(machine);
     };
     bench::Result result = bench::steps(arguments, machine, 5, 5, 20, step);
-    result.flops = 2.0 * kBatch *
+    result.flops = 2.0 * static_cast<double>(batch) *
                    (2 * 13 * 512 + 3 * 512 * 256 + 3 * 256 * 64 + 3 * kVectors * kVectors * kSize +
                     3 * (kSize + kVectors * kVectors) * 512 + 3 * 512 * 256 + 3 * 256);
     return result;

@@ -26,8 +26,8 @@ tenon::Layer scanned(const tenon::Host& host, const tenon::Layer& input, int64_t
 int main(int argc, char** argv) {
   return bench::run(argc, argv, [](const bench::Arguments& arguments) {
     const bool scan = arguments.mode == "scan", ragged = scan || arguments.mode == "ragged";
-    const int64_t size = ragged ? 256 : 650, texts = ragged ? 32 : 20;
-    constexpr int64_t kWords = 10'000;
+    const int64_t size = arguments.size(ragged ? 256 : 650, 64), texts = arguments.size(ragged ? 32 : 20, 4);
+    const int64_t vocabulary = arguments.size(10'000, 500);
     std::vector<int64_t> offsets = {0};
     std::mt19937 random(7);
     for (int64_t i = 0; i < texts; ++i)
@@ -40,10 +40,10 @@ int main(int argc, char** argv) {
       options.name = name, options.dtype = TN_I64, options.storage = TN_RAGGED, options.sequence = "text";
       return host.data(options);
     };
-    tenon::Layer last = host.layer("embedding", {words("word")}, {{"vocabulary", kWords}, {"size", size}}, "table");
+    tenon::Layer last = host.layer("embedding", {words("word")}, {{"vocabulary", vocabulary}, {"size", size}}, "table");
     for (const char* name : {"first", "second"})
       last = scan ? scanned(host, last, size, name) : host.layer("lstm", {last}, {{"size", size}}, name);
-    last = host.layer("fc", {last}, {{"size", kWords}}, "logits");
+    last = host.layer("fc", {last}, {{"size", vocabulary}}, "logits");
     const tenon::Layer cost = host.layer("cross_entropy", {last, words("next")}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
     // Layers and scans begin alike, uniform in +-1 / sqrt(size).
@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
     options.max_samples = texts, options.max_rows = rows, options.training = true, options.device = arguments.device;
     const tenon::Machine machine = host.machine(parameters, {cost}, options);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 1.0}});
-    const auto word = bench::integers<int64_t>(static_cast<size_t>(rows), kWords, 1);
-    const auto next = bench::integers<int64_t>(static_cast<size_t>(rows), kWords, 2);
+    const auto word = bench::integers<int64_t>(static_cast<size_t>(rows), static_cast<uint32_t>(vocabulary), 1);
+    const auto next = bench::integers<int64_t>(static_cast<size_t>(rows), static_cast<uint32_t>(vocabulary), 2);
     bench::write(arguments.folder, parameters, {"table.weight", "logits.weight"});
     bench::write(arguments.folder, "offsets", offsets);
     bench::write(arguments.folder, "word", word);
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     // Products of a row: four gates from the input and from the state, in two layers, and the words; each once forward
     // and twice backward.
     result.flops =
-        6.0 * static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(16 * size + kWords);
+        6.0 * static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(16 * size + vocabulary);
     return result;
   });
 }

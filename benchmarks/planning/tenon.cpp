@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     const tenon::Host host = bench::host(arguments.threads);
     const int64_t layers = std::atoll(arguments.mode.c_str());
     plan(host, 1);  // loads the plugins
+    if (arguments.calls > 0) return bench::count_calls(arguments, [&] { plan(host, layers); });
     bench::Result result;
     result.seconds = 1e30;
     for (int round = 0; round < 5; ++round) {

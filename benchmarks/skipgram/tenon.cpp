@@ -7,10 +7,11 @@
 
 int main(int argc, char** argv) {
   return bench::run(argc, argv, [](const bench::Arguments& arguments) {
-    constexpr int64_t kWords = 70'000, kSize = 100, kBatch = 1024, kTargets = 6;
+    constexpr int64_t kSize = 100, kBatch = 1024, kTargets = 6;
+    const int64_t vocabulary = arguments.size(70'000, 2'000);
     constexpr int kBatches = 16;  // that take turns
     const tenon::Host host = bench::host(arguments.threads);
-    const tenon::Attributes table = {{"vocabulary", kWords}, {"size", kSize}, {"scale", 0.1}};
+    const tenon::Attributes table = {{"vocabulary", vocabulary}, {"size", kSize}, {"scale", 0.1}};
     const tenon::Layer centre = host.layer("embedding", {bench::data(host, "centre", TN_I64, {1})}, table, "centres");
     const tenon::Layer target =
         host.layer("embedding", {bench::data(host, "target", TN_I64, {kTargets})}, table, "targets");
@@ -24,10 +25,10 @@ int main(int argc, char** argv) {
     const tenon::Machine machine = bench::machine(host, parameters, costs, kBatch, true);
     const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 3.0}});  // 0.1 would move the loss too little
     std::mt19937_64 random(1);
-    std::uniform_real_distribution<double> uniform(0, std::log(static_cast<double>(kWords)));
+    std::uniform_real_distribution<double> uniform(0, std::log(static_cast<double>(vocabulary)));
     const auto words = [&](size_t count) {
       std::vector<int64_t> ids(count);
-      for (int64_t& id : ids) id = std::min(kWords - 1, static_cast<int64_t>(std::exp(uniform(random))) - 1);
+      for (int64_t& id : ids) id = std::min(vocabulary - 1, static_cast<int64_t>(std::exp(uniform(random))) - 1);
       return ids;
     };
     const std::vector<int64_t> centres = words(kBatches * kBatch), targets = words(kBatches * kBatch * kTargets);

@@ -19,12 +19,16 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The arguments of every program: THREADS FOLDER [MODE [DEVICE]]. FOLDER receives what the peers start from.
+// The arguments of every program: THREADS FOLDER [MODE [DEVICE [CALLS]]]. FOLDER receives what the peers start from.
 struct Arguments {
   int threads;
   std::string folder;
   std::string mode;
   std::string device;  // empty: cpu
+  int calls = 0;       // so many are counted by benchmarks/gate, of a small model, in place of a measurement
+
+  // The size of a model, and that for the gate.
+  [[nodiscard]] int64_t size(int64_t full, int64_t small) const { return calls > 0 ? small : full; }
 };
 
 // The line that benchmarks/run reads; what does not apply is 0 and is left out.
@@ -53,12 +57,13 @@ inline void print(const Result& result) {
 // main() of a program: `body` measures and returns a Result.
 template <typename Body>
 int run(int argc, char** argv, const Body& body) {
-  if (argc < 3 || argc > 5) {
-    std::fprintf(stderr, "usage: %s THREADS FOLDER [MODE [DEVICE]]\n", argv[0]);
+  if (argc < 3 || argc > 6) {
+    std::fprintf(stderr, "usage: %s THREADS FOLDER [MODE [DEVICE [CALLS]]]\n", argv[0]);
     return 64;
   }
   try {
-    print(body(Arguments{std::atoi(argv[1]), argv[2], argc > 3 ? argv[3] : "", argc > 4 ? argv[4] : ""}));
+    print(body(Arguments{std::atoi(argv[1]), argv[2], argc > 3 ? argv[3] : "", argc > 4 ? argv[4] : "",
+                         argc > 5 ? std::atoi(argv[5]) : 0}));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
@@ -145,12 +150,30 @@ double long_mean_seconds(double least, const Step& step) {
   }
 }
 
+// What benchmarks/gate counts the instructions of: a function that it knows by this name.
+extern "C" [[gnu::noinline, gnu::used]] inline void tenon_counted(void (*calls)(void*), void* data) {
+  calls(data);
+  asm volatile("");  // no jump in place of the call, which would leave this function
+}
+
+// Counts calls after as many that fill caches and allocate.
+template <typename Step>
+Result count_calls(const Arguments& arguments, Step step) {
+  auto calls = [&] {
+    for (int i = 0; i < arguments.calls; ++i) step();
+  };
+  calls();
+  tenon_counted([](void* data) { (*static_cast<decltype(calls)*>(data))(); }, &calls);
+  return {};
+}
+
 // The cost after a few steps, which all sides compare (after many, rounding alone drives them apart), and then the
 // seconds of a step. On other devices than cpu a time takes the place of the numbers of steps: GPUs differ in speed by
 // orders, and raise their clock under load. An update waits for the device, so the clock is read after its work.
 template <typename Step>
 Result steps(const Arguments& arguments, const tenon::Machine& machine, int compared, int warm_up, int count,
              const Step& step) {
+  if (arguments.calls > 0) return count_calls(arguments, step);
   Result result;
   mean_seconds(compared, step);
   result.loss = machine.cost();

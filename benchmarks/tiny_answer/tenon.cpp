@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     bench::write(arguments.folder, "x", input);
     const std::vector<tenon::Feed> feeds = {{"x", {TN_F32, {1, 16}, input.data()}}};
     const auto step = [&] { machine.forward(feeds); };
+    if (arguments.calls > 0) return bench::count_calls(arguments, step);
     bench::mean_seconds(1000, step);
     bench::Result result = bench::single_calls(50000, step);
     const auto* const answer = static_cast<const float*>(machine.output(logits).data);
