@@ -136,7 +136,19 @@ const Table& pytorch() {
                               {"instance_norm", scaled},
                               {"layer_norm", scaled},
                               {"prelu", {{"weight", "slope", features}}}};
-  return table;
+  // weight_ih and weight_hh of recurrent layers, in the order of gates of Tenon, and one bias: as tenon.weights makes
+  // them of the module's.
+  static const Table all = [] {
+    Table result = table;
+    for (const char* type : {"gru", "lstm", "rnn"})
+      result[type] = {{"weight_ih", "weight", linear},
+                      {"weight_hh", "recurrent_weight", linear},
+                      {"bias", "bias", as_is},
+                      {"candidate_bias", "candidate_bias", as_is}};
+    result["position_embedding"] = result["embedding"];
+    return result;
+  }();
+  return all;
 }
 
 const Table& keras() {

@@ -94,6 +94,19 @@ State gru_step(const FormulaArguments& of, const double* x, const State& before)
   return next;
 }
 
+// With reset_after: r multiplies the product of the state.
+State gru_after_step(const FormulaArguments& of, const double* x, const State& before) {
+  const Numbers u = gate(of, 3, 0, x, before.h), r = gate(of, 3, 1, x, before.h);
+  const Numbers whole = gate(of, 3, 2, x, before.h), input = gate(of, 3, 2, x, Numbers(kSize, 0.0));
+  const Numbers& bias = of.parameters.at("candidate_bias");
+  State next = before;
+  for (size_t j = 0; j < kSize; ++j) {
+    const double c = std::tanh(input[j] + sigmoid(r[j]) * (whole[j] - input[j] + bias[j]));
+    next.h[j] = (1 - sigmoid(u[j])) * before.h[j] + sigmoid(u[j]) * c;
+  }
+  return next;
+}
+
 State lstm_step(const FormulaArguments& of, const double* x, const State& before) {
   const Numbers i = gate(of, 4, 0, x, before.h), f = gate(of, 4, 1, x, before.h), g = gate(of, 4, 2, x, before.h),
                 o = gate(of, 4, 3, x, before.h);
@@ -115,6 +128,11 @@ TEST(Recurrent, RnnReversedFromAnInitialState) {
 }
 
 TEST(Recurrent, Gru) { check_layer(recurrent("gru", {{"size", 3}}, gru_step, 2, true)); }
+
+TEST(Recurrent, GruThatResetsTheProduct) {
+  check_layer(recurrent("gru", {{"size", 3}, {"reset_after", true}}, gru_after_step, 2, true));
+  check_layer(recurrent("gru", {{"size", 3}, {"reset_after", true}, {"bias", false}}, gru_after_step, 2, false));
+}
 
 TEST(Recurrent, Lstm) { check_layer(recurrent("lstm", {{"size", 3}, {"reverse", true}}, lstm_step, 3, true, true)); }
 
@@ -166,6 +184,7 @@ TEST(Recurrent, StepsWithAStateOfTheirOwn) {
     };
   };
   EXPECT_GT(check_layer(one_step("rnn_step", {}, 1, 1, biased(1, rnn_step))), 0);
+  EXPECT_GT(check_layer(one_step("gru_step", {{"reset_after", true}}, 3, 1, biased(3, gru_after_step))), 0);
   EXPECT_GT(check_layer(one_step("lstm_step", {}, 4, 2, biased(4, lstm_step))), 0);
   EXPECT_GT(check_layer(one_step("lstm_step", {{"peepholes", true}}, 4, 2, biased(4, lstm_step))), 0);
 }

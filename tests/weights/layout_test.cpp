@@ -89,14 +89,24 @@ TEST_F(LayoutTest, DepthwiseKernelsOfKeras) {
   EXPECT_EQ(layout.dotted("model/conv/kernel:0"), "model.conv.kernel");
 }
 
+TEST_F(LayoutTest, RecurrentLayersHaveTheirMatricesTransposed) {
+  const Layer rows = host_.data({"x", TN_F32, {2}, -1, TN_RAGGED});
+  const Layer gru = host_.layer("gru", {rows}, {{"size", 3}, {"reset_after", true}}, "gru");
+  const Layout layout("pytorch", {gru});
+  EXPECT_THAT(move_of(layout, "gru", "weight_ih", {9, 2}).shape, ElementsAre(2, 9));
+  EXPECT_EQ(move_of(layout, "gru", "weight_hh", {9, 3}).to, "gru.recurrent_weight");
+  EXPECT_EQ(move_of(layout, "gru", "candidate_bias", {3}).to, "gru.candidate_bias");
+  EXPECT_FALSE(layout.move(layout.parts()[0], "weight_ih_l0", {9, 2}).has_value());
+}
+
 TEST_F(LayoutTest, UnknownFrameworksAndTypes) {
-  const Layer lstm = host_.layer("lstm", {host_.data({"x", TN_F32, {2}, -1, TN_RAGGED})}, {{"size", 2}}, "lstm");
-  const Layout layout("pytorch", {lstm});
+  const Layer pairs = host_.layer("factorization_machine", {data("x", {2})}, {{"factors", 2}}, "pairs");
+  const Layout layout("pytorch", {pairs});
   EXPECT_FALSE(layout.knows(layout.parts().at(0)));
-  EXPECT_FALSE(layout.move(layout.parts()[0], "weight_ih_l0", {8, 2}).has_value());
+  EXPECT_FALSE(layout.move(layout.parts()[0], "weight", {8, 2}).has_value());
   EXPECT_THAT(layout.known_types(), testing::Contains("embedding"));
   try {
-    const Layout unknown("pytorh", {lstm});
+    const Layout unknown("pytorh", {pairs});
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean \"pytorch\"?"));

@@ -1,4 +1,6 @@
 // Gated recurrent unit. SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "recurrent.h"
 
 namespace tenon::recurrent {
@@ -38,11 +40,50 @@ Tensor mixed(tn::Builder& body, const Tensor& z_update, const Tensor& z_candidat
   return body.pointwise(forward, {z_update, z_candidate, h}, 1, &backward).front();
 }
 
-// h for the next step. gate(value, gate): the product of a value and U of the gate, added to the sum of the rest.
-template <typename Sum>
-Tensor next_state(tn::Builder& body, const Tensor& h, const Sum& gate) {
-  const std::vector<Tensor> gated = reset(body, gate(h, kReset), h);
+// r (value + b) + input with r = sigmoid(z_reset), all [.., size]: the sum of the candidate with reset_after.
+Tensor reset_product(tn::Builder& body, const Tensor& z_reset, const Tensor& value, const Tensor& input,
+                     const Tensor& bias) {
+  tn::Program add;
+  const Float given_value = add.full();
+  add.output(given_value + add.per_column());
+  const Tensor product = body.pointwise(add, {value, bias}).front();
+  tn::Program forward;
+  const Float r = sigmoid(forward.full()), factor = forward.full(), rest = forward.full();
+  forward.output(r * factor + rest);
+  forward.output(r);
+  tn::GradientProgram backward(forward);
+  const Float gate = backward.result(1), given = backward.result_gradient(0);
+  backward.output(given * backward.input(1) * gate * (1 - gate));
+  backward.output(given * gate);
+  backward.output(given);
+  return body.pointwise(forward, {z_reset, product, input}, 1, &backward).front();
+}
+
+// h for the next step. product(value, gate): by U of the gate; input(gate): the sum of the rest; bias: with reset_after
+// that of the candidate's product.
+template <typename Product, typename Input>
+Tensor next_state(tn::Builder& body, const Tensor& h, const Product& product, const Input& input,
+                  const std::optional<Tensor>& bias) {
+  const auto gate = [&](const Tensor& value, Gate of) { return sum(body, product(value, of), input(of)); };
+  const Tensor z_reset = gate(h, kReset);
+  if (bias)
+    return mixed(body, gate(h, kUpdate), reset_product(body, z_reset, product(h, kCandidate), input(kCandidate), *bias),
+                 h);
+  const std::vector<Tensor> gated = reset(body, z_reset, h);
   return mixed(body, gate(h, kUpdate), gate(gated.front(), kCandidate), h);
+}
+
+void describe_reset(tn::LayerDescription& d) {
+  d.attribute(
+      tn::bool_attribute("reset_after", false)
+          .doc("whether r multiplies the product with U_c, c = tanh(x_t W_c + b_c + r (h U_c + candidate_bias)), "
+               "as in PyTorch and cuDNN; candidate_bias starts at 0"));
+  d.parameter("candidate_bias");
+}
+
+void plan_reset(tn::Planner& planner, int64_t size) {
+  if (planner.attributes().flag("reset_after"))
+    planner.parameter("candidate_bias", tn::Spec({size}), tn::constant_initializer(0));
 }
 
 struct Gru {
@@ -55,15 +96,20 @@ struct Gru {
         "h_{t-1} U_r + b_r), c = tanh(x_t W_c + (r h_{t-1}) U_c + b_c) and h_t = (1 - u) h_{t-1} + u c. Both weights "
         "start uniform in +-1 / sqrt(size), the bias at 0.");
     describe_common(d);
+    describe_reset(d);
     d.output("output", "[rows, size]: h_t of each row");
     d.output("last", "[samples, size]: h after the last row; of an empty sequence the initial state");
   }
 
-  static void plan(tn::Planner& planner) { plan_common(planner, 3, 2); }
+  static void plan(tn::Planner& planner) {
+    plan_common(planner, 3, 2);
+    plan_reset(planner, planner.attributes().integer("size"));
+  }
 
   static void step(tn::Stepper& stepper) {
     const StepStart start = begin_step(stepper, 3);
-    const tn_ref next = stepper.layer("gru_step", {start.gates, start.state});
+    const tn_ref next = stepper.layer("gru_step", {start.gates, start.state},
+                                      {{"reset_after", tn::bool_value(stepper.attributes().flag("reset_after"))}});
     stepper.next(start.state, next);
     stepper.output(0, next);
   }
@@ -71,7 +117,11 @@ struct Gru {
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     Recurrence recurrence(attributes, body, 3);
     const Tensor h = recurrence.memory(1);
-    const Tensor next = next_state(body, h, [&](const Tensor& of, Gate gate) { return recurrence.gate(of, gate); });
+    std::optional<Tensor> bias;
+    if (attributes.flag("reset_after")) bias = body.parameter(attributes.flag("bias") ? 3 : 2);
+    const Tensor next = next_state(
+        body, h, [&](const Tensor& value, Gate gate) { return recurrence.product(value, gate); },
+        [&](Gate gate) { return recurrence.input(gate); }, bias);
     recurrence.next(h, next);
     recurrence.end(next, {h});
   }
@@ -89,22 +139,27 @@ struct GruStep {
     d.input("gates", "[samples, 3 * size]: x W + b");
     d.input("state", "[samples, size]: what the step before left");
     d.parameter("recurrent_weight");
+    describe_reset(d);
     d.output("output", "[samples, size]: the state for the next step");
   }
 
   static void plan(tn::Planner& planner) {
     const int64_t size = plan_step(planner, 3);
     plan_recurrent_weight(planner, 3, size);
+    plan_reset(planner, size);
     planner.output(0, planner.input(1));
   }
 
-  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) {
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const Tensor z = body.input(0), h = body.input(1);
     const int64_t size = h.spec()[1].offset;
-    body.output(0, next_state(body, h, [&](const Tensor& of, Gate gate) {
-                  const Tensor product = body.gemm(of, part_of(body, body.parameter(0), gate, size));
-                  return sum(body, product, part_of(body, z, gate, size));
-                }));
+    std::optional<Tensor> bias;
+    if (attributes.flag("reset_after")) bias = body.parameter(1);
+    const auto product = [&](const Tensor& value, Gate gate) {
+      return body.gemm(value, part_of(body, body.parameter(0), gate, size));
+    };
+    body.output(0, next_state(
+                       body, h, product, [&](Gate gate) { return part_of(body, z, gate, size); }, bias));
   }
 };
 

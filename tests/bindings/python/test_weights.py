@@ -201,10 +201,12 @@ def test_everything_that_does_not_fit_is_listed_and_nothing_is_loaded():
 
 
 def test_layers_of_other_layouts_are_refused():
-    output = layer.lstm(layer.data("x", tenon.data_type.dense_vector_sequence(4)), size=2, name="steps")
+    output = layer.factorization_machine(layer.data("x", tenon.data_type.dense_vector(4)), factors=2, name="pairs")
     parameters = tenon.parameters.create(output)
     with pytest.raises(tenon.error.InvalidError, match="unknown layout of PyTorch for the type"):
-        tenon.weights.load_pytorch(parameters, {"steps.weight_ih_l0": normal(2)})
+        tenon.weights.load_pytorch(parameters, {"pairs.weight": normal(2)})
+    with pytest.raises(tenon.error.InvalidError, match='layer "pairs" .factorization_machine.: unknown layout of PyTorch'):
+        tenon.weights.save_pytorch(parameters)
 
 
 def test_attention_has_four_matrices():

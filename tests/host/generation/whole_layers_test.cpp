@@ -51,6 +51,7 @@ const std::map<std::string, Middle>& middles() {
       {"lstm with an initial state", recurrent("lstm", {{"peepholes", true}, {"forget_bias", 0.5}}, true)},
       {"lstm without bias", recurrent("lstm", {{"bias", false}, {"parameter_name", "shared"}}, false)},
       {"gru", recurrent("gru", {}, true)},
+      {"gru_reset_after", recurrent("gru", {{"reset_after", true}}, true)},
       {"rnn", recurrent("rnn", {{"activation", "sigmoid"}}, true)},
       {"a memory without an input",
        [](const Host& host, const Layer& vectors, const Layer&) { return host.layer("test_fading", {vectors}); }},

@@ -9,8 +9,11 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
@@ -22,8 +25,9 @@ from tenon._base import host as _host
 from tenon._base.arrays import plain
 from tenon._model import layer as layers
 from tenon.parameters import ParameterSet
+from tenon.weights._dialects import FORMS, Tensor, Tensors, gathered, spread
 
-__all__ = ["load_keras", "load_pytorch", "load_vectors"]
+__all__ = ["load_keras", "load_pytorch", "load_vectors", "save_pytorch"]
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Names = Mapping[str, str] | Sequence[str] | str | None
@@ -50,6 +54,71 @@ def load_keras(parameters: ParameterSet, source: Source, names: Names = None) ->
     load_pytorch. InvalidError lists every name and shape that does not fit; then nothing is loaded.
     """
     return _load("keras", parameters, source, names)
+
+
+def save_pytorch(
+    parameters: ParameterSet,
+    path: str | os.PathLike[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    form: str = "torch",
+) -> dict[str, NDArray[Any]]:
+    """Returns the state dict of PyTorch of the topologies of a set, and writes it to a file of safetensors.
+
+    names: {layer: module} as of load_pytorch. form: "torch": recurrent and attention layers are nn.LSTM, GRU, RNN and
+    MultiheadAttention; "gpt2", "bert": as models of Hugging Face, below "transformer" and "bert", name them.
+    load_pytorch reads what this writes. InvalidError for layers of an unknown layout; then nothing is written.
+    """
+    _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "save_pytorch")
+    if form not in FORMS:
+        _check.refuse(form, ", ".join(map(repr, FORMS)), "form", "save_pytorch")
+    layout = _core.Layout("pytorch", layers.make(parameters.outputs))
+    state: dict[str, NDArray[Any]] = {}
+    types: dict[str, str] = {}
+    for number, (name, type, known, held) in enumerate(layout.parts()):
+        module = dict(names or {}).get(name, name)
+        if not known:
+            raise error.InvalidError(f'layer "{name}" ({type}): unknown layout of PyTorch for the type', "save_pytorch", name)
+        types[module] = type
+        missing = set(held.values())
+        for last in ("weight", "bias", "running_mean", "running_var", "weight_ih", "weight_hh", "candidate_bias"):
+            place = layout.move(number, last, [])
+            if place is None or place.to not in missing:
+                continue
+            shape = parameters.shape(place.to)
+            axes = layout.move(number, last, list(shape)).axes  # type: ignore[union-attr]
+            theirs = [shape[axes.index(axis)] for axis in range(len(shape))]
+            missing.discard(place.to)
+            state[f"{module}.{last}"] = _moved_back(layout.move(number, last, theirs), parameters[place.to])
+        if missing:
+            raise error.InvalidError(f'layer "{name}" ({type}): PyTorch has no place for {min(missing)}', "save_pytorch", name)
+    result = spread(state, types, form)
+    if path is not None:
+        _write(_check.path(path, "path", "save_pytorch"), result)
+    return result
+
+
+def _moved_back(move: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Undoes _moved."""
+    values = np.array(values)
+    if move.columns:
+        values[..., move.columns] = values.copy()
+    if move.rows:
+        values[move.rows] = values.copy()
+    return values.transpose(np.argsort(move.axes)) if move.axes else values
+
+
+def _write(path: str, state: Mapping[str, NDArray[Any]]) -> None:
+    """Writes float32 tensors as safetensors: a length of 8 bytes, a header of JSON and the numbers."""
+    entries, at = {}, 0
+    for name, values in state.items():
+        entries[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
+        at += values.nbytes
+    header = json.dumps({"__metadata__": {"format": "pt"}, **entries}).encode()
+    header += b" " * (-len(header) % 8)
+    with _check.files(path, "save_pytorch"), open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for values in state.values():
+            file.write(values.astype("<f4").tobytes())
 
 
 def load_vectors(
@@ -104,6 +173,7 @@ class _Tensors:
         self.is_file = not isinstance(source, Mapping)
         self.shapes: dict[str, list[int]] = {}
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._rewritten: Tensors = {}
         if self.is_file:
             self.name = _check.path(source, "source", component)
             self._file = _core.read_tensors(_host.host().core, self.name)
@@ -122,7 +192,17 @@ class _Tensors:
 
     def read(self, name: str) -> NDArray[Any]:
         """Returns the numbers of a tensor."""
+        return self._rewritten[name].read() if name in self._rewritten else self._stored(name)
+
+    def _stored(self, name: str) -> NDArray[Any]:
         return self._file.read(self._numbers[name]) if self.is_file else self._arrays[name]
+
+    def rewrite(self, change: Callable[[Tensors], Tensors]) -> None:
+        """Replaces the tensors by others that are computed of them."""
+        given = {name: Tensor(shape, partial(self._stored, name), name) for name, shape in self.shapes.items()}
+        changed = change(given)
+        self._rewritten = {name: tensor for name, tensor in changed.items() if given.get(name) is not tensor}
+        self.shapes = {name: tensor.shape for name, tensor in changed.items()}
 
 
 def _load(framework: str, parameters: ParameterSet, source: Source, names: Names) -> dict[str, str]:
@@ -131,12 +211,18 @@ def _load(framework: str, parameters: ParameterSet, source: Source, names: Names
     parameters.require_writable()
     tensors = _Tensors(source, component)
     layout = _core.Layout(framework, layers.make(parameters.outputs))
+    parts: list[Part] = layout.parts()
+    if framework == "pytorch":
+        of = dict(names) if isinstance(names, Mapping) else {}
+        wanted = {of.get(part[0], part[0]) for part in parts}
+        if names is not None and not isinstance(names, Mapping):  # "order", or a list
+            wanted = {each for each in names if isinstance(each, str)} if not isinstance(names, str) else set()
+        tensors.rewrite(lambda given: gathered(given, wanted))
     modules: dict[str, dict[str, str]] = {}  # {module: {last part of the name: tensor}}, in the order of the tensors
     for name in tensors.shapes:
         module, _, last = name.removesuffix(":0").rpartition("/" if framework == "keras" else ".")
         if not layout.ignores(last):
             modules.setdefault(module, {})[last] = name
-    parts: list[Part] = layout.parts()
     own = [number for number, part in enumerate(parts) if part[2]]
     if isinstance(names, str) and names == "order" and tensors.is_file:
         raise error.InvalidError(
@@ -165,9 +251,7 @@ def _load(framework: str, parameters: ParameterSet, source: Source, names: Names
     return pairs
 
 
-def _pairs(
-    own: Mapping[str, str], shapes: Mapping[str, str], names: Names, component: str
-) -> tuple[dict[str, str], list[str]]:
+def _pairs(own: Mapping[str, str], shapes: Mapping[str, str], names: Names, component: str) -> tuple[dict[str, str], list[str]]:
     """Returns the layers with their modules, and what is left over on both sides. own: {layer: type}; shapes: texts, by
     module."""
     if isinstance(names, str) and names != "order":
