@@ -133,6 +133,25 @@ TEST_F(ListMetrics, NdcgOfKnownLists) {
   }
 }
 
+TEST_F(ListMetrics, RecallAndReciprocalRankOfKnownLists) {
+  const Layer score = data("score", TN_RAGGED), relevance = data("relevance", TN_RAGGED);
+  // By score the relevant rows are at the places 2 and 3 of the first list, and at place 1 of the last; the second is
+  // empty, and the third has no relevant row.
+  const std::vector<float> scores = {0.1F, 0.9F, 0.5F, 3, 2, 5, 4};
+  const std::vector<float> grades = {3, 0, 1, 0, 0, 1, 0};
+  const Offsets offsets = {0, 3, 3, 5, 7};
+  const std::vector<Feed> feeds = {{"score", sequences(scores, offsets)}, {"relevance", sequences(grades, offsets)}};
+  const auto of = [&](const char* type, int64_t top) {
+    const Attributes attributes = top > 0 ? Attributes{{"top", top}} : Attributes();
+    return value(host_.layer(type, {score, relevance}, attributes), feeds, type);
+  };
+  EXPECT_NEAR(of("recall_at_k", 1), (0 + 1) / 2.0, 1e-7);
+  EXPECT_NEAR(of("recall_at_k", 2), (0.5 + 1) / 2.0, 1e-7);
+  EXPECT_NEAR(of("recall_at_k", 0), 1, 1e-7);
+  EXPECT_NEAR(of("mean_reciprocal_rank", 1), (0 + 1) / 2.0, 1e-7);
+  EXPECT_NEAR(of("mean_reciprocal_rank", 0), (0.5 + 1) / 2.0, 1e-7);
+}
+
 TEST_F(ListMetrics, NdcgOfTheBestOrderIsOne) {
   const Layer score = data("score", TN_RAGGED), relevance = data("relevance", TN_RAGGED);
   const std::vector<float> grades = {4, 2, 0, 1, 3};

@@ -53,6 +53,47 @@ TEST(RegressionMetrics, AreMeansOfErrors) {
   EXPECT_NEAR(absolute(many).at("mean_absolute_error"), sizes / 999, 1e-5);
 }
 
+TEST(BinaryMetrics, AreThoseOfTheFourCounts) {
+  const Batch many = draw(3, 999, 1, 2);
+  for (const double threshold : {0.5, 0.3}) {
+    double both = 0, named = 0, real = 0;
+    for (size_t i = 0; i < 999; ++i) {
+      const bool is_named = static_cast<double>(many.scores[i]) > threshold, is_real = many.labels[i] == 1;
+      both += is_named && is_real ? 1 : 0, named += is_named ? 1 : 0, real += is_real ? 1 : 0;
+    }
+    const double wrong_named = named - both, missed = real - both, neither = 999 - named - missed;
+    const Attributes at = {{"threshold", threshold}};
+    for (const int columns : {0, 1})
+      EXPECT_NEAR(Metered("binary_accuracy", at, columns)(many).at("binary_accuracy"), (both + neither) / 999, 1e-9);
+    const double precision = both / named, recall = both / real;
+    EXPECT_NEAR(Metered("f_beta", {{"threshold", threshold}, {"beta", 2.0}}, 0)(many).at("f_beta"),
+                5 * precision * recall / (4 * precision + recall), 1e-9);
+    EXPECT_NEAR(Metered("matthews_correlation", at, 0)(many).at("matthews_correlation"),
+                (both * neither - wrong_named * missed) /
+                    std::sqrt(named * real * (neither + wrong_named) * (neither + missed)),
+                1e-9);
+  }
+  for (const char* type : {"binary_accuracy", "f_beta", "matthews_correlation"}) {
+    EXPECT_EQ(Metered(type, {}, 0)({}).at(type), 0) << type;
+    EXPECT_EQ(Metered(type, {}, 0)({{0.1F, 0.2F}, {1, 1}}).at(type), 0) << type;  // all are called false
+  }
+}
+
+TEST(BinaryMetrics, CalibrationError) {
+  // Bins of 0.5: two samples of 0.25 on the mean, none true; three of 0.8, two true.
+  const Batch few = {{0.1F, 0.4F, 0.7F, 0.8F, 0.9F}, {0, 0, 1, 0, 1}};
+  const Values one = Metered("calibration_error", {{"bins", 2}}, 0)(few);
+  EXPECT_NEAR(one.at("calibration_error"), (2 * 0.25 + 3 * (0.8 - 2.0 / 3)) / 5, 1e-6);
+  EXPECT_NEAR(one.at("max_calibration_error"), 0.25, 1e-6);
+  EXPECT_EQ(Metered("calibration_error", {{"bins", 2}}, 1)(few), one);
+  // Of classes: confidences 0.6, 0.9 and 0.5, of equal scores the first; right, wrong, right.
+  const Values three = Metered("calibration_error", {{"bins", 10}},
+                               3)({{0.6F, 0.3F, 0.1F, 0.05F, 0.05F, 0.9F, 0.5F, 0.5F, 0}, {0, 1, 0}});
+  EXPECT_NEAR(three.at("calibration_error"), (0.4 + 0.9 + 0.5) / 3, 1e-6);
+  EXPECT_NEAR(three.at("max_calibration_error"), 0.9, 1e-6);
+  EXPECT_EQ(Metered("calibration_error", {}, 0)({}).at("calibration_error"), 0);
+}
+
 TEST(RegressionMetrics, Perplexity) {
   EXPECT_NEAR(Metered("perplexity", {}, 0, false)({{1, 2, 6}, {}}).at("perplexity"), std::exp(3.0), 1e-5);
   EXPECT_NEAR(Metered("perplexity", {}, 2, false)({{1, 2, 0, -1}, {}}).at("perplexity"), std::exp(0.5), 1e-6);

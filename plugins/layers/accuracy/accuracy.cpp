@@ -12,7 +12,9 @@ struct Accuracy {
     d.type("accuracy",
            "The share of samples whose largest score is that of the label. Of equal scores the first counts; a sample "
            "with a score that is not a number counts as wrong. With several positions in a sample each is one. Those "
-           "whose label is ignore_index do not count. Without samples the accuracy is 0.");
+           "whose label is ignore_index do not count. Without samples the accuracy is 0. Of one score for each sample "
+           "there "
+           "is binary_accuracy.");
     d.role(TN_ROLE_METRIC);
     d.input("input", "[samples, ..., classes]: scores; probabilities or not");
     d.input("label", "[samples, ...]: the number of the right class, from 0", TN_PORT_INTEGER);

@@ -15,21 +15,6 @@ using tn::Float;
 using tn::Int;
 using tn::Logical;
 
-// One score for each sample, [samples] or [samples, 1], and a label of 0 or 1.
-void describe_binary(tn::LayerDescription& d) {
-  d.role(TN_ROLE_METRIC);
-  d.input("input", "[samples], or [samples, 1]: the score of \"true\"");
-  d.input("label", "[samples]: 1 for true, 0 for false", TN_PORT_INTEGER);
-}
-void plan_binary(tn::Planner& planner) {
-  const tn::Spec input = planner.input(0);
-  if (input.rank() < 1 || input.rank() > 2 || (input.rank() == 2 && !input[1].same(1)))
-    throw planner.bad_input(0, "must be one score for each sample")
-        .expected(tn::Spec({input.rank() > 0 ? input[0] : 1}));
-  planner.require_per_row(1, input.leading(1));
-  planner.index_limit(1, 2);
-}
-
 // Bins of equal width between low and high, in which scores are counted.
 struct Bins {
   static void describe(tn::LayerDescription& d, int64_t usual) {

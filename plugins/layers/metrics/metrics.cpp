@@ -9,6 +9,7 @@ void describe(tn::Plugin& plugin) {
   tenon::metrics::add_agreement(plugin);
   tenon::metrics::add_classes(plugin);
   tenon::metrics::add_decisions(plugin);
+  tenon::metrics::add_binary(plugin);
   tenon::metrics::add_multi_label(plugin);
   tenon::metrics::add_chunks(plugin);
   tenon::metrics::add_bleu(plugin);

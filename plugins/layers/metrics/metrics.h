@@ -51,6 +51,21 @@ inline void add_quality(const Quality& q, tn::Results& results) {
   results.add("f1", q.f1);
 }
 
+// One score for each sample, [samples] or [samples, 1], and a label of 0 or 1.
+inline void describe_binary(tn::LayerDescription& d) {
+  d.role(TN_ROLE_METRIC);
+  d.input("input", "[samples], or [samples, 1]: the score of \"true\"");
+  d.input("label", "[samples]: 1 for true, 0 for false", TN_PORT_INTEGER);
+}
+inline void plan_binary(tn::Planner& planner) {
+  const tn::Spec input = planner.input(0);
+  if (input.rank() < 1 || input.rank() > 2 || (input.rank() == 2 && !input[1].same(1)))
+    throw planner.bad_input(0, "must be one score for each sample")
+        .expected(tn::Spec({input.rank() > 0 ? input[0] : 1}));
+  planner.require_per_row(1, input.leading(1));
+  planner.index_limit(1, 2);
+}
+
 // average, mean_squared_error, mean_absolute_error, perplexity
 void add_means(tn::Plugin& plugin);
 // r2, correlation
@@ -59,6 +74,8 @@ void add_agreement(tn::Plugin& plugin);
 void add_classes(tn::Plugin& plugin);
 // precision_recall, auc, mean_average_precision
 void add_decisions(tn::Plugin& plugin);
+// binary_accuracy, f_beta, matthews_correlation, calibration_error
+void add_binary(tn::Plugin& plugin);
 // multi_label
 void add_multi_label(tn::Plugin& plugin);
 // bleu

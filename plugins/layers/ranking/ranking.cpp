@@ -77,6 +77,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Ndcg>();
   add_lambda_cost(plugin);
   add_pnpair(plugin);
+  add_retrieval(plugin);
 }
 
 }  // namespace

@@ -88,5 +88,6 @@ constexpr tn_kernel kernel_of(const char* type, const char* name, decltype(tn_ke
 
 void add_lambda_cost(tn::Plugin& plugin);
 void add_pnpair(tn::Plugin& plugin);
+void add_retrieval(tn::Plugin& plugin);
 
 }  // namespace tenon::ranking
