@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tenon._base import functions as _functions
 from tenon._base import host as _host
 from tenon._model.kernels import Kernel, Parameter, Shape
 from tenon._model.layer import Data, Layer, LayerLike, as_layer
+from tenon._model.operators import OF_NUMBERS, is_number
 from tenon.data_type import DataType
 
 __all__ = ["Base", "Layer", "Parameter", "Shape", "data", "input"]
@@ -84,4 +87,13 @@ def __dir__() -> list[str]:
 
 def make(type: str, inputs: list[LayerLike | None], attributes: dict[str, Any], name: str) -> Layer:
     """Makes a layer of any type."""
+    like = next((each for each in inputs if isinstance(each, Layer)), None)
+    if type in OF_NUMBERS and like is not None:
+        inputs = [_constant(like, each) if is_number(each) or hasattr(each, "__array__") else each for each in inputs]
     return Layer(type, [None if each is None else as_layer(each) for each in inputs], attributes, name)
+
+
+def _constant(like: Layer, value: Any) -> Layer:
+    """Returns a layer of numbers that are the same for each sample."""
+    numbers = np.asarray(value, float)
+    return Layer("constant", [like], {"shape": list(numbers.shape), "value": numbers.ravel().tolist()})

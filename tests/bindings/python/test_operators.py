@@ -73,6 +73,15 @@ def test_rows_of_sequences(x):
         rows[0]
 
 
+def test_functions_of_layers_take_numbers_and_arrays(x):
+    for output, wanted in ((layer.maximum(x, 0), np.maximum(VALUES, 0)), (layer.sub(ROW, x, name="left"), ROW - VALUES),
+                           (layer.less(x, b=2.5), VALUES < 2.5)):  # fmt: skip
+        got = tenon.infer(output, tenon.parameters.create(output), {"x": VALUES})
+        assert np.allclose(got, wanted, rtol=1e-5)
+    with pytest.raises(tenon.Error, match="expected a layer or the name of a data layer"):
+        layer.fc(x, 10, size=2)
+
+
 def test_a_constant_takes_an_array_of_several_dimensions(x):
     table = np.arange(12).reshape(3, 4)
     output = layer.constant(x, value=table)
@@ -122,3 +131,9 @@ def test_operators_of_a_memory():
     output = tenon.recurrent_group(step, rows)
     got = tenon.infer(output, tenon.parameters.create(output), {"steps": [np.array([[1, 2], [3, -4]], np.float32)]})
     assert got[0].tolist() == [[2, 1], [-3, 3.5]]
+
+
+def test_a_recurrent_layer_of_dense_steps_says_what_makes_sequences_of_them(x):
+    with pytest.raises(tenon.error.InvalidError, match=r"sequence_unpad makes them of \[samples, T, D\]"):
+        layer.lstm(x, size=2)
+    assert layer.lstm(layer.sequence_unpad(x), size=2).shape[1:] == (2,)

@@ -27,6 +27,10 @@ _SAME = ("add", "cos", "equal", "exp", "expm1", "floor", "greater", "greater_equ
 _UFUNCS.update({name: name for name in _SAME})
 
 
+# Types whose inputs may be numbers and arrays, too: tenon.layer.maximum(x, 0).
+OF_NUMBERS = frozenset({"add", "sub", "mul", "div", "logical_xor", *_FORMULAS})
+
+
 def is_number(value: object) -> TypeGuard[float]:
     """Returns whether a value is one number, such as one of NumPy."""
     return not isinstance(value, (Operators, str)) and hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
