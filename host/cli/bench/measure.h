@@ -18,6 +18,7 @@ struct StepTimes {              // NOLINT(bugprone-exception-escape): JSON moves
   int64_t batch = 0;            // the most in a minibatch
   nlohmann::json warm, plan;    // of the machine before the first step and after the last (docs/plan.md)
   double update_bytes = 0;      // that an update reads and writes
+  double others = 0;            // which part of all processors other processes took meanwhile
 };
 
 // Returns seconds since any moment, which do not fall.
@@ -42,6 +43,7 @@ struct Part {
 // What the machine can do, in operations and bytes per second.
 struct Limits {
   double operations = 0, bandwidth = 0;
+  double round_trip = 0;  // seconds of a line of a cache between two of the cores; 0: one core alone
 };
 
 // Returns the parts of a step, the longest first. timed: by a host that times calls. The time of the update is what the

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/bench/probe.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
 #include <thread>
@@ -177,7 +181,59 @@ Array array_of(int64_t count) {
   return Array(first, Unmap{bytes});
 }
 
+// 0 if other programs kept the two threads from running together.
+double round_trip_between(int first, int second) {
+  constexpr int kTripsOfTry = 100, kAllTries = 100, kLooks = 4096;
+  struct alignas(128) {
+    std::atomic<int> ball = 0;  // even: it is the first one's turn
+  } line;
+  double best = std::numeric_limits<double>::infinity();
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(200);
+  const auto take = [&](int own) {
+    for (int looks = 1; line.ball.load(std::memory_order_acquire) % 2 != own; ++looks)
+      if (looks % kLooks == 0) {
+        if (Clock::now() > end) return false;
+        std::this_thread::yield();
+      }
+    return true;
+  };
+  const auto play = [&](int own, int processor) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(processor, &cores);
+    (void)sched_setaffinity(0, sizeof cores, &cores);
+    for (int attempt = 0; attempt < kAllTries; ++attempt) {
+      const Clock::time_point began = Clock::now();
+      for (int trip = 0; trip < kTripsOfTry; ++trip) {
+        if (!take(own)) return;
+        line.ball.fetch_add(1, std::memory_order_acq_rel);
+      }
+      if (own == 0) best = std::min(best, std::chrono::duration<double>(Clock::now() - began).count() / kTripsOfTry);
+    }
+  };
+  { const std::jthread one(play, 0, first), other(play, 1, second); }
+  return std::isinf(best) ? 0 : best;
+}
+
+std::vector<int> usable_processors() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  std::vector<int> result;
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return result;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &cores)) result.push_back(i);
+  return result;
+}
+
 }  // namespace
+
+double round_trip_seconds(int threads) {
+  const std::vector<int> processors = usable_processors();
+  double most = 0;
+  for (size_t i = 1; i < std::min(processors.size(), static_cast<size_t>(std::max(threads, 1))); ++i)
+    most = std::max(most, round_trip_between(processors[0], processors[i]));
+  return most;
+}
 
 double peak_operations(int threads) { return rate_of(widest(), threads); }
 

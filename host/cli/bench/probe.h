@@ -17,4 +17,11 @@ namespace tenon::cli {
 // arrays together, at least 4 KiB; arrays that fit into a cache are faster. The best of several tries.
 [[nodiscard]] double peak_bandwidth(int threads, int64_t bytes);
 
+// Seconds in which a line of a cache goes to another core and back: from the first processor that this process may use
+// to the farthest of the next, as many as `threads` in all; 0 for one, or if other
+// programs did not let two threads run together. The best of several tries.
+[[nodiscard]] double round_trip_seconds(int threads);
+// Cores that share a cache are nearer than this.
+inline constexpr double kNearSeconds = 200e-9;
+
 }  // namespace tenon::cli

@@ -1,9 +1,12 @@
 // The verb bench: the figures of times that a clock of the test and plans of the test state. The times of this machine
 // are not tested. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "host/cli/bench/probe.h"
+#include "host/cli/bench/quiet.h"
 #include "host/cli/bench/report.h"
 #include "tests/host/cli/calls.h"
 
@@ -29,6 +32,13 @@ TEST_F(BenchTest, AccountsForTheStep) {
   EXPECT_GE(result.at("steps").get<int64_t>(), 5);
   EXPECT_GT(result.at("machine").at("operations").get<double>(), 0);
   EXPECT_GT(result.at("machine").at("bandwidth").get<double>(), 0);
+  EXPECT_EQ(result.at("machine").at("round_trip"), 0);  // one core
+  EXPECT_TRUE(result.at("disturbed").is_array());
+  const json& other = result.at("other_threads");
+  if (!other.is_null()) {  // of a machine with several cores
+    EXPECT_GT(other.at("threads"), 1);
+    EXPECT_GT(other.at("step").at("median").get<double>(), 0);
+  }
   double limit = 0, products = 0;
   bool updates = false;
   for (const json& part : result.at("parts")) {
@@ -44,10 +54,11 @@ TEST_F(BenchTest, AccountsForTheStep) {
 }
 
 TEST_F(BenchTest, PrintsATable) {
-  const Outcome outcome = run("bench job.toml --seconds 0.1");
+  const Outcome outcome = run("bench job.toml --seconds 0.1 --threads 2");
   ASSERT_EQ(outcome.exit, 0) << outcome.error;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("job.toml: minibatches of at most 8 samples"), HasSubstr(" % reached"),
-                                 HasSubstr("backward"), HasSubstr("samples/s")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("job.toml: minibatches of at most 8 samples"),
+                                 ContainsRegex(" % reached; |not quiet: "), HasSubstr("backward"),
+                                 HasSubstr("samples/s"), ContainsRegex("\n1 thread .*(faster|slower|as fast)")));
 }
 
 TEST_F(BenchTest, NeedsATraining) {
@@ -234,6 +245,81 @@ TEST(BenchReport, PrintsTheFigures) {
                                  ContainsRegex("step +12500 +12500 +12500 +"
                                                "4.800 samples/s"),
                                  HasSubstr("0 % reached; this machine: 400.0 GFLOP/s, 200.0 GB/s")));
+}
+
+TEST(BenchReport, SaysWhichNumberOfThreadsIsBetter) {
+  const auto with = [](double step) {
+    const BenchReport report(4, times_of_steps(), times_of_calls(), {4e9, 2e9, 9e-8}, {1, {step, step, step}});
+    std::ostringstream out;
+    report.print(out, "my.toml", 200);
+    return std::pair(lines_of(out.str())[5], report.object().at("best_threads").get<int>());
+  };
+  EXPECT_THAT(with(0.0040).first, ContainsRegex("^1 thread +4.000 +4.000 +4.000 +faster: --threads 1$"));
+  EXPECT_EQ(with(0.0040).second, 1);
+  for (const double step : {0.0049, 0.0051}) {
+    EXPECT_THAT(with(step).first, HasSubstr(" as fast"));
+    EXPECT_EQ(with(step).second, 4);
+  }
+  EXPECT_THAT(with(0.0052).first, HasSubstr(" slower"));
+  const json alone = BenchReport(1, times_of_steps(), times_of_calls(), kLimits).object();
+  EXPECT_EQ(alone.at("best_threads"), 1);
+  EXPECT_TRUE(alone.at("other_threads").is_null());
+}
+
+TEST(BenchReport, SaysHowFarTheCoresAre) {
+  const auto with = [](double seconds) {
+    std::ostringstream out;
+    BenchReport(2, times_of_steps(), times_of_calls(), {4e9, 2e9, seconds}).print(out, "my.toml", 200);
+    return out.str();
+  };
+  EXPECT_THAT(with(9.24e-8), HasSubstr(" over 4 MiB, cores 92 ns apart (near)\n"));
+  EXPECT_THAT(with(4e-7), HasSubstr("cores 400 ns apart (far)"));
+  EXPECT_THAT(with(0), testing::Not(HasSubstr("cores")));
+}
+
+TEST(BenchProbe, MeasuresTheWayBetweenCores) {
+  EXPECT_EQ(round_trip_seconds(1), 0);
+  const double began = monotonic_seconds(), seconds = round_trip_seconds(2);
+  EXPECT_LT(monotonic_seconds() - began, 60);              // however busy the machine is
+  EXPECT_TRUE(seconds == 0 || seconds > 1e-9) << seconds;  // light goes 30 cm in it
+}
+
+TEST(BenchQuiet, OthersTakeWhatThisProcessDoesNot) {
+  std::istringstream stat("cpu  100 10 20 9999 999 1 2 40 7 7\ncpu0 1 2\n");
+  EXPECT_DOUBLE_EQ(busy_seconds(stat), 173.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  std::istringstream wrong("intr 1 2 3 4 5 6 7 8"), none("cpu 1 2");
+  EXPECT_EQ(busy_seconds(wrong), 0);
+  EXPECT_EQ(busy_seconds(none), 0);
+  const Watch watch;
+  const double share = watch.share_of_others();
+  EXPECT_GE(share, 0);
+  EXPECT_LE(share, 1);
+}
+
+TEST(BenchQuiet, NamesWhatDisturbed) {
+  StepTimes times;
+  times.others = 0.05;
+  for (int quarter = 0; quarter < 4; ++quarter)  // steps differ by their data
+    for (int i = 0; i < 10; ++i) times.steps.push_back((i % 2 == 0 ? 1 : 3) * (quarter == 2 ? 1.1 : 1));
+  EXPECT_THAT(disturbances(times), ElementsAre());
+  times.others = 0.123;
+  for (size_t i = 20; i < 30; ++i) times.steps[i] *= 1.1;
+  EXPECT_THAT(disturbances(times), ElementsAre("others took 12 % of the processors",
+                                               "a quarter of the steps took 21 % longer than another"));
+  times.steps.pop_back();  // too few
+  EXPECT_THAT(disturbances(times), ElementsAre("others took 12 % of the processors"));
+}
+
+TEST(BenchReport, AShareOfTheLimitNeedsAQuietMachine) {
+  StepTimes plain = times_of_steps();
+  plain.others = 0.2;
+  const BenchReport report(1, plain, times_of_calls(), kLimits);
+  std::ostringstream out;
+  report.print(out, "my.toml", 200);
+  EXPECT_THAT(out.str(), HasSubstr(" not quiet: others took 20 % of the processors; this machine: 4"));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("reached")));
+  EXPECT_TRUE(report.object().at("reached").is_null());
+  EXPECT_EQ(report.object().at("disturbed"), json::array({"others took 20 % of the processors"}));
 }
 
 TEST(BenchReport, RefusesLimitsThatTheJobExceeds) {
