@@ -53,7 +53,7 @@ struct Binary : tn::DeclaresNumbers<Binary<Formula>> {
   }
 
   static void finalize(const Attributes& attributes, const double* state, tn::Results& results) {
-    results.add(Formula::kType, Formula::of(attributes, {state[0], state[1], state[2], state[3]}));
+    results.add(Formula::kType, Formula::value(attributes, {state[0], state[1], state[2], state[3]}));
   }
 };
 
@@ -63,7 +63,7 @@ struct BinaryAccuracy {
       "The share of samples that are called what they are: true where the score is above threshold. Without samples it "
       "is 0.";
   static void attributes(tn::LayerDescription& /*d*/) {}
-  static double of(const Attributes& /*attributes*/, const Decisions& n) {
+  static double value(const Attributes& /*attributes*/, const Decisions& n) {
     return ratio(n.samples - n.named - n.real + 2 * n.right, n.samples);
   }
 };
@@ -78,7 +78,7 @@ struct FBeta {
   static void attributes(tn::LayerDescription& d) {
     d.attribute(tn::float_attribute("beta", 1).at_least(0).doc("how much more recall counts than precision"));
   }
-  static double of(const Attributes& attributes, const Decisions& n) {
+  static double value(const Attributes& attributes, const Decisions& n) {
     const double square = attributes.number("beta") * attributes.number("beta");
     return ratio((1 + square) * n.right, square * n.real + n.named);
   }
@@ -91,7 +91,7 @@ struct Matthews {
       "predicted and observed secondary structure of T4 phage lysozyme\", 1975). 0 where all are called the same, or "
       "are.";
   static void attributes(tn::LayerDescription& /*d*/) {}
-  static double of(const Attributes& /*attributes*/, const Decisions& n) {
+  static double value(const Attributes& /*attributes*/, const Decisions& n) {
     const double spread = n.named * n.real * (n.samples - n.named) * (n.samples - n.real);
     return spread > 0 ? (n.samples * n.right - n.named * n.real) / std::sqrt(spread) : 0;
   }

@@ -14,7 +14,7 @@ enum { kScore = 0, kRelevance = 1 };
 
 // A mean over the lists that have a relevant row, of a number that Formula makes of places and relevance.
 template <typename Formula>
-struct Found {
+struct Retrieval {
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
     d.role(TN_ROLE_METRIC);
@@ -37,17 +37,17 @@ struct Found {
     const Float grade = each.full();
     const Int place = each.full<Int>();
     const tn::Logical real = grade > 0;
-    each.output(select(real && place < top, Formula::of(place), 0.0));
+    each.output(select(real && place < top, Formula::gain(place), 0.0));
     each.output(to_float(real));
     const std::vector<tn::Tensor> values = body.pointwise(
         each, {relevance.view(tn::Spec({rows})), body.segment(TN_SEGMENT_RANK, score.view(tn::Spec({rows})), rows)});
-    const tn::Tensor found = body.segment(Formula::kSum, values[0], rows);
+    const tn::Tensor sums = body.segment(Formula::kSum, values[0], rows);
     const tn::Tensor relevant = body.segment(TN_SEGMENT_SUM, values[1], rows);
     tn::Program program;
     const Float reached = program.full(), there = program.full();
     program.output(sum_all(select(there > 0, Formula::share(reached, select(there > 0, there, 1.0)), 0.0)), TN_F64);
     program.output(sum_all(to_float(there > 0)), TN_F64);
-    const std::vector<tn::Tensor> state = body.pointwise(program, {found, relevant});
+    const std::vector<tn::Tensor> state = body.pointwise(program, {sums, relevant});
     body.state(0, state[0]);
     body.state(1, state[1]);
   }
@@ -64,7 +64,7 @@ struct Recall {
       "have a relevant row (Manning, Raghavan and Schuetze, \"Introduction to information retrieval\", 2008, section "
       "8.4). Equal scores are in the order of their rows; NaN comes last. Without lists it is 0.";
   static constexpr auto kSum = TN_SEGMENT_SUM;
-  static Float of(const Int& place) { return to_float(place >= 0); }
+  static Float gain(const Int& place) { return to_float(place >= 0); }
   static Float share(const Float& reached, const Float& there) { return reached / there; }
 };
 
@@ -75,15 +75,15 @@ struct ReciprocalRank {
       "the mean over the lists that have a relevant row (Voorhees, \"The TREC-8 question answering track report\", "
       "1999). Equal scores are in the order of their rows; NaN comes last. Without lists it is 0.";
   static constexpr auto kSum = TN_SEGMENT_MAX;
-  static Float of(const Int& place) { return 1 / to_float(place + 1); }
+  static Float gain(const Int& place) { return 1 / to_float(place + 1); }
   static Float share(const Float& reached, const Float& /*there*/) { return reached; }
 };
 
 }  // namespace
 
 void add_retrieval(tn::Plugin& plugin) {
-  plugin.layer<Found<Recall>>();
-  plugin.layer<Found<ReciprocalRank>>();
+  plugin.layer<Retrieval<Recall>>();
+  plugin.layer<Retrieval<ReciprocalRank>>();
 }
 
 }  // namespace tenon::ranking

@@ -19,8 +19,7 @@ void describe_common(tn::LayerDescription& d) {
 
 void plan_common(tn::Planner& planner, int64_t gates, uint32_t outputs) {
   const tn::Spec input = planner.input_of_rank(0, 2, "sequences (ragged), [rows, D]");
-  if (!input.is_ragged())
-    throw planner.bad_input(0, "must be sequences (ragged), [rows, D]; sequence_unpad makes them of [samples, T, D]");
+  if (!input.is_ragged()) throw planner.bad_input(0, "must be sequences (ragged), [rows, D]");
   const int64_t size = planner.attributes().integer("size"), depth = planner.elements(0, 1);
   if (size > INT64_MAX / gates / std::max<int64_t>(size, depth)) throw planner.bad_input(0, "makes a weight too large");
   const tn::Spec state({input.outer(0), size});

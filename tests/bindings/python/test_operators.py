@@ -131,9 +131,3 @@ def test_operators_of_a_memory():
     output = tenon.recurrent_group(step, rows)
     got = tenon.infer(output, tenon.parameters.create(output), {"steps": [np.array([[1, 2], [3, -4]], np.float32)]})
     assert got[0].tolist() == [[2, 1], [-3, 3.5]]
-
-
-def test_a_recurrent_layer_of_dense_steps_says_what_makes_sequences_of_them(x):
-    with pytest.raises(tenon.error.InvalidError, match=r"sequence_unpad makes them of \[samples, T, D\]"):
-        layer.lstm(x, size=2)
-    assert layer.lstm(layer.sequence_unpad(x), size=2).shape[1:] == (2,)
