@@ -1,4 +1,5 @@
-"""Runs the program tenon: `python -m tenon train job.toml`, and the script tenon of an installed wheel.
+"""Runs the program tenon: `python -m tenon train job.toml`, and the scripts tenon and tenon-launch of an installed wheel; pods
+of a cluster and agents of ssh are started by the latter.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,11 +10,16 @@ import os
 import sys
 
 
-def main() -> None:
+def main(name: str = "tenon") -> None:
     """Replaces this process by the program, with the same arguments. Programs beside it find this interpreter."""
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "tenon")
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     os.environ.setdefault("TENON_PYTHON", sys.executable)
-    os.execv(program, ["tenon", *sys.argv[1:]])
+    os.execv(program, [name, *sys.argv[1:]])
+
+
+def launch() -> None:
+    """Likewise, by the program tenon-launch."""
+    main("tenon-launch")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,17 @@ def check_libraries(environment: Path) -> None:
             assert path.name.split(".so")[0] in SYSTEM, f"{path} is loaded"
 
 
+def check_licences() -> None:
+    """The texts of what is in the wheel but not Tenon's are there: of copied libraries, and of those linked statically."""
+    folder = next(Path(tenon.__file__).parents[1].glob("tenon-*.dist-info")) / "licenses"
+    names = {path.name for path in (folder / "third_party").iterdir() if path.stat().st_size > 500}
+    some = {"libyaml-cpp0.7", "libzmq5", "libboost-program-options1.74.0", "libsodium-dev", "libopenblas-serial-dev"}
+    assert names >= some, names
+    assert (folder / "LICENSE").exists()
+    copied = {path.name.split("-")[0] for path in Path(tenon.__file__).parents[1].glob("tenon.libs/*")}
+    assert not copied & {"libcurl", "libssl", "libcrypto", "libgnutls"}, copied
+
+
 def run_program(environment: Path) -> None:
     """The script tenon and `python -m tenon` run the program."""
     for command in ([str(environment / "bin/tenon")], [sys.executable, "-m", "tenon"]):
@@ -83,10 +94,7 @@ def run_program(environment: Path) -> None:
 
 
 def start_in_a_cluster() -> None:
-    """Where it was built, the program that does so is in the wheel, and found by the two ways to it."""
-    if not (Path(tenon.__file__).parent / "bin/tenon-dist").exists():
-        print("without tenon-dist, which needs libcurl and yaml-cpp when the wheel is built")
-        return
+    """The program that does so is in the wheel, and found by the two ways to it."""
     assert cluster._program() == str(Path(tenon.__file__).parent / "bin/tenon-dist")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.toml").write_text(JOB)
@@ -107,6 +115,7 @@ if __name__ == "__main__":
     train()
     read_images()
     check_libraries(root)
+    check_licences()
     run_program(root)
     start_in_a_cluster()
     print(f"{len(tenon.host().plugins())} plugins in {root}")
