@@ -78,8 +78,10 @@ endfunction()
 # they share. So names of anonymous namespaces, aliases and macros of a target's sources must differ.
 function(tenon_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD "${TENON_UNITY}" UNITY_BUILD_BATCH_SIZE 12)
-  if(TENON_UNITY) # GCC takes the members of a hidden struct for those of a header's
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
+  # GCC takes the members of a hidden struct for those of a header's, clang names of another source for shadowed ones.
+  if(TENON_UNITY)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>"
+                                             "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow>")
   endif()
 endfunction()
 if(TENON_COVERAGE)
