@@ -41,7 +41,7 @@ struct Function {
 constexpr uint16_t kNone = tenon::cpu::kNoOperation;
 const Function kFunctions[] = {
     {"sqrt", TN_OP_SQRT, 0.5, nullptr, std::sqrt, mpfr_sqrt},
-    {"exp", TN_OP_EXP, 1.0, tn_math_exp, std::exp, mpfr_exp},
+    {"exp", TN_OP_EXP, 1.04, tn_math_exp, std::exp, mpfr_exp},
     {"exp2", kNone, 0, tn_math_exp2, std::exp2, mpfr_exp2},
     {"expm1", TN_OP_EXPM1, 3.5, tn_math_expm1, std::expm1, mpfr_expm1},
     {"log", TN_OP_LOG, 0.9, tn_math_log, std::log, mpfr_log},

@@ -233,39 +233,45 @@ LIBRARIES = {"torch": torch_models, "jax": jax_models, "lightgbm": lightgbm_mode
 
 
 def train(library, threads):
-    """In a process of its own: prints the digests of the models of a library, and its version."""
-    models = dict(LIBRARIES[library](threads))
-    json.dump({"version": importlib.import_module(library).__version__, "models": models}, sys.stdout)
+    """In a process of its own: prints the digest of each model of a library, and its version."""
+    for model, value in LIBRARIES[library](threads):
+        print(json.dumps([importlib.import_module(library).__version__, model, value]), flush=True)
 
 
 def trained(options, library, processor, threads):
-    """Returns what `train` prints in a process of its own, or a text that says why not."""
+    """Returns what `train` prints in a process of its own, as [version, model, digest], and a text that says why not all."""
     program = [*run.PROCESSORS[processor], options.python.get(library, options.python[""]), "-B", __file__]
     command = [*program, "--train", library, "--threads", threads]
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.limit)
-    except subprocess.TimeoutExpired:
-        return f"took more than {options.limit} s"
-    if ended.returncode != 0:
-        lines = [line for line in ended.stderr.splitlines() if line and not line.startswith("qemu-")]
-        return f"ended with {ended.returncode}: {' '.join(lines)[-300:]}"
-    return json.loads(ended.stdout.splitlines()[-1])
+    failure = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as training:
+        try:
+            texts, errors = training.communicate(timeout=options.limit)
+        except subprocess.TimeoutExpired:
+            training.kill()
+            texts, errors = training.communicate()
+            failure = f"took more than {options.limit} s"
+    if training.returncode != 0 and not failure:
+        failure = f"ended with {training.returncode}: {' '.join(errors.split())[-200:]}"
+    return [json.loads(line) for line in texts.splitlines() if line.startswith("[")], failure
 
 
 def report(options, library):
-    answers = {column: trained(options, library, *column.split("/")) for column in options.columns.split(",")}
-    known = {column: answer for column, answer in answers.items() if isinstance(answer, dict)}
-    versions = sorted({answer["version"] for answer in known.values()})
-    print(f"{' '.join([library, *versions]):20}", *(f"{column:>12}" for column in known), " different")
-    for column in answers.keys() - known.keys():
-        print(f"  {column}: {answers[column]}")
-    names = list(dict.fromkeys(name for answer in known.values() for name in answer["models"]))
+    columns = options.columns.split(",")
+    answers = {column: trained(options, library, *column.split("/")) for column in columns}
+    values = {(column, model): value for column, (lines, _) in answers.items() for _, model, value in lines}
+    versions = sorted({version for lines, _ in answers.values() for version, _, _ in lines})
+    print(f"{' '.join([library, *versions]):20}", *(f"{column:>12}" for column in columns), " different")
     same = 0
+    names = list(dict.fromkeys(model for _, model in values))
     for name in names:
-        digests = [answer["models"][name] for answer in known.values()]
-        same += len(set(digests)) == 1
-        print(f"{name:20}", *(f"{each:>12}" for each in digests), f"{len(set(digests)):>10}")
-    print(f"{library}: {same} of {len(names)} models have the same bits in {len(known)} trainings", flush=True)
+        digests = [values.get((column, name), "-") for column in columns]
+        count = len(set(digests) - {"-"})
+        same += count == 1
+        print(f"{name:20}", *(f"{each:>12}" for each in digests), f"{count:>10}")
+    for column, (_, failure) in answers.items():
+        if failure:
+            print(f"  {column}: {failure}")
+    print(f"{library}: {same} of {len(names)} models are the same in each training", flush=True)
 
 
 def main():
