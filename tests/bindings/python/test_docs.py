@@ -12,7 +12,7 @@ from conftest import needs_communicator
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = ["../README.md", *sorted(path.name for path in DOCS.glob("python*.md"))]
-PAGES += ["branches.md", "generation.md", "paddle-v2.md", "recurrence.md", "seeds.md", "serving.md"]
+PAGES += ["branches.md", "generation.md", "paddle-v2.md", "recurrence.md", "rerun.md", "seeds.md", "serving.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

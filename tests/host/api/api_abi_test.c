@@ -7,7 +7,6 @@
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_predictor.h>
 #include <tenon/tenon_scan.h>
-#include <tenon/tenon_team.h>
 #include <tenon/tenon_topology.h>
 #include <tenon/tenon_updater.h>
 
@@ -489,15 +488,4 @@ AT(tn_metrics_values, samples, 16);
 AT(tn_metrics_values, metrics, 24);
 AT(tn_metrics_values, costs, 32);
 AT(tn_metrics_values, costs_count, 40);
-/* tenon/tenon_team.h, a draft */
-GROWS(tn_team_info, 64);
-AT(tn_team_info, size, 0);
-AT(tn_team_info, epoch, 4);
-AT(tn_team_info, rank, 8);
-AT(tn_team_info, processes, 16);
-AT(tn_team_info, comm, 24);
-AT(tn_team_info, refused, 32);
-AT(tn_team_info, step, 40);
-AT(tn_team_info, waits_for, 48);
-AT(tn_team_info, servers, 56);
 int main(void) { return 0; }

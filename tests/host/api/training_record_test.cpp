@@ -1,5 +1,5 @@
-// Records of trainings of applications: written, continued, compared (docs/rerun.md). SPDX-License-Identifier:
-// Apache-2.0
+// Records of trainings of applications: written, continued, compared (docs/rerun.md).
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
