@@ -118,7 +118,7 @@ class ModelsFuzz : public testing::Test {
     return {true, {}};
   }
 
-  const std::vector<std::string> files_ = source_files("tests/data", ".safetensors");
+  const std::vector<std::string> files_ = source_files("tests/museum/files", ".safetensors");
   const TemporaryFolder folder_;
   const Host host_ = make_host(2);
 };

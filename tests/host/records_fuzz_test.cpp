@@ -40,7 +40,7 @@ TEST(RecordsFuzz, Checkpoints) {
   Trials trials("checkpoint", 400);
   const std::vector<std::string> files = [] {
     std::vector<std::string> result;
-    for (const std::string& file : source_files("tests/data", ".safetensors"))
+    for (const std::string& file : source_files("tests/museum/files", ".safetensors"))
       if (json::parse(model_header(file)).contains(kCheckpointRecord)) result.push_back(file);
     return result;
   }();

@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-ROOMS = ["base", "bindings", "comms", "core", "devices", "host", "launch", "layers", "new_job", "process", "readers", "rerun",
-         "sdk", "updaters", "weights"]
+ROOMS = ["base", "bindings", "comms", "core", "devices", "host", "launch", "layers", "new_job", "process", "readers",
+         "record", "rerun", "sdk", "updaters", "weights"]
 FILES = {
     ".clang-tidy": "Checks: all\n",
     "sdk/include/tenon/base.h": "int base;\n",

@@ -48,7 +48,7 @@ size_t copy_numbers(const From* __restrict from, To* __restrict to, size_t count
       for (size_t i = 0; i < count; ++i) unfit |= fits<To>(to[i], domain) ? 0U : 1U;
     } else {
       for (size_t i = 0; i < count; ++i) {
-        to[i] = static_cast<To>(from[i]);
+        to[i] = static_cast<To>(from[i]);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number
         unfit |= fits<To>(from[i], domain) ? 0U : 1U;
       }
     }
@@ -82,7 +82,7 @@ CopyElements copy_of(tn_dtype from, const Slot& slot) {
 
 // Why rows of an array do not fit a slot.
 std::string complaint_of_rows(const tenon::Array& array, const Slot& slot, int64_t first, int64_t last) {
-  tenon::SlotOptions one = slot;  // what tenon::Sample refuses, it names
+  auto one = static_cast<const tenon::SlotOptions&>(slot);  // what tenon::Sample refuses, it names
   one.storage = TN_RAGGED;
   one.levels = 1;
   if (array.storage == TN_CSR) one.shape = {};

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <limits>
 #include <tenon/tenon_base.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace tenon {
 inline namespace v0 {
@@ -28,9 +30,9 @@ namespace detail {
 
 // Whether std::data has the elements of a container.
 template <typename Numbers, typename = void>
-constexpr bool is_contiguous = false;
+struct IsContiguous : std::false_type {};
 template <typename Numbers>
-constexpr bool is_contiguous<Numbers, std::void_t<decltype(std::data(std::declval<const Numbers&>()))>> = true;
+struct IsContiguous<Numbers, std::void_t<decltype(std::data(std::declval<const Numbers&>()))>> : std::true_type {};
 
 // Collects the samples of one slot; the host then borrows them.
 class SlotValues {
@@ -120,7 +122,7 @@ class SlotValues {
   void append(const Numbers& numbers) {
     if constexpr (std::is_arithmetic_v<Numbers>)
       push(numbers);
-    else if constexpr (is_contiguous<Numbers>)
+    else if constexpr (IsContiguous<Numbers>::value)
       convert([&](auto element) { append_as<decltype(element)>(std::data(numbers), std::size(numbers)); });
     else
       for (const auto& number : numbers) push(number);
@@ -186,7 +188,7 @@ class SlotValues {
   template <typename Integer, typename Number>
   [[nodiscard]] Integer whole(Number number) const {
     if constexpr (std::is_integral_v<Number>) {
-      const auto result = static_cast<Integer>(number);
+      const auto result = static_cast<Integer>(number);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number
       if (static_cast<Number>(result) != number || (result < Integer{0}) != (number < Number{0}))
         refuse("cannot hold " + std::to_string(number));
       return result;

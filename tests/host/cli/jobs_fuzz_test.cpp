@@ -45,7 +45,7 @@ std::vector<std::string> page_blocks() {
 
 std::vector<SoundJob> sound_jobs() {
   std::vector<SoundJob> jobs;
-  for (const fs::path& path : source_paths("tests/data", "job.toml"))
+  for (const fs::path& path : source_paths("tests/museum/files", "job.toml"))
     for (int twice = 0; twice < 4; ++twice) jobs.push_back({file_bytes(path), path.parent_path()});
   for (const fs::path& path : source_paths("examples", ".toml")) jobs.push_back({file_bytes(path), {}});
   for (const std::string& block : page_blocks()) jobs.push_back({block, {}});
