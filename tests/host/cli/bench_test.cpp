@@ -272,7 +272,7 @@ TEST(BenchReport, SaysHowFarTheCoresAre) {
     BenchReport(2, times_of_steps(), times_of_calls(), {4e9, 2e9, seconds}).print(out, "my.toml", 200);
     return out.str();
   };
-  EXPECT_THAT(with(9.24e-8), HasSubstr(" over 4 MiB, cores 92 ns apart (near)\n"));
+  EXPECT_THAT(with(9.24e-8), HasSubstr(" over 4.0 MiB, cores 92 ns apart (near)\n"));
   EXPECT_THAT(with(4e-7), HasSubstr("cores 400 ns apart (far)"));
   EXPECT_THAT(with(0), testing::Not(HasSubstr("cores")));
 }
