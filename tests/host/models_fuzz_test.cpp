@@ -118,7 +118,12 @@ class ModelsFuzz : public testing::Test {
     return {true, {}};
   }
 
-  const std::vector<std::string> files_ = source_files("tests/museum/files", ".safetensors");
+  const std::vector<std::string> files_ = [] {
+    std::vector<std::string> files = source_files("tests/museum/files", ".safetensors");
+    std::erase_if(
+        files, [](const std::string& file) { return model_header(file).find("tenon.topology") == std::string::npos; });
+    return files;  // without the parts of others
+  }();
   const TemporaryFolder folder_;
   const Host host_ = make_host(2);
 };
