@@ -1,6 +1,7 @@
 // Checkpoints, handlers, errors and refusals of the bounded mode. SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "tests/host/training/bounded/bounded_world.h"
 
@@ -85,24 +86,31 @@ TEST(BoundedMode, ACancelInProcess0EndsAll) {
 
 // ---- errors
 
+// Of one process it fails; those of the others wait until it has, so that a minibatch is left for it.
 class Breaking {
  public:
-  explicit Breaking(bool breaks) : breaks_(breaks) {}
+  Breaking(bool breaks, std::atomic<bool>& has_failed) : breaks_(breaks), has_failed_(has_failed) {}
   [[nodiscard]] static int64_t size() { return Steps::size(); }
   void read(int64_t index, Sample& sample) const {
-    if (breaks_ && index % 7 == 3) throw std::runtime_error("the disk burns");
+    if (breaks_) {
+      has_failed_ = true;
+      throw std::runtime_error("the disk burns");
+    }
+    while (!has_failed_) std::this_thread::yield();
     Steps::read(index, sample);
   }
 
  private:
   bool breaks_;
+  std::atomic<bool>& has_failed_;
 };
 
 TEST(BoundedMode, AnErrorOfATrainerIsOneOfAll) {
   for (const int64_t broken : {0, 2}) {
     BoundedJob job{3, 2, 2};
+    std::atomic<bool> has_failed{false};
     job.change = [&](TrainOptions& options, const Host& host, int64_t rank) {
-      options.reader = host.reader(Steps::schema(), Breaking(rank == broken)).shuffle(5).batch(4);
+      options.reader = host.reader(Steps::schema(), Breaking(rank == broken, has_failed)).shuffle(5).batch(4);
     };
     const std::vector<std::string> errors = errors_of(train_bounded_steps(job));
     for (size_t rank = 0; rank < errors.size(); ++rank)
