@@ -111,7 +111,7 @@ void Machine::add_up(const ShardTree& tree) {
       for (const ShardJoin& join : level)
         if (join.to >= first_shard && join.end <= end && nodes.contains(join.from)) joins.push_back(join);
       for (const ShardJoin& join : joins)
-        sums_.start({nodes.at(join.to), nodes.at(join.from)}, tree.share(join), !overlaps());
+        sums_.start(*nodes.at(join.to), *nodes.at(join.from), tree.share(join), !overlaps());
       for (const ShardJoin& join : joins) {
         nodes.at(join.to)->machine().wait();
         nodes.erase(join.from);

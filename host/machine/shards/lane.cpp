@@ -54,26 +54,16 @@ std::vector<SummedNode> Lane::nodes_with(size_t place) const {
 void Lane::add(size_t place, const ShardTree& tree, bool dense) {
   if (machine_->samples() == 0) return;
   nodes_ = nodes_with(place);
-  ShardNodes chain;  // each is added to the one before it, the first one to the next `to`
-  for (const ShardJoin* join = last_join(tree); join != nullptr;) {
-    const SummedNode from = nodes_.back();
-    nodes_.pop_back();
-    SummedNode& to = nodes_.back();
-    to.end = from.end;
-    const double share = tree.share(*join);
-    join = last_join(tree);
-    chain.insert(chain.begin(), from.values);
-    // The last join adds the dense gradients of all, so that memory is passed over once.
-    const bool is_last = join == nullptr;
-    ShardNodes nodes(chain.begin(), is_last ? chain.end() : chain.begin() + 1);
-    nodes.insert(nodes.begin(), to.values);
-    sums_.start(nodes, share, dense && is_last);
+  while (nodes_.size() > 1) {
+    SummedNode& to = nodes_[nodes_.size() - 2];
+    const SummedNode& from = nodes_.back();
+    const ShardJoin* const join = tree.join_of(to, from);
+    if (join == nullptr) return;
+    sums_.start(*to.values, *from.values, tree.share(*join), dense);
     if (!is_in_machine(from)) --used_;
+    to.end = from.end;
+    nodes_.pop_back();
   }
-}
-
-const ShardJoin* Lane::last_join(const ShardTree& tree) const {
-  return nodes_.size() > 1 ? tree.join_of(nodes_[nodes_.size() - 2], nodes_.back()) : nullptr;
 }
 
 }  // namespace tenon::host

@@ -49,8 +49,6 @@ class Lane : base::NotCopied {
   [[nodiscard]] std::vector<SummedNode> nodes_with(size_t place) const;
 
  private:
-  // Of the last two nodes; null if they are none, or none that the tree joins.
-  [[nodiscard]] const ShardJoin* last_join(const ShardTree& tree) const;
   [[nodiscard]] bool is_in_machine(const SummedNode& node) const { return node.values == machine_.get(); }
 
   std::unique_ptr<DeviceMachine> machine_;

@@ -12,14 +12,10 @@ namespace {
 
 int32_t symbol_of(size_t gradient) { return TN_SYMBOL_FIRST_RAGGED + static_cast<int32_t>(gradient); }
 
-// Returns the program of input 0 + (input 1 + (input 2 + ...)).
-Program sum_of(size_t count) {
+Program sum() {
   ProgramWriter writer;
-  std::vector<int32_t> inputs;
-  for (size_t i = 0; i < count; ++i) inputs.push_back(writer.input(TN_FULL));
-  int32_t sum = inputs.back();
-  for (size_t i = count - 1; i > 0; --i) sum = writer.apply(TN_OP_ADD, inputs[i - 1], sum);
-  writer.output(sum);
+  const int32_t to = writer.input(TN_FULL);
+  writer.output(writer.apply(TN_OP_ADD, to, writer.input(TN_FULL)));
   return writer.finish();
 }
 
@@ -37,17 +33,14 @@ Program merged(int32_t merge) {
 
 }  // namespace
 
-ShardSum::ShardSum(ShardNodes nodes)
-    : nodes_(std::move(nodes)), to_(*nodes_.at(0)), from_(*nodes_.at(1)), machine_(to_.machine()) {}
-
 void ShardSum::start(double share, bool dense) {
   reserve_rows();
-  if (ids_ != memory_ids()) prepare();
+  if (to_id_ != to_.memory_id() || from_id_ != from_.memory_id()) prepare();
   HostAccess& access = machine_.access();
   for (const Copied& part : copied_) {
     const uint64_t bytes = part.rows == nullptr ? part.bytes : part.bytes * static_cast<uint64_t>(*part.rows);
     access.write_by(part.here.data(), bytes,
-                    [&](std::byte* at) { part.node->machine().access().read(at, part.from, bytes); });
+                    [&](std::byte* at) { from_.machine().access().read(at, part.from, bytes); });
   }
   put_control(share);
   tn_execution execution = machine_.execution();
@@ -68,15 +61,9 @@ void ShardSum::reserve_rows() {
   }
 }
 
-std::vector<std::shared_ptr<const MemoryId>> ShardSum::memory_ids() const {
-  std::vector<std::shared_ptr<const MemoryId>> ids;
-  for (const ShardValues* node : nodes_) ids.push_back(node->memory_id());
-  return ids;
-}
-
 void ShardSum::prepare() {
   const SharedObjects::Stream stream(machine_.device()->shared(), &machine_.access());
-  ids_.clear();
+  to_id_.reset();
   calls_.clear();
   copied_.clear();
   control_ = DeviceMemory(machine_.device(), kSymbolsAt + symbols_.size() * sizeof(int64_t));
@@ -87,15 +74,15 @@ void ShardSum::prepare() {
   std::vector<OperandCall*> calls;
   for (const auto& call : calls_) calls.push_back(call.get());
   workspace_ = shared_workspace(machine_.device(), calls);
-  ids_ = memory_ids();
+  to_id_ = to_.memory_id();
+  from_id_ = from_.memory_id();
 }
 
-// Returns where calls on the device of the sum read what lies at `from` in the memory of the node.
-void* ShardSum::here(ShardValues& node, const void* from, uint64_t bytes, int64_t capacity, const int64_t* rows) {
-  if (node.machine().device() == machine_.device())
+// Returns where calls on the device of the sum read what lies at `from` in the other shard's memory.
+void* ShardSum::here(const void* from, uint64_t bytes, int64_t capacity, const int64_t* rows) {
+  if (from_.machine().device() == machine_.device())
     return const_cast<void*>(from);  // an input: calls do not write to it
-  copied_.push_back(
-      {&node, from, DeviceMemory(machine_.device(), bytes * static_cast<uint64_t>(capacity)), bytes, rows});
+  copied_.push_back({from, DeviceMemory(machine_.device(), bytes * static_cast<uint64_t>(capacity)), bytes, rows});
   return copied_.back().here.data();
 }
 
@@ -105,11 +92,9 @@ void ShardSum::add_dense() {
   const tn_dtype dtype = machine_.options().compute;
   const auto elements = static_cast<int64_t>(sums.size() / tn_dtype_storage(dtype, 1));
   const OperandCall::Operand to = {dtype, sums.data()};
-  std::vector<OperandCall::Operand> terms = {to};
-  for (size_t i = 1; i < nodes_.size(); ++i)
-    terms.push_back({dtype, here(*nodes_[i], nodes_[i]->dense_gradients().data(), sums.size())});
-  calls_.push_back(OperandCall::over_grid(*machine_.device(), machine_.errors(), sum_of(terms.size()), dtype,
-                                          tn_dim_constant(1), tn_dim_constant(elements), terms, {to}));
+  const OperandCall::Operand from = {dtype, here(from_.dense_gradients().data(), sums.size())};
+  calls_.push_back(OperandCall::over_grid(*machine_.device(), machine_.errors(), sum(), dtype, tn_dim_constant(1),
+                                          tn_dim_constant(elements), {to, from}, {to}));
 }
 
 void ShardSum::add_rows(size_t number) {
@@ -117,8 +102,8 @@ void ShardSum::add_rows(size_t number) {
   Dim count = tn_dim_symbol(symbol_of(number));
   count.bound = from.capacity();
   const int64_t* const rows = &rows_of(number);
-  void* const ids = here(from_, from.rows().ids, sizeof(int64_t), from.capacity(), rows);
-  void* const values = here(from_, from.values(), to.row_bytes(), from.capacity(), rows);
+  void* const ids = here(from.rows().ids, sizeof(int64_t), from.capacity(), rows);
+  void* const values = here(from.values(), to.row_bytes(), from.capacity(), rows);
   calls_.push_back(OperandCall::adding_rows(*machine_.device(), machine_.errors(), to.height(), to.width(), count,
                                             {to.dtype(), values}, ids, {to.dtype(), to.values(), &to.rows()}));
 }
@@ -128,7 +113,7 @@ void ShardSum::merge_buffers() {
   for (const MergedBuffer& buffer : machine_.merged_buffers()) {
     if (buffer.merge == TN_MERGE_FIRST) continue;
     const OperandCall::Operand to = {dtype, to_.next_value(buffer.number)};
-    const OperandCall::Operand from = {dtype, here(from_, from_.next_value(buffer.number), buffer.bytes)};
+    const OperandCall::Operand from = {dtype, here(from_.next_value(buffer.number), buffer.bytes)};
     const OperandCall::Operand share = {dtype, control_.data() + kShareAt};
     calls_.push_back(OperandCall::over_grid(*machine_.device(), machine_.errors(), merged(buffer.merge), dtype,
                                             tn_dim_constant(1), tn_dim_constant(static_cast<int64_t>(buffer.count)),
