@@ -21,14 +21,10 @@ struct Decisions {
 // A metric whose Formula is a function of the decisions.
 template <typename Formula>
 struct Binary : tn::DeclaresNumbers<Binary<Formula>> {
-  // The threshold where nothing is stated, which is one of probabilities.
-  static constexpr double kUsual = 0.5;
-
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
     describe_binary(d);
-    d.attribute(
-        tn::float_attribute("threshold", kUsual).doc("scores above it mean true; 0 for scores before a sigmoid"));
+    Threshold::describe(d);
     Formula::attributes(d);
   }
 
@@ -36,10 +32,7 @@ struct Binary : tn::DeclaresNumbers<Binary<Formula>> {
     plan_binary(planner);
     planner.state(4);
   }
-  static void numbers(tn::NumberDeclarer& declarer) {
-    if (declarer.attributes().number("threshold") != kUsual) return;
-    declarer.input(0, tn::Numbers::probabilities().advice("for scores before a sigmoid set threshold = 0"));
-  }
+  static void numbers(tn::NumberDeclarer& declarer) { Threshold::numbers(declarer); }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program program;
@@ -72,8 +65,8 @@ struct FBeta {
   static constexpr const char* kType = "f_beta";
   static constexpr const char* kDoc =
       "(1 + beta^2) precision recall / (beta^2 precision + recall), which weighs recall beta times as much as "
-      "precision "
-      "(van Rijsbergen, \"Information retrieval\", 1979); both are those of precision_recall. 0 where nothing is to be "
+      "precision (van Rijsbergen, \"Information retrieval\", 1979); both are those of precision_recall. 0 where "
+      "nothing is to be "
       "divided by.";
   static void attributes(tn::LayerDescription& d) {
     d.attribute(tn::float_attribute("beta", 1).at_least(0).doc("how much more recall counts than precision"));

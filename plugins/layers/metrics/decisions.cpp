@@ -57,27 +57,20 @@ struct Bins {
 };
 
 struct PrecisionRecall : tn::DeclaresNumbers<PrecisionRecall> {
-  // The threshold where nothing is stated, which is one of probabilities.
-  static constexpr double kUsual = 0.5;
-
   static void describe(tn::LayerDescription& d) {
     d.type("precision_recall",
            "Of the samples called true (score above threshold), the share that is true: precision; of the true ones, "
            "the share that was called so: recall; and F1 = 2 precision recall / (precision + recall) (van Rijsbergen, "
            "\"Information retrieval\", 1979). Where nothing is to be divided by they are 0.");
     describe_binary(d);
-    d.attribute(
-        tn::float_attribute("threshold", kUsual).doc("scores above it mean true; 0 for scores before a sigmoid"));
+    Threshold::describe(d);
   }
 
   static void plan(tn::Planner& planner) {
     plan_binary(planner);
     planner.state(3);
   }
-  static void numbers(tn::NumberDeclarer& declarer) {
-    if (declarer.attributes().number("threshold") != kUsual) return;
-    declarer.input(0, tn::Numbers::probabilities().advice("for scores before a sigmoid set threshold = 0"));
-  }
+  static void numbers(tn::NumberDeclarer& declarer) { Threshold::numbers(declarer); }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
     tn::Program program;

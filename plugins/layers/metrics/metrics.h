@@ -66,6 +66,19 @@ inline void plan_binary(tn::Planner& planner) {
   planner.index_limit(1, 2);
 }
 
+// The score above which a sample is called true. Where nothing is stated it is one of probabilities.
+struct Threshold {
+  static constexpr double kUsual = 0.5;
+  static void describe(tn::LayerDescription& d) {
+    d.attribute(
+        tn::float_attribute("threshold", kUsual).doc("scores above it mean true; 0 for scores before a sigmoid"));
+  }
+  static void numbers(tn::NumberDeclarer& declarer) {
+    if (declarer.attributes().number("threshold") != kUsual) return;
+    declarer.input(0, tn::Numbers::probabilities().advice("for scores before a sigmoid set threshold = 0"));
+  }
+};
+
 // average, mean_squared_error, mean_absolute_error, perplexity
 void add_means(tn::Plugin& plugin);
 // r2, correlation

@@ -3,8 +3,6 @@
 
 #include <tenon/elementary.h>
 
-#include <limits>
-
 namespace tenon::ranking {
 
 namespace {
@@ -27,7 +25,7 @@ struct Ndcg : tn::DeclaresNumbers<Ndcg> {
     d.role(TN_ROLE_METRIC);
     d.input("score", "[rows], or [rows, 1]: sequences; each is a list");
     d.input("relevance", "[rows]: 0 and above; integers are taken as numbers");
-    d.attribute(tn::int_attribute("top").at_least(1).doc("how many places count; absent, all"));
+    describe_top(d);
   }
 
   static void plan(tn::Planner& planner) {
@@ -61,7 +59,7 @@ struct Ndcg : tn::DeclaresNumbers<Ndcg> {
   static tn::Tensor gain(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& score,
                          const tn::Tensor& relevance) {
     const tn::Dim rows = score.spec()[0];
-    const int64_t top = attributes.has("top") ? attributes.integer("top") : std::numeric_limits<int32_t>::max();
+    const int64_t top = top_of(attributes);
     const double log2 = tn_math_log(2.0);
     tn::Program program;
     const Float grade = program.full();

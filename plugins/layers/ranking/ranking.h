@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <tenon/draft/numbers.hpp>
 #include <tenon/plugin.hpp>
@@ -26,6 +27,14 @@ inline void plan_lists(const tn::Planner& planner, uint32_t score, uint32_t rele
   require_one_number(planner, score);
   require_one_number(planner, relevance);
   planner.require_per_row(relevance, planner.input(score).leading(1));
+}
+
+// How many places of a list count.
+inline void describe_top(tn::LayerDescription& d) {
+  d.attribute(tn::int_attribute("top").at_least(1).doc("how many places count; absent, all"));
+}
+inline int64_t top_of(const tn::Attributes& attributes) {
+  return attributes.has("top") ? attributes.integer("top") : std::numeric_limits<int32_t>::max();
 }
 
 // ---- in kernels

@@ -1,6 +1,4 @@
 // Metrics of what is found among the first of a ranked list. SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "ranking.h"
 
 namespace tenon::ranking {
@@ -20,7 +18,7 @@ struct Retrieval {
     d.role(TN_ROLE_METRIC);
     d.input("score", "[rows], or [rows, 1]: sequences; each is a list");
     d.input("relevance", "[rows]: above 0 for what is relevant; integers are taken as numbers");
-    d.attribute(tn::int_attribute("top").at_least(1).doc("how many places count; absent, all"));
+    describe_top(d);
   }
 
   static void plan(tn::Planner& planner) {
@@ -32,7 +30,7 @@ struct Retrieval {
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor score = body.input(kScore), relevance = body.input(kRelevance);
     const tn::Dim rows = score.spec()[0];
-    const int64_t top = attributes.has("top") ? attributes.integer("top") : std::numeric_limits<int32_t>::max();
+    const int64_t top = top_of(attributes);
     tn::Program each;
     const Float grade = each.full();
     const Int place = each.full<Int>();
